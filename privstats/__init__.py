@@ -1,0 +1,27 @@
+"""R-style statistical modelling under differential privacy, with honest standard errors."""
+
+from privstats.api import dp_lm, plan
+from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
+from privstats.gate.domain import Domain
+from privstats.privacy.guarantee import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+
+__all__ = [
+    "ApproxDP",
+    "BudgetError",
+    "Domain",
+    "DomainError",
+    "FormulaError",
+    "GaussianDP",
+    "Ledger",
+    "Neighbors",
+    "PrivacyError",
+    "PrivstatsError",
+    "PureDP",
+    "dp_lm",
+    "gdp_delta",
+    "gdp_eps",
+    "gdp_mu",
+    "plan",
+]

@@ -1,0 +1,160 @@
+"""The front doors: one verb a model, one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from privstats import fit
+from privstats.door import door
+from privstats.errors import PrivacyError
+from privstats.fit import Plan, Request
+from privstats.gate.domain import Domain
+from privstats.privacy.ledger import Ledger
+from privstats.results.results import Results
+
+VERBS = ("lm",)
+OPTIONS = ("unit", "rows_per_unit")
+
+
+@door
+def dp_lm(
+    formula: str,
+    data: pd.DataFrame,
+    eps: float | None = None,
+    *,
+    mech: str = "auto",
+    delta: float = 0.0,
+    mu: float | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
+    noise: str | None = None,
+    neighbors: str = "replace",
+    inference: str = "sandwich",
+    shares: Mapping[str, float] | None = None,
+    ledger: Ledger | None = None,
+    rng: Any = None,
+    dry_run: bool = False,
+    **options: Any,
+) -> Results | Plan:
+    """Fit a linear regression under differential privacy.
+
+    Parameters
+    ----------
+    formula : str
+        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every expression must treat rows singly.
+    data : DataFrame
+        The private rows. Do not filter it first: its length counts as public under ``neighbors="replace"``.
+    eps : float, optional
+        Pure differential privacy budget; with `delta`, that of (eps, delta)-DP.
+    mech : {"auto", "suffstats"}
+        Algorithm: "suffstats" releases the noisy matrix of second moments.
+    delta : float
+        Goes with `eps`.
+    mu : float, optional
+        Gaussian differential privacy budget, in place of `eps`.
+    domain : Domain or dict
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column the formula reads, from public
+        knowledge. Values outside are clamped; rows with an undeclared level count as missing.
+    noise : {"linf", "l1", "l2", "gaussian"}, optional
+        Noise law; by default "linf" under pure eps, "gaussian" under mu or delta.
+    neighbors : {"replace", "add_remove"}
+        Which data sets the promise makes hard to tell apart.
+    inference : {"sandwich", "none"}
+        Whether intervals are wanted.
+    shares : dict, optional
+        Relative shares of the budget by question, in place of the algorithm's own; `plan` lists them.
+    ledger : Ledger, optional
+        A budget that several fits share; charged before any row is read.
+    rng : None, int or numpy Generator
+        None draws noise from the operating system's randomness. A seed is for tests and vignettes.
+    dry_run : bool
+        Return the plan in place of the fit; no row is read and nothing charged.
+    **options
+        ``unit="person_id"``: protect all rows of a person, of which the first ``rows_per_unit`` (1) count.
+
+    Returns
+    -------
+    Results
+        Coefficients, standard errors and intervals, privacy noise included. (`Plan` if `dry_run`.)
+
+    Raises
+    ------
+    BudgetError, DomainError, FormulaError, PrivacyError
+        From the arguments, the column names and the public number of rows; never from the rows.
+
+    Notes
+    -----
+    The moment matrix follows Awan and Slavkovic (2021), section 6, with tight sensitivities
+    (`privstats.gate.bounds.Moments`); intervals simulate the noise law together with sampling error.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, privstats as ps
+    >>> x = np.linspace(-1, 1, 20_000)
+    >>> data = pd.DataFrame({"x": x, "y": 2 + 3 * x + np.sin(1e5 * x)})
+    >>> fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-1, 1), "y": (-5, 10)}, rng=1)
+    >>> fit.params.round(1).to_dict()
+    {'Intercept': 2.0, 'x': 3.0}
+    """
+    request = _request("lm", formula, options, eps=eps, mu=mu, delta=delta, domain=domain, mech=mech, noise=noise,
+                       neighbors=neighbors, inference=inference, shares=shares)  # fmt: skip
+    if dry_run:
+        return fit.plan(request, len(data))
+    return fit.fit(request, data, ledger, rng)
+
+
+@door
+def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: Any) -> Plan:
+    """Show what a fit would ask and spend, before any budget is spent.
+
+    Parameters
+    ----------
+    verb : {"lm"}
+        The verb without its "dp_" prefix.
+    formula : str
+        As for the verb.
+    n : int
+        The public number of rows.
+    eps : float, optional
+        As for the verb.
+    **options
+        The verb's other arguments, `domain` among them.
+
+    Returns
+    -------
+    Plan
+        Prints as a table of questions, mechanisms, shares and costs.
+
+    Raises
+    ------
+    BudgetError, DomainError, FormulaError, PrivacyError
+        As the verb would.
+
+    Examples
+    --------
+    >>> import privstats as ps
+    >>> print(ps.plan("lm", "y ~ x", 1000, eps=0.5, domain={"x": (-1, 1), "y": (0, 10)}))
+    Formula       y ~ x
+    Rows          1000
+    Coefficients  Intercept, x
+    Algorithm     suffstats, noise linf
+    Promise       eps = 0.5 (replace one row)
+    <BLANKLINE>
+    question    kind    mechanism    share    cost
+    ----------  ------  -----------  -------  ---------
+    moments     gram    linf         100.0%   eps = 0.5
+    """
+    if verb not in VERBS:
+        raise PrivacyError(f"verb={verb!r} is not one of {', '.join(map(repr, VERBS))}")
+    known = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
+    named = {name: options.pop(name) for name in known & options.keys()}
+    return fit.plan(_request(verb, formula, options, eps=eps, **named), n)
+
+
+def _request(verb: str, formula: str, options: dict[str, Any], **named: Any) -> Request:
+    for name in options:
+        if name not in OPTIONS:
+            raise PrivacyError(f"dp_{verb} has no option {name!r}; it has {', '.join(map(repr, OPTIONS))}")
+    return Request(verb, formula, **named, **options)

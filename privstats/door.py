@@ -1,0 +1,52 @@
+"""The front door: the last frame between the rows and the world when something is refused.
+
+A traceback keeps the local variables of every frame it passed, and a frame inside holds the data. So no
+exception leaves with the frames it was raised in, nor with another one hanging on it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from traceback import extract_tb
+from typing import ParamSpec, TypeVar
+
+from privstats.errors import PrivacyError, PrivstatsError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def door(verb: Callable[P, R]) -> Callable[P, R]:
+    """Let results and our own refusals out of `verb`, and nothing else."""
+
+    @functools.wraps(verb)
+    def opened(*args: P.args, **kwargs: P.kwargs) -> R:
+        outcome = _attempt(functools.partial(verb, *args, **kwargs))
+        del args, kwargs
+        if isinstance(outcome, _Refusal):
+            raise outcome.error
+        return outcome
+
+    return opened
+
+
+class _Refusal:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _attempt(work: Callable[[], R]) -> R | _Refusal:
+    try:
+        return work()
+    except PrivstatsError as error:
+        return _Refusal(type(error)(*error.args))
+    except KeyboardInterrupt:
+        return _Refusal(KeyboardInterrupt())
+    except Exception as error:  # outside the gate, so it depends on releases at most; name the place, not the words
+        last = extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+        return _Refusal(
+            PrivacyError(f"an unexpected failure ({place}); please report it with the formula and the domain")
+        )

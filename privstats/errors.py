@@ -1,0 +1,21 @@
+"""What privstats says when it refuses. No message here, or built from these, may quote a row."""
+
+
+class PrivstatsError(ValueError):
+    """Any refusal of this package: catch this one to catch them all."""
+
+
+class PrivacyError(PrivstatsError):
+    """The question cannot be asked under the promise that was made, or not safely."""
+
+
+class BudgetError(PrivstatsError):
+    """The budget is malformed, of the wrong currency, or spent."""
+
+
+class DomainError(PrivstatsError):
+    """What is publicly declared of the columns is missing or inconsistent."""
+
+
+class FormulaError(PrivstatsError):
+    """The formula, or the frame it is meant for, is not one this package can bound row by row."""

@@ -1,0 +1,313 @@
+"""The design: a formula bound to a domain, as a row-wise map to scaled columns and the exact map back.
+
+With an intercept each column is moved affinely to [-1, 1]; without one it is only scaled, so that the
+model stays the one that was written. The design knows no data and can be pickled.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from patsy import DesignInfo, ModelDesc, NAAction, PatsyError, Term, build_design_matrices
+from patsy.build import design_matrix_builders
+from patsy.parse_formula import parse_formula
+
+from privstats.errors import DomainError, FormulaError
+from privstats.gate.domain import Domain
+from privstats.gate.factors import Factor, NumericFactor, factor
+from privstats.gate.interval import Interval
+from privstats.numerics.law import FloatArray
+
+_KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The scaled rows of one stretch of data, alive only inside the gate.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, columns)
+        Predictors without the intercept, entries in [-1, 1]; zero in rows that are not present.
+    y : ndarray, shape (n,)
+        Response in [-1, 1]; zero in rows that are not present.
+    present : ndarray of bool, shape (n,)
+        Which rows count.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    present: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Columns shifted by `middle`, then divided by `half`."""
+
+    middle: FloatArray
+    half: FloatArray
+
+    @classmethod
+    def of(cls, intervals: list[Interval], shift: bool) -> Scaling:
+        """Return the scaling of each interval into [-1, 1]; about its middle when `shift`, else about 0."""
+        middle = [interval.middle if shift else 0.0 for interval in intervals]
+        half = [interval.half if shift else interval.magnitude for interval in intervals]
+        return cls(np.array(middle, dtype=float), np.array(half, dtype=float))
+
+    def apply(self, values: FloatArray) -> FloatArray:
+        """Return the scaled columns, held inside [-1, 1]."""
+        return np.clip((values - self.middle) / self.half, -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A formula bound to a domain; make one with `bind`.
+
+    Parameters
+    ----------
+    formula : str
+        As the user wrote it.
+    domain : Domain
+        What is publicly known of the columns.
+    response : str
+        Name of the response.
+    names : tuple of str
+        Coefficients, in order; "Intercept" first if there is one.
+    reads : tuple of str
+        The raw columns that the formula reads.
+    complete : bool
+        Whether all of them are declared complete, and evaluating the formula cannot lose a row.
+    """
+
+    formula: str
+    domain: Domain
+    response: str
+    names: tuple[str, ...]
+    reads: tuple[str, ...]
+    complete: bool
+    intercept: bool
+    x_scaling: Scaling
+    y_scaling: Scaling
+    _infos: tuple[DesignInfo, DesignInfo]
+
+    @property
+    def response_unit(self) -> float:
+        """Length, in the user's units, of a step of 1 in the scaled response."""
+        return float(self.y_scaling.half[0])
+
+    def __reduce__(self) -> Any:
+        return bind, (self.formula, self.domain)
+
+    def block(self, frame: pd.DataFrame) -> Block:
+        """Map raw rows to scaled ones, each by itself: clamp, evaluate, clamp, scale."""
+        rows, present = self.domain.admit(frame, self.reads)
+        y, X = build_design_matrices(list(self._infos), rows, NA_action=_KEEP_MISSING)
+        X = self.x_scaling.apply(np.asarray(X)[:, int(self.intercept) :])
+        y = self.y_scaling.apply(np.asarray(y))[:, 0]
+        present &= ~(np.isnan(X).any(axis=1) | np.isnan(y))
+        return Block(np.where(present[:, None], X, 0.0), np.where(present, y, 0.0), present)
+
+    def original(self) -> tuple[FloatArray, FloatArray]:
+        """Return (linear, offset): coefficients in the user's units are ``linear @ theta + offset``."""
+        slopes = self.y_scaling.half[0] / self.x_scaling.half
+        if not self.intercept:
+            return np.diag(slopes), np.zeros(len(slopes))
+        linear = np.diag(np.concatenate([self.y_scaling.half, slopes]))
+        linear[0, 1:] = -slopes * self.x_scaling.middle
+        offset = np.zeros(len(self.names))
+        offset[0] = self.y_scaling.middle[0]
+        return linear, offset
+
+    def matrix(self, new_data: pd.DataFrame) -> FloatArray:
+        """Return the model matrix of new rows in the user's units, without clamping.
+
+        Parameters
+        ----------
+        new_data : DataFrame
+            The predictors' columns; nobody's secret.
+
+        Returns
+        -------
+        ndarray, shape (n, coefficients)
+            NaN in rows with a missing value or an undeclared level.
+
+        Raises
+        ------
+        FormulaError
+            If a column is missing from `new_data`.
+        """
+        info = self._unclamped
+        reads = tuple(dict.fromkeys(name for part in info.factor_infos for name in part.reads))
+        check_schema(new_data, reads)
+        with np.errstate(all="ignore"):
+            rows, present = self.domain.admit(new_data, reads, clamp=False)
+            (X,) = build_design_matrices([info], rows, NA_action=_KEEP_MISSING)
+        return np.where(present[:, None], np.asarray(X), np.nan)
+
+    def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
+        """Return (R, r) such that the hypothesis reads ``R @ params = r``.
+
+        Parameters
+        ----------
+        hypothesis : str, list of str or array_like, shape (q, coefficients)
+            Such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array means ``R`` with ``r = 0``.
+
+        Returns
+        -------
+        tuple of ndarray, shapes (q, coefficients) and (q,)
+
+        Raises
+        ------
+        FormulaError
+            If it cannot be read as linear constraints on the coefficients.
+        """
+        try:
+            read = self._infos[1].linear_constraint(hypothesis)
+        except (PatsyError, ValueError, TypeError):
+            read = None
+        if read is None:
+            raise FormulaError(f"the hypothesis {hypothesis!r} is not linear in {', '.join(self.names)}")
+        return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
+
+    @cached_property
+    def _unclamped(self) -> DesignInfo:
+        return _infos(_terms(self.formula, self.domain), self.domain, clamp=False)[1]
+
+
+def bind(formula: str, domain: Domain) -> Design:
+    """Bind a formula to a domain; looks at no data.
+
+    Parameters
+    ----------
+    formula : str
+        "response ~ predictors", in the language of patsy as far as `rowwise` admits it.
+    domain : Domain
+        Bounds or levels of each column the formula reads.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    FormulaError
+        If the formula cannot be read, mixes rows, or has the response among the predictors.
+    DomainError
+        If bounds or levels are missing.
+    """
+    left, right = _terms(formula, domain)
+    infos = _infos((left, right), domain)
+    (response,) = infos[0].factor_infos
+    predictors = tuple(infos[1].factor_infos)
+    for part in predictors:
+        if shared := set(part.reads) & set(response.reads):
+            raise FormulaError(f"the response column '{shared.pop()}' is among the predictors, in '{part.code}'")
+    intervals = [
+        interval for term in infos[1].term_codings.values() for sub in term for interval in _column_bounds(sub)
+    ]
+    names = tuple(infos[1].column_names)
+    if not names:
+        raise FormulaError(f"'{formula}' has no coefficients")
+    intercept = names[0] == "Intercept"
+    for name, interval in [
+        *zip(names[int(intercept) :], intervals[int(intercept) :], strict=True),
+        (response.code, response.within),
+    ]:
+        if interval.half == 0 or not interval.is_finite:
+            raise DomainError(f"'{name}' is constant, or unbounded, on the domain")
+    reads = tuple(dict.fromkeys(name for part in (response, *predictors) for name in part.reads))
+    return Design(
+        formula=formula,
+        domain=domain,
+        response=response.code,
+        names=names,
+        reads=reads,
+        complete=all(name in domain and name in domain.complete for name in reads),
+        intercept=intercept,
+        x_scaling=Scaling.of(intervals[int(intercept) :], shift=intercept),
+        y_scaling=Scaling.of([response.within], shift=intercept),
+        _infos=infos,
+    )
+
+
+def check_schema(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
+    """Refuse a frame that lacks a column or has it twice; looks at column names only.
+
+    Raises
+    ------
+    FormulaError
+        Naming the column.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise FormulaError(f"data must be a pandas DataFrame, not {type(frame).__name__}")
+    offered = list(frame.columns)
+    for name in names:
+        if offered.count(name) != 1:
+            raise FormulaError(f"the data have {'no' if name not in offered else 'more than one'} column '{name}'")
+
+
+def _terms(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]:
+    if not isinstance(formula, str):
+        raise FormulaError(f"a formula is text like 'y ~ x1 + x2', not {type(formula).__name__}")
+    try:
+        tree, read = parse_formula(formula), ModelDesc.from_formula(formula)
+    except Exception:  # patsy raises more than PatsyError on malformed text
+        read = None
+    if read is None:
+        raise FormulaError(f"the formula {formula!r} cannot be read")
+    if len(read.lhs_termlist) != 1 or len(read.lhs_termlist[0].factors) != 1:
+        raise FormulaError(f"the formula {formula!r} needs one response, as in 'y ~ x1 + x2'")
+    for code in _written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
+        factor(code, domain)
+    return read.lhs_termlist, read.rhs_termlist
+
+
+def _written(tree: Any) -> Iterator[str]:
+    """Yield the expressions that stand in a parsed formula."""
+    if tree.type == "PYTHON_EXPR":
+        yield tree.token.extra
+    for part in tree.args:
+        yield from _written(part)
+
+
+def _infos(
+    terms: tuple[list[Term], list[Term]], domain: Domain, *, clamp: bool = True
+) -> tuple[DesignInfo, DesignInfo]:
+    def ours(term: Term) -> Term:
+        return Term([factor(part.code, domain, clamp=clamp) for part in term.factors])
+
+    left, right = ([ours(term) for term in side] for side in terms)
+    (response,) = left[0].factors
+    if not isinstance(response, NumericFactor):
+        raise FormulaError(f"the response '{response.code}' has levels; a numeric one needs bounds (low, high)")
+    reads = tuple(
+        dict.fromkeys(name for side in (left, right) for term in side for part in term.factors for name in part.reads)
+    )
+    probe, _ = domain.admit(pd.DataFrame({name: [None] for name in reads}), reads)
+    y_info, x_info = design_matrix_builders([left, right], lambda: iter([probe]), 0, _KEEP_MISSING)
+    return y_info, x_info
+
+
+def _column_bounds(subterm: Any) -> list[Interval]:
+    """Return the intervals of a subterm's columns, in patsy's order: the first factor varies fastest."""
+    sides = [_factor_bounds(part, subterm) for part in reversed(subterm.factors)]
+    columns = []
+    for combination in itertools.product(*sides):
+        product = Interval(1.0, 1.0)
+        for interval in combination:
+            product = product * interval
+        columns.append(product)
+    return columns
+
+
+def _factor_bounds(part: Factor, subterm: Any) -> list[Interval]:
+    if isinstance(part, NumericFactor):
+        return [part.within]
+    return [Interval.hull(column) for column in subterm.contrast_matrices[part].matrix.T]

@@ -1,0 +1,58 @@
+"""What an estimator hands to inference: the estimating equation near its root, with all its noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from privstats.numerics.law import FloatArray, Law
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Privacy noise that enters the estimating equation linearly, as ``onto @ draw``.
+
+    Parameters
+    ----------
+    law : Law
+        Known law of the draw, dim coordinates.
+    onto : ndarray, shape (coefficients, dim)
+        Its effect on the estimating equation.
+    """
+
+    law: Law
+    onto: FloatArray
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the noise on the scale of the estimating equation."""
+        return (self.onto * self.law.variance()) @ self.onto.T
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """An estimate and the law of its error, ``bread^-1 (sampling error + sum of noises)``.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (coefficients,)
+        The estimate.
+    bread : ndarray, shape (coefficients, coefficients)
+        Derivative of the estimating equation, positive definite.
+    meat : ndarray, shape (coefficients, coefficients), optional
+        Covariance of the estimating equation's sampling error; None where no valid interval exists.
+    noises : tuple of Noise
+        Privacy noise, mutually independent.
+    n : float
+        Rows used: the public number, or what was released of it.
+    facts : dict of str to float
+        Diagnostics by name, all computed from releases.
+    notes : tuple of str
+        What the reader of a summary must know.
+    """
+
+    theta: FloatArray
+    bread: FloatArray
+    meat: FloatArray | None
+    noises: tuple[Noise, ...]
+    n: float
+    facts: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

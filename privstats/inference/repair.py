@@ -1,0 +1,38 @@
+"""Repair of noisy matrices: post-processing, reported."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privstats.numerics.law import FloatArray
+
+
+def schur_complement(matrix: FloatArray, first: int) -> FloatArray:
+    """Return the Schur complement of the leading `first` (0 or 1) rows and columns."""
+    if first == 0:
+        return matrix
+    complement: FloatArray = matrix[1:, 1:] - np.outer(matrix[1:, 0], matrix[0, 1:]) / matrix[0, 0]
+    return complement
+
+
+def floor_eigenvalues(matrix: FloatArray, floor: float, first: int) -> tuple[FloatArray, FloatArray]:
+    """Raise the eigenvalues of the Schur complement of the intercept to at least `floor`.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (k, k)
+        Symmetric; with ``first = 1`` its leading entry is positive.
+    floor : float
+        Positive.
+    first : int
+        1 with an intercept, which the floor must not shrink; else 0.
+
+    Returns
+    -------
+    tuple of ndarray
+        The repaired matrix, positive definite, and the eigenvalues before the repair.
+    """
+    values, vectors = np.linalg.eigh(schur_complement(matrix, first))
+    repaired = matrix.copy()
+    repaired[first:, first:] += (vectors * (np.maximum(values, floor) - values)) @ vectors.T
+    return repaired, values

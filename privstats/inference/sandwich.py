@@ -1,0 +1,29 @@
+"""Covariance: bread^-1 (meat + noise) bread^-1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privstats.inference.answer import Answer
+from privstats.numerics.law import FloatArray
+
+
+def privacy_covariance(answer: Answer) -> FloatArray:
+    """Return the part of the estimate's covariance that is due to privacy noise."""
+    noise = np.zeros_like(answer.bread)
+    for part in answer.noises:
+        noise = noise + part.covariance()
+    return _between_bread(answer.bread, noise)
+
+
+def sampling_covariance(answer: Answer) -> FloatArray:
+    """Return the part that is due to sampling; NaN where the answer knows none."""
+    if answer.meat is None:
+        return np.full_like(answer.bread, np.nan)
+    return _between_bread(answer.bread, answer.meat)
+
+
+def _between_bread(bread: FloatArray, filling: FloatArray) -> FloatArray:
+    half = np.linalg.solve(bread, filling)
+    both: FloatArray = np.linalg.solve(bread, half.T)
+    return (both + both.T) / 2

@@ -1,0 +1,47 @@
+"""Choose the one factor that makes a plan cost what was promised. Nobody else does arithmetic on eps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from privstats.errors import BudgetError
+from privstats.privacy.events import Event
+from privstats.privacy.guarantee import Guarantee
+
+_SMALLEST = 1e-12
+
+
+def calibrate(events_at: Callable[[float], Sequence[Event]], promise: Guarantee) -> float:
+    """Return the largest factor at which the events keep the promise.
+
+    Parameters
+    ----------
+    events_at : callable
+        Maps a factor to the events of the plan; each event's price must not fall as the factor grows.
+    promise : Guarantee
+        What the events may cost together.
+
+    Returns
+    -------
+    float
+        The factor: the plan costs at most `promise`, and less by no more than double precision.
+
+    Raises
+    ------
+    BudgetError
+        If not even a minute factor keeps the promise: the events have no price in its currency.
+    """
+    if not promise.admits(events_at(_SMALLEST)):
+        raise BudgetError(
+            f"a promise of {promise.budget} cannot pay for this noise: Gaussian noise costs mu= (or eps= with "
+            "delta=), and a promise of zero pays for nothing"
+        )
+    low, high = _SMALLEST, 1.0
+    while promise.admits(events_at(high)):
+        low, high = high, 2 * high
+    while True:
+        middle = math.sqrt(low * high) if high > 2 * low else (low + high) / 2
+        if not low < middle < high:
+            return low
+        low, high = (middle, high) if promise.admits(events_at(middle)) else (low, middle)

@@ -1,0 +1,67 @@
+"""Events: what was done to the data, and what one of them costs. Each knows its own price.
+
+An event is priced under the neighbouring relation of the call that caused it; `Event.group` gives the
+price for neighbours that are several steps apart.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from privstats.privacy.tradeoff import pure_mu
+
+
+class Event(ABC):
+    """One thing that was done to the data. Currencies it has no price in are infinite."""
+
+    @abstractmethod
+    def pure(self) -> float:
+        """Smallest eps for which this event is eps-DP."""
+
+    @abstractmethod
+    def mu(self) -> float:
+        """Smallest known mu for which this event is mu-GDP."""
+
+    @abstractmethod
+    def group(self, k: int) -> Event:
+        """Price of this event for data sets `k` neighbouring steps apart (group privacy)."""
+
+
+@dataclass(frozen=True)
+class PureEvent(Event):
+    """A mechanism with log density ratio at most `eps` between neighbours."""
+
+    eps: float
+
+    def pure(self) -> float:
+        return self.eps
+
+    def mu(self) -> float:
+        return pure_mu(self.eps)
+
+    def group(self, k: int) -> PureEvent:
+        return PureEvent(k * self.eps)
+
+
+@dataclass(frozen=True)
+class GaussianEvent(Event):
+    """A mechanism no easier to attack than N(0, 1) against N(`mean`, 1): mean-GDP.
+
+    Dong, Roth and Su (2022), Theorem 2.7; groups of k are k mu (Theorem 2.14).
+    """
+
+    mean: float
+
+    def pure(self) -> float:
+        return 0.0 if self.mean == 0 else math.inf
+
+    def mu(self) -> float:
+        return self.mean
+
+    def group(self, k: int) -> GaussianEvent:
+        return GaussianEvent(k * self.mean)
+
+
+EVENTS: tuple[type[Event], ...] = (PureEvent, GaussianEvent)

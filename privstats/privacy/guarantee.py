@@ -1,0 +1,289 @@
+"""The promises: pure, approximate and Gaussian differential privacy, each with its neighbours."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privstats.errors import BudgetError, PrivacyError
+from privstats.privacy import price, tradeoff
+from privstats.privacy.events import Event
+
+KINDS = ("replace", "add_remove")
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Which data sets the promise makes hard to tell apart.
+
+    Parameters
+    ----------
+    kind : {"replace", "add_remove"}
+        One unit's rows are exchanged for others, or they appear or vanish.
+    unit : str, optional
+        Column that names the person (or household, ...) a row belongs to. By default each row is a unit.
+    rows_per_unit : int
+        How many rows of one unit may count: enforced on the rows, so not part of the promise.
+
+    Raises
+    ------
+    PrivacyError
+        If `kind` is unknown or `rows_per_unit` is not a positive whole number.
+
+    Examples
+    --------
+    >>> print(Neighbors("add_remove", unit="person_id", rows_per_unit=5))
+    add or remove all rows of one person_id
+    """
+
+    kind: str = "replace"
+    unit: str | None = None
+    rows_per_unit: int = field(default=1, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise PrivacyError(f"neighbors={self.kind!r} is not one of {', '.join(map(repr, KINDS))}")
+        whole = isinstance(self.rows_per_unit, int) and not isinstance(self.rows_per_unit, bool)
+        if not whole or self.rows_per_unit < 1:
+            raise PrivacyError("rows_per_unit must be a whole number of at least 1")
+        if self.unit is None and self.rows_per_unit != 1:
+            raise PrivacyError("rows_per_unit needs unit=, the column that names whose row it is")
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether neighbours have the same number of rows."""
+        return self.kind == "replace" and self.unit is None
+
+    def __str__(self) -> str:
+        what = "one row" if self.unit is None else f"all rows of one {self.unit}"
+        return f"{'replace' if self.kind == 'replace' else 'add or remove'} {what}"
+
+
+def as_neighbors(neighbors: Neighbors | str) -> Neighbors:
+    """Return `neighbors` as a `Neighbors`; a string names the kind."""
+    return neighbors if isinstance(neighbors, Neighbors) else Neighbors(neighbors)
+
+
+def translate(event: Event, paid: Neighbors, budget: Neighbors) -> Event:
+    """Price under the neighbours of `budget` of an event priced under those of `paid`.
+
+    Replacing a unit is removing one and adding another, so add/remove prices double (group of 2).
+    The other way there is no bound: replace-one says nothing when the number of units changes.
+    """
+    if paid == budget:
+        return event
+    if paid.unit == budget.unit and paid.kind == "add_remove":
+        return event.group(2)
+    raise BudgetError(f"a price for '{paid}' cannot be charged to a budget for '{budget}'")
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not low <= value < high:
+        raise BudgetError(f"{name} must be a number in [{low:g}, {high:g}), not {value!r}")
+    return float(value)
+
+
+class Guarantee(ABC):
+    """A promise: how much any release may tell about one unit."""
+
+    neighbors: Neighbors
+
+    @abstractmethod
+    def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
+        """Whether these events together keep the promise, up to relative `rounding` of the budget."""
+
+    @abstractmethod
+    def spent(self, events: Iterable[Event]) -> Self:
+        """Return the promise of this kind that these events together keep."""
+
+    @abstractmethod
+    def minus(self, spent: Self) -> Self:
+        """Return what is left of this promise after `spent`."""
+
+    @abstractmethod
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        """Smallest type II error of any level-`alpha` test about one unit."""
+
+    @abstractmethod
+    def to_approx(self, delta: float) -> ApproxDP:
+        """Return the best (eps, delta) guarantee that this one implies at `delta`."""
+
+    @property
+    @abstractmethod
+    def budget(self) -> str:
+        """The numbers of the promise, as text."""
+
+    def __str__(self) -> str:
+        return f"{self.budget} ({self.neighbors})"
+
+    def _settle(self, **numbers: tuple[Any, float, float]) -> None:
+        for name, (value, low, high) in numbers.items():
+            object.__setattr__(self, name, _number(name, value, low, high))
+        object.__setattr__(self, "neighbors", as_neighbors(self.neighbors))
+
+
+@dataclass(frozen=True)
+class PureDP(Guarantee):
+    """eps-differential privacy: no output is more than e^eps times likelier under a neighbour.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `eps` is negative, infinite or not a number.
+
+    Examples
+    --------
+    >>> print(PureDP(0.5))
+    eps = 0.5 (replace one row)
+    """
+
+    eps: float
+    neighbors: Neighbors = Neighbors()
+
+    def __post_init__(self) -> None:
+        self._settle(eps=(self.eps, 0.0, math.inf))
+
+    def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
+        return price.pure_total(events) <= self.eps * (1 + rounding)
+
+    def spent(self, events: Iterable[Event]) -> PureDP:
+        return replace(self, eps=price.pure_total(events))
+
+    def minus(self, spent: PureDP) -> PureDP:
+        return replace(self, eps=max(0.0, self.eps - spent.eps))
+
+    def delta(self, eps: float) -> float:
+        """Smallest delta for which this guarantee implies (eps, delta)-DP."""
+        return tradeoff.pure_delta(self.eps, eps)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.approx_tradeoff(alpha, self.eps, 0.0)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return ApproxDP(tradeoff.relaxed_eps(self.eps, 0.0, delta), delta, self.neighbors)
+
+    @property
+    def budget(self) -> str:
+        return f"eps = {self.eps:g}"
+
+
+@dataclass(frozen=True)
+class ApproxDP(Guarantee):
+    """(eps, delta)-differential privacy.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    delta : float
+        In (0, 1).
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `eps` or `delta` is out of range.
+
+    Examples
+    --------
+    >>> print(ApproxDP(1.0, 1e-6))
+    eps = 1, delta = 1e-06 (replace one row)
+    """
+
+    eps: float
+    delta: float
+    neighbors: Neighbors = Neighbors()
+
+    def __post_init__(self) -> None:
+        self._settle(eps=(self.eps, 0.0, math.inf), delta=(self.delta, 0.0, 1.0))
+
+    def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
+        return price.delta_total(events, self.eps * (1 + rounding)) <= self.delta * (1 + rounding)
+
+    def spent(self, events: Iterable[Event]) -> ApproxDP:
+        return replace(self, eps=price.eps_total(events, self.delta))
+
+    def minus(self, spent: ApproxDP) -> ApproxDP:
+        return replace(self, eps=max(0.0, self.eps - spent.eps))
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.approx_tradeoff(alpha, self.eps, self.delta)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return replace(self, eps=tradeoff.relaxed_eps(self.eps, self.delta, delta), delta=delta)
+
+    @property
+    def budget(self) -> str:
+        return f"eps = {self.eps:g}, delta = {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class GaussianDP(Guarantee):
+    """mu-Gaussian differential privacy: no easier to attack than N(0, 1) against N(mu, 1).
+
+    Dong, Roth and Su (2022), Definition 2.6.
+
+    Parameters
+    ----------
+    mu : float
+        At least 0.
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `mu` is negative, infinite or not a number.
+
+    Examples
+    --------
+    >>> print(GaussianDP(1.0).to_approx(1e-6))
+    eps = 4.88655, delta = 1e-06 (replace one row)
+    """
+
+    mu: float
+    neighbors: Neighbors = Neighbors()
+
+    def __post_init__(self) -> None:
+        self._settle(mu=(self.mu, 0.0, math.inf))
+
+    def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
+        return price.mu_total(events) <= self.mu * (1 + rounding)
+
+    def spent(self, events: Iterable[Event]) -> GaussianDP:
+        return replace(self, mu=price.mu_total(events))
+
+    def minus(self, spent: GaussianDP) -> GaussianDP:
+        return replace(self, mu=math.sqrt(max(0.0, self.mu**2 - spent.mu**2)))
+
+    def delta(self, eps: float) -> float:
+        """Smallest delta for which this guarantee implies (eps, delta)-DP."""
+        return tradeoff.gdp_delta(self.mu, eps)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.gaussian_tradeoff(alpha, self.mu)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return ApproxDP(tradeoff.gdp_eps(self.mu, delta), delta, self.neighbors)
+
+    @property
+    def budget(self) -> str:
+        return f"mu = {self.mu:g}"
+
+
+GUARANTEES: tuple[type[Guarantee], ...] = (PureDP, ApproxDP, GaussianDP)

@@ -1,0 +1,88 @@
+"""Outcomes of tests of linear hypotheses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from privstats.inference import intervals
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastTest:
+    """Linear hypotheses ``R params = r``, each by itself.
+
+    Parameters
+    ----------
+    effect : ndarray, shape (q,)
+        ``R params``.
+    null : ndarray, shape (q,)
+        ``r``.
+    sd : ndarray, shape (q,)
+        Standard errors, privacy noise included.
+    errors : ndarray, shape (draws, q), or None
+        Draws of the error of `effect`; None where no valid interval exists.
+    """
+
+    effect: FloatArray
+    null: FloatArray
+    sd: FloatArray
+    errors: FloatArray | None
+
+    @property
+    def tvalue(self) -> FloatArray:
+        """Distance from the hypothesis in standard errors."""
+        return (self.effect - self.null) / self.sd
+
+    @property
+    def pvalue(self) -> FloatArray:
+        """Two-sided p-values from the simulated law."""
+        if self.errors is None:
+            return np.full(len(self.effect), np.nan)
+        return intervals.two_sided_p(self.errors, self.effect - self.null)
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Return lower and upper bounds of `effect`, shape (q, 2)."""
+        if self.errors is None:
+            return np.full((len(self.effect), 2), np.nan)
+        half = intervals.half_widths(self.errors, alpha)
+        return np.column_stack([self.effect - half, self.effect + half])
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return one row a hypothesis, with the column names of statsmodels."""
+        low, high = self.conf_int(alpha).T
+        return pd.DataFrame(
+            {
+                "coef": self.effect,
+                "std err": self.sd,
+                "z": self.tvalue,
+                "P>|z|": self.pvalue,
+                "Conf. Int. Low": low,
+                "Conf. Int. Upp.": high,
+            }
+        )
+
+    def __repr__(self) -> str:
+        return self.summary_frame().to_string()
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """A joint test of q linear hypotheses.
+
+    Parameters
+    ----------
+    statistic : float
+        ``(R params - r)' V^-1 (R params - r)``.
+    pvalue : float
+        From the simulated law of the statistic.
+    df : int
+        q.
+    """
+
+    statistic: float
+    pvalue: float
+    df: int

@@ -1,0 +1,276 @@
+"""The result of a fit, in the vocabulary of statsmodels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import PrivacyError
+from privstats.inference import intervals, sandwich, simulate
+from privstats.inference.answer import Answer
+from privstats.numerics.law import Chance, FloatArray
+from privstats.privacy.guarantee import Guarantee
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.release import Release
+from privstats.results.hypotheses import ContrastTest, WaldTest
+from privstats.results.summary import Summary, summarise
+from privstats.results.tidy import glance, tidy
+
+
+class DesignMap(Protocol):
+    """What results use of a design: it knows no rows."""
+
+    @property
+    def domain(self) -> Any: ...
+    @property
+    def response(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def response_unit(self) -> float: ...
+
+    def original(self) -> tuple[FloatArray, FloatArray]: ...
+    def matrix(self, new_data: pd.DataFrame) -> FloatArray: ...
+    def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Results:
+    """A private fit. Everything here is computed from releases; the data are not kept.
+
+    Parameters
+    ----------
+    formula : str
+        The formula that was fitted.
+    mech, noise : str
+        Algorithm and noise law.
+    guarantee : Guarantee
+        The promise that was made and kept.
+    releases : tuple of Release
+        All that was learnt from the rows.
+    ledger : Ledger
+        What the fit was charged to.
+    design : Design
+        The data-free map from raw rows to columns, and back.
+    answer : Answer
+        Estimate and law of its error, in scaled units.
+    n : int, optional
+        The public number of rows, if it is public.
+    seeded : bool
+        Whether the noise came from a seed, and so protects nobody.
+    chances : callable
+        Public random streams for simulation.
+    """
+
+    formula: str
+    mech: str
+    noise: str
+    guarantee: Guarantee
+    releases: tuple[Release, ...]
+    ledger: Ledger
+    design: DesignMap
+    answer: Answer
+    n: int | None
+    seeded: bool
+    chances: Callable[[int], Chance]
+
+    @property
+    def domain(self) -> Any:
+        """What was declared of the columns."""
+        return self.design.domain
+
+    @property
+    def nobs(self) -> float:
+        """Number of rows offered if that is public, else the noisy number that was released."""
+        return self.n if self.n is not None else self.answer.n
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Diagnostics by name, all from releases; `sigma`, the residual scale, in the response's units."""
+        facts = dict(self.answer.facts)
+        if "sigma" in facts:
+            facts["sigma"] *= self.design.response_unit
+        return facts
+
+    @cached_property
+    def params(self) -> pd.Series:
+        """Coefficients in the user's units, by name."""
+        linear, offset = self.design.original()
+        return self._series(linear @ self.answer.theta + offset)
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling and privacy noise together."""
+        return self._series(np.sqrt(np.diag(self.cov_params())))
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficients divided by their standard errors."""
+        return self.params / self.bse
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values of "the coefficient is zero", from the simulated law of the error.
+
+        They cannot fall below 1e-4, the resolution of the simulation.
+        """
+        return self._series(self._each().pvalue)
+
+    @property
+    def privacy_share(self) -> pd.Series:
+        """Share of each squared standard error that is due to privacy noise."""
+        noise = self._in_users_units(sandwich.privacy_covariance(self.answer))
+        return self._series(np.diag(noise) / np.diag(self.cov_params()))
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the coefficients, sampling and privacy noise together."""
+        scaled = sandwich.sampling_covariance(self.answer) + sandwich.privacy_covariance(self.answer)
+        names = list(self.design.names)
+        return pd.DataFrame(self._in_users_units(scaled), index=names, columns=names)
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return intervals that cover each coefficient with probability 1 - alpha, privacy noise included.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the level, in (0, 1).
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (lower) and 1 (upper); NaN where no valid interval exists.
+        """
+        if not 0 < alpha < 1:
+            raise PrivacyError("alpha must lie between 0 and 1")
+        return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
+
+    def predict(self, new_data: pd.DataFrame) -> pd.Series:
+        """Return the fitted mean of the response (as transformed in the formula) at new rows.
+
+        Parameters
+        ----------
+        new_data : DataFrame
+            The predictors' columns. Values outside the domain are extrapolated, not clamped.
+
+        Returns
+        -------
+        Series
+            With the index of `new_data`; NaN where a value is missing or a level undeclared.
+
+        Raises
+        ------
+        FormulaError
+            If a column is missing.
+        """
+        fitted = self.design.matrix(new_data) @ self.params.to_numpy()
+        return pd.Series(fitted, index=new_data.index, name=self.design.response)
+
+    def t_test(self, hypothesis: Any) -> ContrastTest:
+        """Test linear hypotheses one by one.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``.
+
+        Returns
+        -------
+        ContrastTest
+            Effect, standard error, statistic, p-value and interval of each.
+
+        Raises
+        ------
+        FormulaError
+            If the hypothesis is not linear in the coefficients.
+        """
+        R, r = self.design.constraint(hypothesis)
+        effect = R @ self.params.to_numpy()
+        sd = np.sqrt(np.einsum("qi,ij,qj->q", R, self.cov_params().to_numpy(), R))
+        return ContrastTest(effect, r, sd, self._errors(R))
+
+    def wald_test(self, hypothesis: Any) -> WaldTest:
+        """Test linear hypotheses jointly; the null law is simulated, not chi-squared.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            As in `t_test`.
+
+        Returns
+        -------
+        WaldTest
+
+        Raises
+        ------
+        FormulaError
+            If the hypothesis is not linear in the coefficients.
+        """
+        R, r = self.design.constraint(hypothesis)
+        errors = self._errors(R)
+        if errors is None:
+            return WaldTest(math.nan, math.nan, len(r))
+        covariance = R @ self.cov_params().to_numpy() @ R.T
+        return WaldTest(*intervals.wald(errors, R @ self.params.to_numpy() - r, covariance), len(r))
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the table to print: what was promised, how it was kept, what was learnt."""
+        return summarise(self, alpha)
+
+    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return one row a coefficient, with the column names of broom."""
+        return tidy(self, alpha)
+
+    def glance(self) -> pd.DataFrame:
+        """Return one row about the whole fit."""
+        return glance(self)
+
+    @property
+    def resid(self) -> NoReturn:
+        """Residuals are data: they are not kept."""
+        raise PrivacyError(
+            "residuals would show rows; dp_hist of a column you derive, or wald_test, are paid ways to check a model"
+        )
+
+    @property
+    def fittedvalues(self) -> NoReturn:
+        """Fitted values are functions of the rows: they are not kept."""
+        raise PrivacyError("fitted values would show rows; use predict(new_data) with rows that are nobody's secret")
+
+    @property
+    def rsquared(self) -> NoReturn:
+        """R-squared would need the response's exact sum of squares."""
+        raise PrivacyError(
+            "R-squared is not released; compare glance()['sigma'] with the spread you know of the response"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.formula!r}: {self.guarantee}>"
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _each(self) -> ContrastTest:
+        """Test each coefficient against zero."""
+        return self.t_test(np.eye(len(self.params)))
+
+    def _series(self, values: FloatArray) -> pd.Series:
+        return pd.Series(values, index=list(self.design.names))
+
+    def _in_users_units(self, covariance: FloatArray) -> FloatArray:
+        linear, _ = self.design.original()
+        moved: FloatArray = linear @ covariance @ linear.T
+        return moved
+
+    def _errors(self, R: FloatArray) -> FloatArray | None:
+        """Return draws of the error of ``R params``, or None where there is no valid law."""
+        if self.answer.meat is None:
+            return None
+        linear, _ = self.design.original()
+        return simulate.errors(self.answer, self.chances) @ (R @ linear).T

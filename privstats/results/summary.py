@@ -1,0 +1,128 @@
+"""The printed summary: what was promised, how it was kept, what was learnt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+if TYPE_CHECKING:
+    from privstats.results.results import Results
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary in parts; prints as text.
+
+    Parameters
+    ----------
+    title : str
+    facts : tuple of (str, str)
+        What the fit was, line by line.
+    header : tuple of str
+        Columns of the coefficient table.
+    rows : tuple of tuple of str
+        One a coefficient.
+    notes : tuple of str
+        What the reader must know.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return the summary as plain text."""
+        table = self._coefficients("simple")
+        rule = "=" * max(len(line) for line in table.splitlines())
+        facts = tabulate(self.facts, tablefmt="plain", disable_numparse=True)
+        parts = (self.title.center(len(rule)).rstrip(), rule, facts, rule, table, rule, *_numbered(self.notes))
+        return "\n".join(parts)
+
+    def as_markdown(self) -> str:
+        """Return the summary as Markdown."""
+        facts = tabulate(self.facts, ("", ""), tablefmt="github", disable_numparse=True)
+        return "\n\n".join((f"**{self.title}**", facts, self._coefficients("github"), "\n".join(_numbered(self.notes))))
+
+    def as_html(self) -> str:
+        """Return the summary as HTML."""
+        facts = tabulate(self.facts, tablefmt="html", disable_numparse=True)
+        notes = tabulate([[note] for note in _numbered(self.notes)], tablefmt="html", disable_numparse=True)
+        title = tabulate([[self.title]], tablefmt="html", disable_numparse=True)
+        return "\n".join((title, facts, self._coefficients("html"), notes))
+
+    def as_latex(self) -> str:
+        """Return the summary as LaTeX tables."""
+        facts = tabulate(self.facts, tablefmt="latex", disable_numparse=True)
+        notes = tabulate([[note] for note in _numbered(self.notes)], tablefmt="latex", disable_numparse=True)
+        return "\n".join((facts, self._coefficients("latex"), notes))
+
+    def _coefficients(self, style: str) -> str:
+        align = ("left", *("right" for _ in self.header[1:]))
+        return tabulate(self.rows, self.header, tablefmt=style, disable_numparse=True, colalign=align)
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+
+def summarise(results: Results, alpha: float) -> Summary:
+    """Return the summary of a fit."""
+    interval = results.conf_int(alpha)
+    columns = (
+        results.params.map(_number),
+        results.bse.map(_number),
+        results.tvalues.map(lambda z: _fixed(z, 2)),
+        results.pvalues.map(lambda p: _fixed(p, 4)),
+        interval[0].map(_number),
+        interval[1].map(_number),
+        results.privacy_share.map(lambda share: "NaN" if math.isnan(share) else f"{share:.0%}"),
+    )
+    return Summary(
+        title="Private regression (privstats)",
+        facts=_facts(results),
+        header=("", "coef", "std err", "z", "P>|z|", f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]", "privacy"),
+        rows=tuple(zip(results.design.names, *columns, strict=True)),
+        notes=(
+            "std err and intervals include the privacy noise; 'privacy' is its share of the squared std err.",
+            *results.answer.notes,
+            *(("seeded: not private. Whoever knows the seed can take the noise off again.",) if results.seeded else ()),
+        ),
+    )
+
+
+def _facts(results: Results) -> tuple[tuple[str, str], ...]:
+    rows = f"{results.nobs:.0f} ({'public' if results.n is not None else 'released, noisy'})"
+    budget = ", ".join(
+        f"{release.name}: {results.guarantee.spent([release.event]).budget}" for release in results.releases
+    )
+    diagnostics = ", ".join(f"{name} = {value:.3g}" for name, value in results.facts.items())
+    return (
+        ("Formula", results.formula),
+        ("Rows", rows),
+        ("Mechanism", f"{results.mech}, noise {results.noise}"),
+        ("Guarantee", str(results.guarantee)),
+        ("Budget", budget),
+        ("Bounds", "declared by the user"),
+        ("Diagnostics", diagnostics),
+    )
+
+
+def _number(value: Any) -> str:
+    return "NaN" if math.isnan(value) else f"{value:.4g}"
+
+
+def _fixed(value: Any, digits: int) -> str:
+    return "NaN" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _numbered(notes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"[{number}] {note}" for number, note in enumerate(notes, start=1))

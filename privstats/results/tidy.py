@@ -1,0 +1,44 @@
+"""Results as data frames, with the same columns for every model (after R's broom)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from privstats.results.results import Results
+
+TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component")
+
+
+def tidy(results: Results, alpha: float) -> pd.DataFrame:
+    """Return one row a coefficient."""
+    interval = results.conf_int(alpha)
+    columns = (
+        list(results.design.names),
+        results.params.to_numpy(),
+        results.bse.to_numpy(),
+        results.tvalues.to_numpy(),
+        results.pvalues.to_numpy(),
+        interval[0].to_numpy(),
+        interval[1].to_numpy(),
+        "",
+    )
+    return pd.DataFrame(dict(zip(TIDY, columns, strict=True)))
+
+
+def glance(results: Results) -> pd.DataFrame:
+    """Return one row about the fit: what was promised, and the diagnostics that were released."""
+    return pd.DataFrame(
+        [
+            {
+                "nobs": results.nobs,
+                "mech": results.mech,
+                "noise": results.noise,
+                "guarantee": results.guarantee.budget,
+                "neighbors": str(results.guarantee.neighbors),
+                **results.facts,
+            }
+        ]
+    )
