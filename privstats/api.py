@@ -7,15 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-from privstats import fit
 from privstats.door import door
 from privstats.errors import PrivacyError
-from privstats.fit import Plan, Request
+from privstats.estimators import ESTIMATORS
+from privstats.fit import fit
 from privstats.gate.domain import Domain
+from privstats.plan import Plan, Request, make_plan
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 
-VERBS = ("lm",)
+VERBS = tuple(dict.fromkeys(verb for verb, _ in ESTIMATORS))
 OPTIONS = ("unit", "rows_per_unit")
 
 
@@ -101,8 +102,8 @@ def dp_lm(
     request = _request("lm", formula, options, eps=eps, mu=mu, delta=delta, domain=domain, mech=mech, noise=noise,
                        neighbors=neighbors, inference=inference, shares=shares)  # fmt: skip
     if dry_run:
-        return fit.plan(request, len(data))
-    return fit.fit(request, data, ledger, rng)
+        return make_plan(request, len(data))
+    return fit(request, data, ledger, rng)
 
 
 @door
@@ -150,7 +151,7 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
         raise PrivacyError(f"verb={verb!r} is not one of {', '.join(map(repr, VERBS))}")
     known = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
     named = {name: options.pop(name) for name in known & options.keys()}
-    return fit.plan(_request(verb, formula, options, eps=eps, **named), n)
+    return make_plan(_request(verb, formula, options, eps=eps, **named), n)
 
 
 def _request(verb: str, formula: str, options: dict[str, Any], **named: Any) -> Request:

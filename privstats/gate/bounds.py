@@ -58,7 +58,7 @@ class Ball(Bound):
     dim: int
 
     def project(self, rows: FloatArray) -> FloatArray:
-        rows = np.nan_to_num(rows)
+        rows = np.clip(np.nan_to_num(rows), -1e150, 1e150)  # whose squares are still numbers
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         return rows * np.minimum(1.0, self.radius / np.maximum(length, 1e-300))
 

@@ -6,45 +6,20 @@ model stays the one that was written. The design knows no data and can be pickle
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from patsy import DesignInfo, ModelDesc, NAAction, PatsyError, Term, build_design_matrices
-from patsy.build import design_matrix_builders
-from patsy.parse_formula import parse_formula
+from patsy import DesignInfo, PatsyError, build_design_matrices
 
 from privstats.errors import DomainError, FormulaError
+from privstats.gate.block import Block
 from privstats.gate.domain import Domain
-from privstats.gate.factors import Factor, NumericFactor, factor
 from privstats.gate.interval import Interval
+from privstats.gate.terms import KEEP_MISSING, code_columns, column_bounds, parse_formula
 from privstats.numerics.law import FloatArray
-
-_KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The scaled rows of one stretch of data, alive only inside the gate.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, columns)
-        Predictors without the intercept, entries in [-1, 1]; zero in rows that are not present.
-    y : ndarray, shape (n,)
-        Response in [-1, 1]; zero in rows that are not present.
-    present : ndarray of bool, shape (n,)
-        Which rows count.
-    """
-
-    X: FloatArray
-    y: FloatArray
-    present: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,7 +83,7 @@ class Design:
     def block(self, frame: pd.DataFrame) -> Block:
         """Map raw rows to scaled ones, each by itself: clamp, evaluate, clamp, scale."""
         rows, present = self.domain.admit(frame, self.reads)
-        y, X = build_design_matrices(list(self._infos), rows, NA_action=_KEEP_MISSING)
+        y, X = build_design_matrices(list(self._infos), rows, NA_action=KEEP_MISSING)
         X = self.x_scaling.apply(np.asarray(X)[:, int(self.intercept) :])
         y = self.y_scaling.apply(np.asarray(y))[:, 0]
         present &= ~(np.isnan(X).any(axis=1) | np.isnan(y))
@@ -148,7 +123,7 @@ class Design:
         check_schema(new_data, reads)
         with np.errstate(all="ignore"):
             rows, present = self.domain.admit(new_data, reads, clamp=False)
-            (X,) = build_design_matrices([info], rows, NA_action=_KEEP_MISSING)
+            (X,) = build_design_matrices([info], rows, NA_action=KEEP_MISSING)
         return np.where(present[:, None], np.asarray(X), np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
@@ -178,7 +153,7 @@ class Design:
 
     @cached_property
     def _unclamped(self) -> DesignInfo:
-        return _infos(_terms(self.formula, self.domain), self.domain, clamp=False)[1]
+        return code_columns(parse_formula(self.formula, self.domain), self.domain, clamp=False)[1]
 
 
 def bind(formula: str, domain: Domain) -> Design:
@@ -202,16 +177,14 @@ def bind(formula: str, domain: Domain) -> Design:
     DomainError
         If bounds or levels are missing.
     """
-    left, right = _terms(formula, domain)
-    infos = _infos((left, right), domain)
+    left, right = parse_formula(formula, domain)
+    infos = code_columns((left, right), domain)
     (response,) = infos[0].factor_infos
     predictors = tuple(infos[1].factor_infos)
     for part in predictors:
         if shared := set(part.reads) & set(response.reads):
             raise FormulaError(f"the response column '{shared.pop()}' is among the predictors, in '{part.code}'")
-    intervals = [
-        interval for term in infos[1].term_codings.values() for sub in term for interval in _column_bounds(sub)
-    ]
+    intervals = [interval for term in infos[1].term_codings.values() for sub in term for interval in column_bounds(sub)]
     names = tuple(infos[1].column_names)
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients")
@@ -251,63 +224,3 @@ def check_schema(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
     for name in names:
         if offered.count(name) != 1:
             raise FormulaError(f"the data have {'no' if name not in offered else 'more than one'} column '{name}'")
-
-
-def _terms(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]:
-    if not isinstance(formula, str):
-        raise FormulaError(f"a formula is text like 'y ~ x1 + x2', not {type(formula).__name__}")
-    try:
-        tree, read = parse_formula(formula), ModelDesc.from_formula(formula)
-    except Exception:  # patsy raises more than PatsyError on malformed text
-        read = None
-    if read is None:
-        raise FormulaError(f"the formula {formula!r} cannot be read")
-    if len(read.lhs_termlist) != 1 or len(read.lhs_termlist[0].factors) != 1:
-        raise FormulaError(f"the formula {formula!r} needs one response, as in 'y ~ x1 + x2'")
-    for code in _written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
-        factor(code, domain)
-    return read.lhs_termlist, read.rhs_termlist
-
-
-def _written(tree: Any) -> Iterator[str]:
-    """Yield the expressions that stand in a parsed formula."""
-    if tree.type == "PYTHON_EXPR":
-        yield tree.token.extra
-    for part in tree.args:
-        yield from _written(part)
-
-
-def _infos(
-    terms: tuple[list[Term], list[Term]], domain: Domain, *, clamp: bool = True
-) -> tuple[DesignInfo, DesignInfo]:
-    def ours(term: Term) -> Term:
-        return Term([factor(part.code, domain, clamp=clamp) for part in term.factors])
-
-    left, right = ([ours(term) for term in side] for side in terms)
-    (response,) = left[0].factors
-    if not isinstance(response, NumericFactor):
-        raise FormulaError(f"the response '{response.code}' has levels; a numeric one needs bounds (low, high)")
-    reads = tuple(
-        dict.fromkeys(name for side in (left, right) for term in side for part in term.factors for name in part.reads)
-    )
-    probe, _ = domain.admit(pd.DataFrame({name: [None] for name in reads}), reads)
-    y_info, x_info = design_matrix_builders([left, right], lambda: iter([probe]), 0, _KEEP_MISSING)
-    return y_info, x_info
-
-
-def _column_bounds(subterm: Any) -> list[Interval]:
-    """Return the intervals of a subterm's columns, in patsy's order: the first factor varies fastest."""
-    sides = [_factor_bounds(part, subterm) for part in reversed(subterm.factors)]
-    columns = []
-    for combination in itertools.product(*sides):
-        product = Interval(1.0, 1.0)
-        for interval in combination:
-            product = product * interval
-        columns.append(product)
-    return columns
-
-
-def _factor_bounds(part: Factor, subterm: Any) -> list[Interval]:
-    if isinstance(part, NumericFactor):
-        return [part.within]
-    return [Interval.hull(column) for column in subterm.contrast_matrices[part].matrix.T]

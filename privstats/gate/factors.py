@@ -7,7 +7,7 @@ an expression. Each factor answers with values from `rowwise`, or with the codes
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ class NumericFactor(Factor):
 class LevelFactor(Factor):
     """A column of declared levels, with its coding."""
 
-    contrast: Treatment
+    contrast: Treatment = field(compare=False)  # follows from the code, like the levels
 
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> Any:
         levels = data[self.reads[0]].array
@@ -119,7 +119,7 @@ def _coded(code: str, name: str, coding: list[ast.expr], domain: Domain) -> Leve
         ]:
             if reference not in levels.values:
                 raise FormulaError(f"'{code}': {reference!r} is not a declared level of '{name}'")
-            return LevelFactor(code, (name,), Treatment(levels.values.index(reference)))
+            return LevelFactor(code, (name,), Treatment(reference))
     raise FormulaError(f"'{code}': the coding must be Treatment or Treatment(reference)")
 
 

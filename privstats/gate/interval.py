@@ -27,8 +27,8 @@ class Interval:
 
     Examples
     --------
-    >>> Interval(-1, 2) ** 2
-    Interval(lo=0.0, hi=4.0)
+    >>> Interval(-1, 2) * Interval(-3, 1)
+    Interval(lo=-6.0, hi=3.0)
     """
 
     lo: float

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Moments
-from privstats.gate.design import Block
 from privstats.numerics.exact import Total, gram, total
 from privstats.numerics.law import FloatArray
 

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.gate.design import Block, Design
+from privstats.gate.block import Block
+from privstats.gate.design import Design
 from privstats.gate.questions import Question
 from privstats.numerics.exact import Total
 from privstats.privacy.guarantee import Neighbors

@@ -107,7 +107,7 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval]) -> Interval:
 def values_of(node: ast.expr, of: Mapping[str, FloatArray]) -> FloatArray:
     """Return the values of an expression that `bounds_of` has accepted, one for each row."""
     with np.errstate(all="ignore"):
-        result = _walk(node, of, float, lambda function: function.values)
+        result = _walk(node, of, np.float64, lambda function: function.values)
     return np.asarray(result, dtype=float)
 
 

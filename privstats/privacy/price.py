@@ -10,12 +10,12 @@ from privstats.privacy.tradeoff import gdp_delta, gdp_eps
 
 
 def pure_total(events: Iterable[Event]) -> float:
-    """Basic composition: eps adds (Dwork and Roth 2014, Theorem 3.16), also adaptively."""
+    """Return total eps: it adds (Dwork and Roth 2014, Theorem 3.16), also adaptively."""
     return math.fsum(event.pure() for event in events)
 
 
 def mu_total(events: Iterable[Event]) -> float:
-    """Gaussian composition: mu^2 adds, exactly (Dong, Roth and Su 2022, Corollary 3.3), also adaptively."""
+    """Return total mu: mu^2 adds, exactly (Dong, Roth and Su 2022, Corollary 3.3), also adaptively."""
     return math.sqrt(math.fsum(event.mu() ** 2 for event in events))
 
 

@@ -228,4 +228,4 @@ def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.fl
 def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
     """Trade-off function of mu-GDP: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
     a = np.asarray(alpha, dtype=float)
-    return np.asarray(ndtr(ndtri(1 - a) - mu), dtype=float)
+    return np.asarray(ndtr(-ndtri(a) - mu), dtype=float)

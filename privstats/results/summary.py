@@ -81,7 +81,7 @@ def summarise(results: Results, alpha: float) -> Summary:
         results.params.map(_number),
         results.bse.map(_number),
         results.tvalues.map(lambda z: _fixed(z, 2)),
-        results.pvalues.map(lambda p: _fixed(p, 4)),
+        results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),
         interval[0].map(_number),
         interval[1].map(_number),
         results.privacy_share.map(lambda share: "NaN" if math.isnan(share) else f"{share:.0%}"),

@@ -1,0 +1,40 @@
+# `make demo` and `make test` each set up everything they need, in .venv, and nothing outside it.
+# Python 3.11 or newer: the first of these that is there, or name one with `make PYTHON=... test`.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN = .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo test check tests benchmarks clean
+
+demo: .venv/demo
+	$(BIN)/python vignettes/demo.py
+
+test: check tests
+
+check: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: .venv/test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+benchmarks: .venv/test
+	$(BIN)/python benchmarks/coverage_moments.py --seed 1
+	$(BIN)/python benchmarks/speed_lm.py --seed 1
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/demo: .venv/bin/python pyproject.toml constraints.txt
+	$(INSTALL) ".[demo]"
+	@touch $@
+
+.venv/test: .venv/bin/python pyproject.toml constraints.txt
+	$(INSTALL) ".[demo,test]"
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,29 @@
+"""A block: the scaled rows of one stretch of data, alive only inside the gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The scaled rows of one stretch of data, alive only inside the gate.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, columns)
+        Predictors without the intercept, entries in [-1, 1]; zero in rows that are not present.
+    y : ndarray, shape (n,)
+        Response in [-1, 1]; zero in rows that are not present.
+    present : ndarray of bool, shape (n,)
+        Which rows count.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    present: NDArray[np.bool_]

@@ -1,0 +1,99 @@
+"""The terms of a formula: patsy parses it and codes its columns; every factor in it is ours.
+
+patsy decides which dummies are redundant and names the columns; it is shown one made-up row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from patsy import DesignInfo, ModelDesc, NAAction, Term
+from patsy.build import design_matrix_builders
+from patsy.parse_formula import parse_formula as patsy_tree
+
+from privstats.errors import FormulaError
+from privstats.gate.domain import Domain
+from privstats.gate.factors import Factor, NumericFactor, factor
+from privstats.gate.interval import Interval
+
+KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
+
+
+def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]:
+    """Return patsy's terms of the response and of the predictors; refuse expressions that mix rows.
+
+    Raises
+    ------
+    FormulaError
+        If the formula cannot be read, has not exactly one response, or an expression is not row-wise.
+    DomainError
+        If bounds or levels of something it reads are not known.
+    """
+    if not isinstance(formula, str):
+        raise FormulaError(f"a formula is text like 'y ~ x1 + x2', not {type(formula).__name__}")
+    try:
+        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
+    except Exception:  # patsy raises more than PatsyError on malformed text
+        read = None
+    if read is None:
+        raise FormulaError(f"the formula {formula!r} cannot be read")
+    if len(read.lhs_termlist) != 1 or len(read.lhs_termlist[0].factors) != 1:
+        raise FormulaError(f"the formula {formula!r} needs one response, as in 'y ~ x1 + x2'")
+    for code in _written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
+        factor(code, domain)
+    return read.lhs_termlist, read.rhs_termlist
+
+
+def _written(tree: Any) -> Iterator[str]:
+    """Yield the expressions that stand in a parsed formula."""
+    if tree.type == "PYTHON_EXPR":
+        yield tree.token.extra
+    for part in tree.args:
+        yield from _written(part)
+
+
+def code_columns(
+    terms: tuple[list[Term], list[Term]], domain: Domain, *, clamp: bool = True
+) -> tuple[DesignInfo, DesignInfo]:
+    """Return patsy's coding of response and predictors, with our factors in place of patsy's.
+
+    Raises
+    ------
+    FormulaError
+        If the response is categorical.
+    """
+
+    def ours(term: Term) -> Term:
+        return Term([factor(part.code, domain, clamp=clamp) for part in term.factors])
+
+    left, right = ([ours(term) for term in side] for side in terms)
+    (response,) = left[0].factors
+    if not isinstance(response, NumericFactor):
+        raise FormulaError(f"the response '{response.code}' has levels; a numeric one needs bounds (low, high)")
+    reads = tuple(
+        dict.fromkeys(name for side in (left, right) for term in side for part in term.factors for name in part.reads)
+    )
+    probe, _ = domain.admit(pd.DataFrame({name: [None] for name in reads}), reads)
+    y_info, x_info = design_matrix_builders([left, right], lambda: iter([probe]), 0, KEEP_MISSING)
+    return y_info, x_info
+
+
+def column_bounds(subterm: Any) -> list[Interval]:
+    """Return the intervals of a subterm's columns, in patsy's order: the first factor varies fastest."""
+    sides = [_factor_bounds(part, subterm) for part in reversed(subterm.factors)]
+    columns = []
+    for combination in itertools.product(*sides):
+        product = Interval(1.0, 1.0)
+        for interval in combination:
+            product = product * interval
+        columns.append(product)
+    return columns
+
+
+def _factor_bounds(part: Factor, subterm: Any) -> list[Interval]:
+    if isinstance(part, NumericFactor):
+        return [part.within]
+    return [Interval.hull(column) for column in subterm.contrast_matrices[part].matrix.T]

@@ -1,0 +1,84 @@
+"""Shared frames, domains and the recorder that looks over the curator's shoulder."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.mechanisms import MECHANISMS
+
+DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+PURE = {"l1": {"eps": 1.0}, "l2": {"eps": 1.0}, "linf": {"eps": 1.0}}
+PRICES = {**PURE, "gaussian": {"mu": 1.0}}
+
+
+@pytest.fixture
+def real_data():
+    """The folder of real data files; a test that needs one skips where it is absent."""
+
+    def path(name):
+        if not (DATA / name).exists():
+            pytest.skip(f"{name} is not in {DATA}: set PRIVSTATS_DATA to the folder that holds it")
+        return DATA / name
+
+    return path
+
+
+def design_6_1(n, seed, p=5):
+    """The coverage design: X ~ U(-1, 1), coefficients (.5; -1 ... 1), N(0, 1) errors."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p))
+    data = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(p)])
+    data["y"] = 0.5 + X @ np.linspace(-1, 1, p) + rng.standard_normal(n)
+    return data
+
+
+def domain_6_1(p=5, **kwargs):
+    return ps.Domain({**{f"x{j + 1}": (-1, 1) for j in range(p)}, "y": (-6, 6)}, **kwargs)
+
+
+def formula_6_1(p=5):
+    return "y ~ " + " + ".join(f"x{j + 1}" for j in range(p))
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Record what the mechanisms were told: a list of (mechanism, exact total, sensitivity)."""
+    heard = []
+
+    def listen(mechanism):
+        release = mechanism.release
+
+        def recording(self, name, exact, sensitivity, chance):
+            heard.append((self, exact, sensitivity))
+            return release(self, name, exact, sensitivity, chance)
+
+        monkeypatch.setattr(mechanism, "release", recording)
+
+    for mechanism in MECHANISMS.values():
+        listen(mechanism)
+    return heard
+
+
+@pytest.fixture
+def exact_of(recorded):
+    """Run a call, return the last mechanism's (exact values, sensitivity): the real run, not the rehearsal."""
+
+    def run(call):
+        del recorded[:]
+        call()
+        _, exact, sensitivity = recorded[-1]
+        return exact.value(), sensitivity
+
+    return run
+
+
+NORMS = {
+    "l1": lambda v: np.abs(v).sum(axis=-1),
+    "l2": lambda v: np.sqrt((v**2).sum(axis=-1)),
+    "linf": lambda v: np.abs(v).max(axis=-1),
+}

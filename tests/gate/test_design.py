@@ -1,0 +1,142 @@
+"""The design maps rows to [-1, 1] and back, and equals what statsmodels would build."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import patsy
+import pytest
+
+from privstats.errors import DomainError, FormulaError
+from privstats.gate.design import bind
+from privstats.gate.domain import Domain
+
+DOMAIN = Domain({"y": (1, 20), "x": (-1, 3), "z": (2, 5), "g": ["b", "a", "c"], "k": [1, 2]}, complete=True)
+FORMULAS = [
+    "y ~ x",
+    "np.log(y) ~ x + z",
+    "y ~ x * z + I(x ** 2) + np.sqrt(z)",
+    "y ~ C(g) + x",
+    "y ~ g * x",
+    "y ~ C(g, Treatment('a')) * C(k) + z",
+    "y ~ 0 + x + z",
+    "y ~ 0 + g + x",
+    "y ~ x:z - 1",
+    "y ~ (x + z) ** 2",
+    "I(y / z) ~ x",
+    "y ~ 1",
+    "y ~ C(k, Treatment(reference=2))",
+]
+
+
+def frame(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "y": rng.uniform(1, 20, n),
+            "x": rng.uniform(-1, 3, n),
+            "z": rng.uniform(2, 5, n),
+            "g": rng.choice(list("bac"), n),
+            "k": rng.choice([1, 2], n),
+        }
+    )
+
+
+def patsy_matrices(formula, data):
+    coded = data.assign(
+        g=pd.Categorical(data["g"], categories=["b", "a", "c"]), k=pd.Categorical(data["k"], categories=[1, 2])
+    )
+    return patsy.dmatrices(formula, coded, return_type="dataframe")
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_names_and_columns_are_those_of_patsy_and_scaling_is_undone_exactly(formula):
+    data = frame()
+    y, X = patsy_matrices(formula, data)
+    design = bind(formula, DOMAIN)
+    assert list(design.names) == list(X.columns)
+    np.testing.assert_allclose(design.matrix(data), X.to_numpy(), rtol=1e-12)
+    block = design.block(data)
+    assert np.abs(block.X).max(initial=0) <= 1
+    assert np.abs(block.y).max() <= 1
+    assert block.present.all()
+    scaled = np.column_stack([np.ones(len(data)), block.X]) if design.intercept else block.X
+    theta = np.random.default_rng(1).standard_normal(len(design.names))
+    linear, offset = design.original()
+    fitted = X.to_numpy() @ (linear @ theta + offset)
+    if design.intercept:
+        middle = design.y_scaling.middle[0]
+        np.testing.assert_allclose(scaled @ theta * design.response_unit + middle, fitted, rtol=1e-9, atol=1e-9)
+    else:
+        np.testing.assert_allclose(scaled @ theta * design.response_unit, fitted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_row_however_odd_leaves_the_cube(formula):
+    values = [-1e300, 1e300, np.inf, -np.inf, np.nan, 0, "a", None, 2.5]
+    rng = np.random.default_rng(3)
+    odd = pd.DataFrame(
+        {name: pd.Series(rng.choice(np.array(values, dtype=object), 200), dtype=object) for name in "yxzgk"}
+    )
+    block = bind(formula, DOMAIN).block(odd)
+    assert np.abs(block.X).max(initial=0) <= 1
+    assert np.abs(block.y).max() <= 1
+    assert not block.X[~block.present].any()
+    assert not block.y[~block.present].any()
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_design_pickles_as_formula_and_domain(formula):
+    design = bind(formula, DOMAIN)
+    copy = pickle.loads(pickle.dumps(design))
+    np.testing.assert_array_equal(copy.matrix(frame()), design.matrix(frame()))
+
+
+def test_bounds_by_formula_name_narrow_or_replace_those_of_the_columns():
+    assert bind("np.log(y) ~ x", Domain({"np.log(y)": (0, 2), "x": (0, 1)})).response_unit == 1
+    assert bind("I(x**2) ~ z", Domain({"I(x**2)": (0, 4), "x": (0, 3), "z": (0, 1)})).response_unit == 2
+    with pytest.raises(DomainError, match="contradict"):
+        bind("I(x**2) ~ z", Domain({"I(x**2)": (10, 40), "x": (0, 3), "z": (0, 1)}))
+    block = bind("np.log(y) ~ x", Domain({"np.log(y)": (0, 2), "x": (0, 1)})).block(
+        pd.DataFrame({"y": [-1.0, 0.0, np.e], "x": 0.5})
+    )
+    assert block.present.tolist() == [False, True, True]
+    np.testing.assert_allclose(block.y, [0, -1, 0], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("formula", "error", "says"),
+    [
+        ("y ~ x + y", FormulaError, "among the predictors"),
+        ("np.log(y) ~ I(x * y)", FormulaError, "among the predictors"),
+        ("y ~ x - x.mean()", FormulaError, "each row alone"),
+        ("y ~ center(x)", FormulaError, "each row alone"),
+        ("y ~ standardize(x)", FormulaError, "each row alone"),
+        ("y ~ bs(x, df=4)", FormulaError, "each row alone"),
+        ("y ~ w", DomainError, r"domain=\{'w'"),
+        ("y ~ C(w)", DomainError, "levels of 'w'"),
+        ("y ~ C(x)", DomainError, "levels of 'x'"),
+        ("y ~ np.log(x)", DomainError, "finite bounds"),
+        ("y ~ I(g + 1)", FormulaError, "levels"),
+        ("g ~ x", FormulaError, "levels"),
+        ("y ~ C(g, Treatment('zz'))", FormulaError, "not a declared level"),
+        ("y ~ C(g, Sum)", FormulaError, "coding"),
+        ("y ~ I(x * 0)", DomainError, "constant"),
+        ("y ~ 0", FormulaError, "no coefficients"),
+        ("~ x", FormulaError, "one response"),
+        ("y + z ~ x", FormulaError, "one response"),
+        ("y ~ (x", FormulaError, "cannot be read"),
+        ("", FormulaError, "one response"),
+        (3, FormulaError, "text"),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused_with_the_cure(formula, error, says):
+    with pytest.raises(error, match=says):
+        bind(formula, DOMAIN)
+
+
+def test_the_model_matrix_marks_rows_it_cannot_map():
+    new = pd.DataFrame({"x": [1.0, np.nan, 9.0], "g": ["a", "a", "zz"]}, index=[5, 5, 7])
+    matrix = bind("y ~ x + g", DOMAIN).matrix(new)
+    assert np.isnan(matrix).any(axis=1).tolist() == [False, True, True]
+    assert bind("y ~ x", DOMAIN).matrix(pd.DataFrame({"x": [9.0]})).tolist() == [[1.0, 9.0]]  # extrapolates

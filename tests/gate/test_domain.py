@@ -1,0 +1,90 @@
+"""The domain admits each row by itself, and what a value means does not depend on its neighbours."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.errors import DomainError
+from privstats.gate.domain import Domain, Levels, as_domain, numbers
+from privstats.mechanisms.random import public_stream
+
+ODD = [None, np.nan, pd.NA, pd.NaT, "text", "1.5", [1], {"a": 1}, (1, 2), 1j, np.inf, -np.inf, 10**400, True, np.float32(2),
+       decimal.Decimal("0.5"), datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"), b"1", object(), 1, 1.0, "1", np.str_("N")]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__ + str(odd)[:12])
+def test_one_odd_value_changes_no_other_row(odd):
+    domain = Domain({"x": (-1, 5), "g": ["N", 1, 2.5]})
+    clean = pd.DataFrame({"x": [1, 2, 3], "g": ["N", 1, 2.5]})
+    odd_one = pd.DataFrame({"x": pd.Series([1, 2, odd], dtype=object), "g": pd.Series(["N", 1, odd], dtype=object)})
+    (rows, present), (other, there) = domain.admit(clean, ["x", "g"]), domain.admit(odd_one, ["x", "g"])
+    pd.testing.assert_frame_equal(rows.iloc[:2], other.iloc[:2])
+    assert list(present[:2]) == list(there[:2]) == [True, True]
+    assert -1 <= other["x"].iloc[2] <= 5
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "float64", "Int64", "Float64", "object", "int64[pyarrow]", "category", "string"]
+)
+def test_a_number_reads_the_same_in_every_dtype(dtype):
+    try:
+        column = pd.Series([1, 2, 3]).astype(dtype)
+    except ImportError:
+        pytest.skip("pyarrow is not installed")
+    assert numbers(column).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_levels_are_compared_as_values_whatever_the_dtype():
+    levels = Levels((1, 2, 3))
+    for column in ([1, 3, 9], [1.0, 3.0, np.nan], pd.Categorical([1, 3, 9]), np.array([1, 3, "x"], dtype=object)):
+        assert levels.codes(pd.Series(column)).tolist() == [0, 2, -1]
+    assert Levels((False, True)).codes(pd.Series([True, False, True])).tolist() == [1, 0, 1]
+    assert levels.codes(pd.Series([1, [], 3], dtype=object)).tolist() == [0, -1, 2]
+
+
+def test_rows_are_clamped_and_missing_ones_marked():
+    rows, present = Domain({"x": (0, 10)}).admit(pd.DataFrame({"x": [-5, 5, np.inf, np.nan]}), ["x"])
+    assert rows["x"].tolist() == [0, 5, 10, 5]
+    assert present.tolist() == [True, True, True, False]
+
+
+def test_synthetic_rows_show_every_level_and_stay_inside():
+    domain = Domain({"x": (2, 3), "g": list("abcde")})
+    rows = domain.draw(["x", "g"], 64, public_stream(0))
+    assert set(rows["g"]) == set("abcde")
+    assert rows["x"].between(2, 3).all()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"x": (1, 0)}, {"x": (0, 0)}, {"x": (0, np.inf)}, {"x": (np.nan, 1)}, {"x": (0,)}, {"x": (0, 1, 2)}, {"x": ("0", "1")},
+     {"x": (False, True)}, {"x": 3}, {"x": "N"}, {"x": ["N"]}, {"x": ["N", "N"]}, {"x": ["N", None]}, {"x": ["N", np.nan]},
+     {"x": [["N"], "S"]}, {"x": None}, {"x": {"N", "S"}}],
+)  # fmt: skip
+def test_a_malformed_declaration_names_its_column(bad):
+    with pytest.raises(DomainError, match="'x'"):
+        Domain(bad)
+
+
+@pytest.mark.parametrize("bad", [[("x", (0, 1))], "x", 3, {1: (0, 1)}])
+def test_what_is_no_domain_is_refused(bad):
+    with pytest.raises(DomainError):
+        as_domain(bad)
+
+
+def test_json_goes_there_and_back():
+    domain = Domain({"x": (0, 1.5), "g": ["N", 1, 2.5], "np.log(y)": (-1, 2)}, complete=["x"])
+    assert Domain.from_json(domain.to_json()) == domain
+    for text in ("", "[]", '{"columns": {"x": [0, 1]}}', '{"columns": {"x": {}}}'):
+        with pytest.raises(DomainError):
+            Domain.from_json(text)
+
+
+def test_the_domain_prints_as_a_table_and_cannot_be_changed():
+    domain = Domain({"age": (0, 100), "region": ["N", "S"]}, complete="age")
+    assert repr(domain).splitlines()[1:] == ["  age     from 0 to 100", "  region  one of N, S   may be missing"]
+    with pytest.raises(TypeError):
+        domain["age"] = (0, 1)

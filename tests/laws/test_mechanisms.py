@@ -1,0 +1,98 @@
+"""Laws of every mechanism: what is added is what is announced, and announces what it costs."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.exact import Total
+from privstats.privacy.calibrate import calibrate
+from privstats.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
+from privstats.privacy.release import Sensitivity
+from tests.conftest import NORMS
+
+DIM = 6
+DRAWS = 4000
+WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
+EXACT = Total(tuple(1 << k for k in range(36, 36 + DIM)), 2.0**-40)
+PROMISES = [PureDP(0.7), ApproxDP(0.7, 1e-6), GaussianDP(0.7)]
+mechanisms = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=list(MECHANISMS))
+
+
+def noise_of(mechanism, draws=DRAWS, size=2.0):
+    """Release minus exact, in units of the sensitivity."""
+    sensitivity = Sensitivity(mechanism.norm, size, WEIGHTS)
+    chance = public_stream(41)
+    releases = [mechanism.release("q", EXACT, sensitivity, chance) for _ in range(draws)]
+    values = np.array([release.value for release in releases])
+    return releases[0], (values - EXACT.value()) * WEIGHTS / size
+
+
+def radial_law(mechanism):
+    """The law of the noise's norm, in units of the sensitivity, at eps or mu = 1 / multiplier."""
+    if mechanism.norm == "l2" and math.isinf(mechanism.event.pure()):
+        return stats.chi(DIM, scale=mechanism.multiplier)
+    return stats.gamma(DIM, scale=mechanism.multiplier)  # density exp(-r / multiplier) r^(DIM - 1) for every K
+
+
+def announced(mechanism, noise):
+    """p-values that the noise has the norm its price announces, and coordinates the law it returns."""
+    release, _ = noise_of(mechanism, draws=1)
+    drawn = release.law.sample(public_stream(42), DRAWS) * WEIGHTS / 2.0
+    radial = stats.kstest(NORMS[mechanism.norm](noise), radial_law(mechanism).cdf).pvalue
+    coordinates = [stats.ks_2samp(noise[:, j], drawn[:, j]).pvalue for j in range(DIM)]
+    return min(radial, *coordinates)
+
+
+@mechanisms
+def test_release_minus_exact_follows_the_stated_law_at_the_stated_price(kind):
+    mechanism = kind(multiplier=1.5)
+    _, noise = noise_of(mechanism)
+    assert announced(mechanism, noise) > 1e-4
+    release, _ = noise_of(mechanism, draws=1)
+    spread = noise.var(axis=0) / (release.law.variance() * (WEIGHTS / 2.0) ** 2)
+    # relative error of a variance over DRAWS draws: sqrt((kurtosis - 1) / DRAWS), kurtosis at most 10 here
+    assert np.abs(spread - 1).max() < 4 * 3 / math.sqrt(DRAWS)
+
+
+@mechanisms
+def test_a_mechanism_with_its_noise_halved_is_caught(kind):
+    _, noise = noise_of(kind(multiplier=1.5))
+    assert announced(kind(multiplier=1.5), noise / 2) < 1e-12
+
+
+@mechanisms
+def test_weights_divide_the_noise_and_multipliers_multiply_it(kind):
+    release, _ = noise_of(kind(multiplier=1.5), draws=1)
+    other, _ = noise_of(kind(multiplier=3.0), draws=1)
+    np.testing.assert_allclose(other.law.spread, 2 * release.law.spread)
+    np.testing.assert_allclose(release.law.spread * WEIGHTS, release.law.spread[0])
+
+
+@mechanisms
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+def test_a_calibrated_plan_spends_all_of_its_promise_and_no_more(kind, promise):
+    def events(factor):
+        return [kind.at(share, factor).event for share in (0.2, 1.0, 3.0)]
+
+    if math.isinf(kind(1.0).event.pure()) and isinstance(promise, PureDP):
+        pytest.skip("normal noise has no price in pure eps")
+    factor = calibrate(events, promise)
+    assert promise.admits(events(factor))
+    assert not promise.admits(events(1.001 * factor))
+
+
+@mechanisms
+def test_shares_are_relative_to_each_other_in_the_currency_of_the_mechanism(kind):
+    small, large = kind.at(1.0, 0.3).event, kind.at(4.0, 0.3).event
+    if math.isinf(small.pure()):
+        assert large.mu() ** 2 == pytest.approx(4 * small.mu() ** 2)
+    else:
+        assert large.pure() == pytest.approx(4 * small.pure())
+
+
+def test_every_guarantee_of_the_registry_is_examined():
+    assert {type(promise) for promise in PROMISES} == set(GUARANTEES)

@@ -1,0 +1,78 @@
+"""Conversions against their closed forms, in arithmetic that has digits to spare."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from privstats.errors import BudgetError
+from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu, pure_delta, pure_mu
+
+mpmath.mp.dps = 60
+
+
+def exact_delta(mu, eps):
+    mu, eps = mpmath.mpf(mu), mpmath.mpf(eps)
+    return mpmath.ncdf(-eps / mu + mu / 2) - mpmath.exp(eps) * mpmath.ncdf(-eps / mu - mu / 2)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("steps", [0.0, 0.3, 2.0, 5.0, 7.0])
+def test_delta_of_gdp_has_ten_digits_from_a_tenth_down_to_1e_12(mu, steps):
+    eps = mu * (mu / 2 + steps)
+    truth = exact_delta(mu, eps)
+    assert abs(gdp_delta(mu, eps) - truth) <= 1e-10 * truth
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.25, 1.0, 4.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3, 0.1])
+def test_mu_and_eps_solve_the_same_equation(mu, delta):
+    eps = gdp_eps(mu, delta)
+    if eps == 0:
+        assert gdp_delta(mu, 0.0) <= delta
+    else:
+        assert abs(exact_delta(mu, eps) - delta) <= 1e-10 * delta
+        assert gdp_mu(eps, delta) == pytest.approx(mu, rel=1e-10)
+
+
+def test_conversions_of_the_literature():
+    expected = {0.25: 1.0607, 0.5: 2.2541, 1.0: 4.8866, 2.0: 10.9972}
+    for mu, eps in expected.items():
+        assert gdp_eps(mu, 1e-6) == pytest.approx(eps, abs=1e-4)
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.5, 1.0, 5.0, 40.0, 800.0])
+def test_every_eps_dp_mechanism_is_gdp_at_pure_mu_and_not_below(eps):
+    mu = pure_mu(eps)
+    if eps < 700:
+        kink = 1 / (1 + math.exp(eps))
+        assert GaussianDP(mu).tradeoff(kink) == pytest.approx(PureDP(eps).tradeoff(kink), rel=1e-8)
+    alpha = np.linspace(1e-6, 1 - 1e-6, 999)
+    assert (GaussianDP(mu).tradeoff(alpha) <= PureDP(min(eps, 700.0)).tradeoff(alpha) + 1e-12).all()
+
+
+def test_relaxing_pure_dp_follows_randomised_response():
+    # randomised response: delta(e) = P(true) - e^e P(false)
+    eps, relaxed = 1.0, PureDP(1.0).to_approx(0.01)
+    truth = math.exp(eps) / (1 + math.exp(eps)) - math.exp(relaxed.eps) / (1 + math.exp(eps))
+    assert truth == pytest.approx(0.01)
+    assert pure_delta(eps, relaxed.eps) == pytest.approx(0.01)
+    assert ApproxDP(1.0, 0.001).to_approx(0.01).eps < 1.0
+    with pytest.raises(BudgetError):
+        ApproxDP(1.0, 0.01).to_approx(0.001)
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, "1", None, True])
+def test_promises_that_are_not_numbers_are_refused(bad):
+    for promise in (PureDP, GaussianDP, lambda eps: ApproxDP(eps, 1e-6), lambda delta: ApproxDP(1.0, delta)):
+        with pytest.raises(BudgetError):
+            promise(bad)
+
+
+def test_tradeoff_functions_are_those_of_the_definition():
+    alpha = np.array([0.0, 0.05, 0.5, 1.0])
+    np.testing.assert_allclose(GaussianDP(0.0).tradeoff(alpha), 1 - alpha)
+    np.testing.assert_allclose(PureDP(0.0).tradeoff(alpha), 1 - alpha)
+    np.testing.assert_allclose(ApproxDP(0.0, 0.1).tradeoff(alpha), np.maximum(0.9 - alpha, 0))
