@@ -43,16 +43,15 @@ def frame(n=300, seed=0):
 
 
 def patsy_matrices(formula, data):
-    coded = data.assign(
-        g=pd.Categorical(data["g"], categories=["b", "a", "c"]), k=pd.Categorical(data["k"], categories=[1, 2])
-    )
+    levels = {"g": ["b", "a", "c"], "k": [1, 2]}
+    coded = data.assign(**{name: pd.Categorical(data[name], categories=known) for name, known in levels.items()})
     return patsy.dmatrices(formula, coded, return_type="dataframe")
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_names_and_columns_are_those_of_patsy_and_scaling_is_undone_exactly(formula):
     data = frame()
-    y, X = patsy_matrices(formula, data)
+    _, X = patsy_matrices(formula, data)
     design = bind(formula, DOMAIN)
     assert list(design.names) == list(X.columns)
     np.testing.assert_allclose(design.matrix(data), X.to_numpy(), rtol=1e-12)
@@ -75,9 +74,7 @@ def test_names_and_columns_are_those_of_patsy_and_scaling_is_undone_exactly(form
 def test_no_row_however_odd_leaves_the_cube(formula):
     values = [-1e300, 1e300, np.inf, -np.inf, np.nan, 0, "a", None, 2.5]
     rng = np.random.default_rng(3)
-    odd = pd.DataFrame(
-        {name: pd.Series(rng.choice(np.array(values, dtype=object), 200), dtype=object) for name in "yxzgk"}
-    )
+    odd = pd.DataFrame({name: rng.choice(np.array(values, dtype=object), 200) for name in "yxzgk"}, dtype=object)
     block = bind(formula, DOMAIN).block(odd)
     assert np.abs(block.X).max(initial=0) <= 1
     assert np.abs(block.y).max() <= 1
@@ -97,9 +94,8 @@ def test_bounds_by_formula_name_narrow_or_replace_those_of_the_columns():
     assert bind("I(x**2) ~ z", Domain({"I(x**2)": (0, 4), "x": (0, 3), "z": (0, 1)})).response_unit == 2
     with pytest.raises(DomainError, match="contradict"):
         bind("I(x**2) ~ z", Domain({"I(x**2)": (10, 40), "x": (0, 3), "z": (0, 1)}))
-    block = bind("np.log(y) ~ x", Domain({"np.log(y)": (0, 2), "x": (0, 1)})).block(
-        pd.DataFrame({"y": [-1.0, 0.0, np.e], "x": 0.5})
-    )
+    design = bind("np.log(y) ~ x", Domain({"np.log(y)": (0, 2), "x": (0, 1)}))
+    block = design.block(pd.DataFrame({"y": [-1.0, 0.0, np.e], "x": 0.5}))
     assert block.present.tolist() == [False, True, True]
     np.testing.assert_allclose(block.y, [0, -1, 0], atol=1e-15)
 

@@ -1,0 +1,109 @@
+"""Totals are exact: no order, chunking or size of the data changes a bit of them."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.gate import rows as rows_module
+from privstats.gate.bounds import Ball, Moments
+from privstats.gate.design import bind
+from privstats.gate.domain import Domain
+from privstats.gate.questions import Gram, Sum
+from privstats.gate.rows import MemoryRows
+from privstats.losses.squares import AugmentedRow
+from privstats.numerics.exact import Total, add_noise, gram, total
+from privstats.privacy.guarantee import Neighbors
+
+DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})
+DESIGN = bind("np.sqrt(y) ~ np.tanh(x) * g + np.exp(x)", DOMAIN)
+MOMENTS = Moments(5, intercept=True, complete=False)
+QUESTIONS = [Gram("moments", AugmentedRow(), MOMENTS), Sum("total", AugmentedRow(), Ball(2.0, 6))]
+
+
+def frame(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"y": rng.uniform(-1, 10, n), "x": rng.normal(0, 2, n), "g": rng.choice(["a", "b", "c"], n)})
+    data.loc[::7, "x"] = np.nan
+    return data
+
+
+def totals(data, neighbors=Neighbors()):
+    return MemoryRows(data, DESIGN, neighbors).sum(QUESTIONS)
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 2048, 4999])
+def test_a_chunked_run_equals_the_whole_bit_for_bit(monkeypatch, block_rows):
+    data = frame(5000 if block_rows > 1 else 60)
+    whole = totals(data)
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", block_rows)
+    assert totals(data) == whole
+
+
+def test_the_order_of_rows_does_not_matter():
+    data = frame()
+    assert totals(data.sample(frac=1.0, random_state=1)) == totals(data)
+
+
+def test_an_empty_frame_has_zero_totals():
+    assert [set(exact.units) for exact in totals(frame(0))] == [{0}, {0}]
+
+
+def test_a_gram_total_is_the_sum_of_its_rounded_products_exactly():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([np.ones(3000), rng.uniform(-1, 1, (3000, 2))])
+    pairs = np.triu_indices(3)
+    quantised = [[Fraction(int(value)) / 2**21 for value in row] for row in np.rint(rows * 2**21)]
+    exact = gram(rows, pairs)
+    for unit, i, j in zip(exact.units, *pairs, strict=True):
+        assert Fraction(unit) / 2**42 == sum(row[i] * row[j] for row in quantised)
+
+
+def test_totals_do_not_overflow_however_many_rows_there_are():
+    ones = gram(np.ones((1 << 15, 2)), np.triu_indices(2))
+    many = Total(ones.units, ones.step)
+    for _ in range(20):
+        many = many + many
+    assert many.value().tolist() == [2.0**35] * 3
+
+
+def test_truncation_never_lengthens_a_contribution():
+    rng = np.random.default_rng(0)
+    for bound in (1e-7, 1.0, 3.3, 1e9):
+        part = Ball(bound, 3).project(rng.normal(0, bound, (50, 3)))
+        for row in part:
+            kept = total(row[None, :], bound).value()
+            assert (np.abs(kept) <= np.abs(row)).all()
+            assert np.abs(kept - row).max() <= bound * 2.0**-39
+
+
+def test_a_release_lies_on_a_public_grid_and_moves_with_the_total():
+    noise, spread = np.array([0.123456789, -7.7]), np.array([1.0, 8.0])
+    steps = [2.0 ** (math.floor(math.log2(scale)) - 20) for scale in spread]
+    for units in ((0, 0), (12345678901, -98765432109), (2**70, -(2**70))):
+        exact = Total(units, 2.0**-42)
+        release = add_noise(exact, noise, spread)
+        assert all(value % step == 0 for value, step in zip(release, steps, strict=True))
+        assert np.abs(release - (exact.value() + noise)).max() <= max(*steps, 2.0**-20)
+
+
+def test_only_the_first_rows_of_each_unit_count():
+    data = frame(9).assign(y=4.0, x=1.0, g="a", person=["p", "q", "p", "p", None, "q", np.nan, "r", "p"])
+    for allowed, expected in zip((1, 2, 3), ([1, 1, 1], [2, 2, 1], [3, 2, 1]), strict=True):
+        (moments, _) = totals(data, Neighbors("replace", "person", allowed))
+        assert MOMENTS.unpack(moments.value())[0, 0] == sum(expected)
+
+
+def test_replacing_a_persons_rows_leaves_the_other_persons_where_they_were():
+    data = frame(60).assign(person=[f"p{k % 12}" for k in range(60)])
+    neighbors = Neighbors("replace", "person", 3)
+    gone = data[data["person"] != "p3"]
+    one = frame(60, seed=1).assign(person="p3").iloc[:3]
+    shuffled_in = pd.concat([gone.iloc[:20], one.iloc[:1], gone.iloc[20:], one.iloc[1:]])
+    here, there, without = totals(data, neighbors), totals(shuffled_in, neighbors), totals(gone, neighbors)
+    for bound, a, b, base in zip((MOMENTS, Ball(2.0, 6)), here, there, without, strict=True):
+        sensitivity = bound.sensitivity("linf", neighbors)
+        assert np.abs(sensitivity.weights * (a.value() - b.value())).max() <= sensitivity.size
+        assert np.abs(sensitivity.weights * (a.value() - base.value())).max() <= sensitivity.size
