@@ -17,6 +17,7 @@ from privstats.losses.squares import AugmentedRow
 from privstats.numerics.exact import Total, add_noise, gram, total
 from privstats.privacy.guarantee import Neighbors
 
+ROWS = Neighbors("replace")
 DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})
 DESIGN = bind("np.sqrt(y) ~ np.tanh(x) * g + np.exp(x)", DOMAIN)
 MOMENTS = Moments(5, intercept=True, complete=False)
@@ -30,7 +31,7 @@ def frame(n=5000, seed=0):
     return data
 
 
-def totals(data, neighbors=Neighbors()):
+def totals(data, neighbors=ROWS):
     return MemoryRows(data, DESIGN, neighbors).sum(QUESTIONS)
 
 

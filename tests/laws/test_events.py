@@ -1,5 +1,6 @@
 """Laws of every event and guarantee: prices compose, rise, and are never forgotten."""
 
+import itertools
 import math
 
 import pytest
@@ -41,7 +42,7 @@ def test_the_price_rises_with_each_event(event, budget):
     if not payable(event, budget):
         pytest.skip("no price in this currency")
     costs = [budget.spent([event] * k) for k in range(4)]
-    for less, more in zip(costs, costs[1:], strict=False):
+    for less, more in itertools.pairwise(costs):
         assert less != more
         assert budget.minus(less) != budget.minus(more)
 

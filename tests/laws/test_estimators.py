@@ -1,0 +1,165 @@
+"""Laws of every estimator: the limit is the non-private fit, the contract of its result holds."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+import privstats as ps
+from privstats.estimators import ESTIMATORS
+from privstats.results.tidy import TIDY
+from tests.conftest import PRICES
+
+VERBS = {"lm": ps.dp_lm}
+FORMULAS = [
+    "y ~ x + z",
+    "np.log(y) ~ x * g + np.sqrt(z)",
+    "y ~ C(g, Treatment('c')) + I(x ** 2) + x",
+    "y ~ 0 + x + z",
+    "y ~ 0 + g + x",
+    "y ~ 1",
+]
+DOMAIN = {"y": (1, 30), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"]}
+LIMIT = 1e9
+estimators = pytest.mark.parametrize(("verb", "mech"), ESTIMATORS, ids="-".join)
+
+
+def frame(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    x, z, g = rng.uniform(-1, 3, n), rng.uniform(2, 5, n), rng.choice(list("abc"), n)
+    y = np.clip(10 + 2 * x - z + 3 * (g == "b") + rng.standard_normal(n), 1, 30)
+    return pd.DataFrame({"y": y, "x": x, "z": z, "g": g})
+
+
+def canary_free(thing, canaries):
+    bytes_ = pickle.dumps(thing)
+    return not any(np.float64(canary).tobytes() in bytes_ or str(canary).encode() in bytes_ for canary in canaries)
+
+
+@estimators
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("complete", [True, False])
+def test_the_limit_of_a_large_budget_is_statsmodels(verb, mech, formula, complete):
+    data = frame()
+    truth = smf.ols(formula, data).fit()
+    fit = VERBS[verb](formula, data, eps=LIMIT, mech=mech, domain=ps.Domain(DOMAIN, complete=complete), rng=1)
+    names = [name.replace("C(g, Treatment('c'))", "C(g, Treatment('c'))") for name in truth.params.index]
+    assert list(fit.params.index) == names
+    # rows are rounded to 2^-21 of their bounds: errors of 1e-7, amplified by the conditioning of the design
+    np.testing.assert_allclose(fit.params, truth.params, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=1e-3)
+    np.testing.assert_allclose(fit.cov_params(), truth.cov_params(), rtol=2e-3, atol=1e-8)
+    width = fit.conf_int()[1] - fit.conf_int()[0]
+    # a .95 quantile of |normal| over 9999 draws: relative standard error 1 %
+    np.testing.assert_allclose(width, truth.conf_int()[1] - truth.conf_int()[0], rtol=0.045)
+    np.testing.assert_allclose(fit.predict(data.head()), truth.predict(data.head()), rtol=1e-5)
+
+
+@estimators
+def test_missing_rows_leave_the_fit_of_the_complete_ones(verb, mech):
+    data = frame()
+    data.loc[::3, "y"] = np.nan
+    data.loc[1::7, "g"] = "somewhere else"
+    kept = data[data["y"].notna() & (data["g"] != "somewhere else")]
+    fit = VERBS[verb]("y ~ x + g", data, eps=LIMIT, mech=mech, domain=DOMAIN)
+    truth = smf.ols("y ~ x + g", kept).fit()
+    np.testing.assert_allclose(fit.params, truth.params, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=1e-3)
+    assert fit.nobs == 2000  # what is public is the number of rows offered
+
+
+@estimators
+@pytest.mark.parametrize("noise", PRICES)
+def test_results_keep_the_contract_of_their_tables(verb, mech, noise):
+    fit = VERBS[verb]("y ~ x + g", frame(), mech=mech, noise=noise, domain=DOMAIN, rng=3, **PRICES[noise])
+    table = fit.tidy()
+    assert tuple(table.columns) == TIDY
+    assert list(table["term"]) == ["Intercept", "g[T.b]", "g[T.c]", "x"]
+    pd.testing.assert_frame_equal(fit.conf_int(), fit.conf_int())
+    pd.testing.assert_frame_equal(table, fit.tidy())
+    np.testing.assert_allclose(table["estimate"] / table["std_error"], fit.tvalues)
+    assert ((fit.conf_int(0.05)[1] > fit.params) & (fit.conf_int(0.5)[1] < fit.conf_int(0.05)[1])).all()
+    assert fit.glance().loc[0, ["nobs", "mech", "noise"]].tolist() == [2000, mech, noise]
+    assert fit.privacy_share.between(0, 1).all()
+    assert [release.name for release in fit.releases] == ["moments"]
+    assert repr(fit) == f"<Results of 'y ~ x + g': {fit.guarantee}>"
+
+
+@estimators
+def test_the_same_seed_repeats_and_different_calls_differ(verb, mech):
+    def run(eps=1.0, rng=1, formula="y ~ x + z"):
+        return VERBS[verb](formula, frame(), eps=eps, mech=mech, domain=DOMAIN, rng=rng)
+
+    base = run()
+    pd.testing.assert_series_equal(run().params, base.params)
+    for other in (run(rng=2), run(rng=None), run(eps=1.0 + 1e-9)):
+        assert (other.params != base.params).all()
+    assert base.seeded
+    assert "seeded: not private" in str(base.summary())
+    assert "seeded" not in str(run(rng=None).summary())
+
+
+@estimators
+def test_no_planted_value_survives_in_a_pickle_and_the_copy_still_works(verb, mech):
+    canaries = (17.918273645, 1.726354819)
+    data = frame()
+    data.loc[5, ["y", "x"]] = canaries
+    fit = VERBS[verb]("y ~ x + g", data, eps=1.0, mech=mech, domain=DOMAIN, rng=1)
+    assert canary_free(fit, canaries)
+    copy = pickle.loads(pickle.dumps(fit))
+    pd.testing.assert_frame_equal(copy.conf_int(), fit.conf_int())
+    assert str(copy.summary()) == str(fit.summary())
+    pd.testing.assert_series_equal(copy.predict(data.head()), fit.predict(data.head()))
+
+
+@estimators
+def test_hypotheses_are_tested_with_the_same_law_as_intervals(verb, mech):
+    fit = VERBS[verb]("y ~ x + z + g", frame(), eps=2.0, mech=mech, domain=DOMAIN, rng=1)
+    one = fit.t_test("x = 2")
+    assert one.effect[0] == pytest.approx(fit.params["x"])
+    assert one.sd[0] == pytest.approx(fit.bse["x"])
+    for alpha in (0.01, 0.2, 0.6):
+        low, high = fit.t_test("x = 0").conf_int(alpha)[0]
+        assert (low <= 0 <= high) == (fit.pvalues["x"] > alpha)
+    several = fit.t_test("x = 2, z = -1")
+    assert several.summary_frame().shape == (2, 6)
+    assert 0 < fit.wald_test("x = 2, z = -1").pvalue <= 1
+    # a joint test of one hypothesis is that hypothesis's test
+    assert fit.wald_test("x = 2").pvalue == pytest.approx(one.pvalue[0])
+    assert fit.wald_test(np.eye(5)[1:3]).df == 2
+    with pytest.raises(ps.FormulaError, match="not linear"):
+        fit.t_test("x ** 2 = 1")
+
+
+@estimators
+def test_without_inference_intervals_are_nan_and_say_why(verb, mech):
+    fit = VERBS[verb]("y ~ x", frame(), eps=1.0, mech=mech, domain=DOMAIN, inference="none")
+    assert fit.params.notna().all()
+    assert fit.bse.isna().all()
+    assert fit.conf_int().isna().all(axis=None)
+    assert fit.pvalues.isna().all()
+    assert np.isnan(fit.wald_test("x = 0").pvalue)
+    assert "inference='none'" in str(fit.summary())
+
+
+@estimators
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_units_are_persons_with_several_rows(verb, mech, rows_per_unit):
+    data = frame(3000).assign(person=np.arange(3000) // 3)
+    verb_ = VERBS[verb]
+    fit = verb_("y ~ x", data, eps=LIMIT, mech=mech, domain=DOMAIN, unit="person", rows_per_unit=rows_per_unit)
+    kept = data.groupby("person").head(rows_per_unit)
+    np.testing.assert_allclose(fit.params, smf.ols("y ~ x", kept).fit().params, rtol=1e-5)
+    assert fit.nobs == pytest.approx(len(kept), abs=0.1)  # the number of rows is private, and released
+    assert fit.bse.isna().all() == (rows_per_unit > 1)
+    assert str(fit.guarantee.neighbors) == "replace all rows of one person"
+
+
+@estimators
+def test_under_add_remove_the_number_of_rows_is_released_not_told(verb, mech):
+    fit = VERBS[verb]("y ~ x", frame(), eps=1.0, mech=mech, domain=DOMAIN, neighbors="add_remove", rng=1)
+    assert fit.nobs != 2000
+    assert abs(fit.nobs - 2000) < 100
+    assert "released, noisy" in str(fit.summary())
