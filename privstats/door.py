@@ -42,11 +42,11 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return work()
     except PrivstatsError as error:
         return _Refusal(type(error)(*error.args))
-    except KeyboardInterrupt:
-        return _Refusal(KeyboardInterrupt())
     except Exception as error:  # outside the gate, so it depends on releases at most; name the place, not the words
         last = extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(
             PrivacyError(f"an unexpected failure ({place}); please report it with the formula and the domain")
         )
+    except BaseException as stop:  # an interrupt stops the run, and takes no frames with it either
+        return _Refusal(SystemExit() if isinstance(stop, SystemExit) else KeyboardInterrupt())

@@ -29,9 +29,7 @@ def test_one_odd_value_changes_no_other_row(odd):
     assert -1 <= other["x"].iloc[2] <= 5
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int64", "float64", "Int64", "Float64", "object", "category", "string"]
-)
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "Float64", "object", "category", "string"])
 def test_a_number_reads_the_same_in_every_dtype(dtype):
     column = pd.Series([1, 2, 3]).astype(dtype)
     assert numbers(column).tolist() == [1.0, 2.0, 3.0]

@@ -26,7 +26,9 @@ def base(n=9):
 
 
 def with_row(data, y, x, g):
-    return pd.concat([data.astype(object), pd.DataFrame({"y": [y], "x": [x], "g": [g]}, dtype=object)], ignore_index=True)
+    return pd.concat(
+        [data.astype(object), pd.DataFrame({"y": [y], "x": [x], "g": [g]}, dtype=object)], ignore_index=True
+    )
 
 
 def rows_to_try():
@@ -34,7 +36,7 @@ def rows_to_try():
     corners = [(y, x, g) for y in (-2, 2, 6) for x in (0, 5, 10) for g in ("a", "b")]
     inside = [(2 + 4 * s, 5 + 5 * s, "a") for s in np.linspace(-0.9, 0.3, 9)]
     rng = np.random.default_rng(1)
-    odd = [tuple(rng.choice(np.array(ODD, dtype=object), 2)) + (["a", "b", "zz", np.nan][k % 4],) for k in range(12)]
+    odd = [(*rng.choice(np.array(ODD, dtype=object), 2), ["a", "b", "zz", np.nan][k % 4]) for k in range(12)]
     return corners + inside + odd
 
 
@@ -47,7 +49,9 @@ def test_no_neighbouring_frame_moves_the_exact_answer_beyond_the_claim_and_one_n
     domain = ps.Domain(BOUNDS, complete=complete)
 
     def heard(data, noise):
-        return exact_of(lambda: ps.dp_lm(formula, data, domain=domain, noise=noise, neighbors=neighbors, **PRICES[noise]))
+        return exact_of(
+            lambda: ps.dp_lm(formula, data, domain=domain, noise=noise, neighbors=neighbors, **PRICES[noise])
+        )
 
     totals = np.array([heard(with_row(base(), *row), "linf")[0] for row in rows_to_try()])
     for noise in PRICES:
@@ -100,7 +104,9 @@ def realised_price(mechanism, here, there, sensitivity):
 
 
 @mechanisms
-def test_the_best_test_between_two_neighbours_does_not_beat_the_claim_but_beats_it_once_the_noise_is_halved(exact_of, noise):
+def test_the_best_test_between_two_neighbours_does_not_beat_the_claim_but_beats_it_once_the_noise_is_halved(
+    exact_of, noise
+):
     here, there, sensitivity = worst_pair(exact_of, noise)
     honest = MECHANISMS[noise].at(1.0, 1.0)
     halved = type(honest)(honest.multiplier / 2)

@@ -1,0 +1,67 @@
+"""Time and memory of dp_lm on a million rows and five numeric predictors, beside statsmodels' OLS.
+
+Both fit the same frame in the same process, in turn. Targets: no slower than statsmodels (median of the
+pairwise ratios), and a peak of extra memory of at most twice the design matrix.
+
+    python benchmarks/speed_lm.py --seed 1 [--n 1000000] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import statsmodels.formula.api as smf
+
+import privstats as ps
+
+NAMES = [f"x{j}" for j in range(1, 6)]
+FORMULA = "y ~ " + " + ".join(NAMES)
+DOMAIN = {**dict.fromkeys(NAMES, (-1, 1)), "y": (-6, 6)}
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return how long `work` takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> int:
+    """Print both figures and return the number of missed targets."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--n", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    X = rng.uniform(-1, 1, (options.n, 5))
+    data = pd.DataFrame(X, columns=NAMES).assign(y=X @ np.linspace(-1, 1, 5) + rng.standard_normal(options.n))
+
+    def private() -> Any:
+        return ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN)
+
+    def ordinary() -> Any:
+        return smf.ols(FORMULA, data).fit()
+
+    private(), ordinary()
+    times = np.array([(seconds(private), seconds(ordinary)) for _ in range(options.rounds)])
+    ratio = float(np.median(times[:, 0] / times[:, 1]))
+    tracemalloc.start()
+    private()
+    peak = tracemalloc.get_traced_memory()[1] / (options.n * 6 * 8)
+    tracemalloc.stop()
+    print(f"n = {options.n}: dp_lm {np.median(times[:, 0]):.3f} s, statsmodels OLS {np.median(times[:, 1]):.3f} s")
+    print(f"ratio {ratio:.2f} (target at most 1)")
+    print(f"peak extra memory {peak:.2f} design matrices (target at most 2)")
+    return (ratio > 1) + (peak > 2)
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))

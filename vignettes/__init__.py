@@ -1,0 +1,1 @@
+"""Literate walkthroughs, executed by the tests."""
