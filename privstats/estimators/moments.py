@@ -13,7 +13,7 @@ import numpy as np
 from privstats.estimators.base import Ask, Facts
 from privstats.gate.bounds import Moments
 from privstats.gate.questions import Gram
-from privstats.inference.answer import Answer, Noise
+from privstats.inference.answer import Answer, Meat, Noise
 from privstats.inference.repair import floor_eigenvalues
 from privstats.losses.squares import AugmentedRow
 from privstats.numerics.law import FloatArray
@@ -37,7 +37,7 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     Returns
     -------
     Answer
-        In scaled units, with `kappa`, the size of the noise against the smallest eigenvalue.
+        In scaled units, with `kappa`, the size of the noise against the weakest direction of the predictors.
     """
     within = Moments(facts.columns + 1, facts.intercept, facts.count_is_public, _response_scale(facts.columns))
     (release,) = ask(Gram("moments", AugmentedRow(), within), by=noise)
@@ -45,21 +45,22 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     n = facts.n if facts.count_is_public and facts.n is not None else _at_least_one(moments[0, 0], variance[0, 0])
     moments[0, 0] = n
     coefficients = slice(0 if facts.intercept else 1, facts.columns + 1)
-    spread = 2 * math.sqrt(facts.columns) * math.sqrt(_cross_variance(variance, facts.columns))
-    bread, eigenvalues = floor_eigenvalues(moments[coefficients, coefficients], spread / 2, int(facts.intercept))
-    theta = np.asarray(np.linalg.solve(bread, moments[coefficients, -1]), dtype=np.float64)
-    onto = _onto_equation(within, theta, coefficients)
-    sigma2 = _residual_variance(moments, bread, theta, onto, release.law.variance(), n, coefficients)
-    kappa = spread / max(float(eigenvalues.min(initial=math.inf)), spread / 2) if spread else 0.0
-    clustered = facts.neighbors.rows_per_unit > 1
+    spread = _spectral_noise(moments, variance, facts)
+    floor = spread / 2
+    bread, eigenvalues = floor_eigenvalues(moments[coefficients, coefficients], floor, int(facts.intercept))
+    theta: FloatArray = np.linalg.solve(bread, moments[coefficients, -1]).astype(float)
+    onto = _onto(within, theta, facts.intercept)
+    noise_of_equation = Noise(release.law, onto[coefficients])
+    meat = _meat(moments, bread, theta, noise_of_equation, onto, n, coefficients)
+    kappa = max(2 * math.sqrt(variance[0, 0]) / n, spread / max(eigenvalues.min(initial=math.inf), floor, 1e-300))
     return Answer(
         theta=theta,
         bread=bread,
-        meat=sigma2 * bread if facts.inference and not clustered else None,
-        noises=(Noise(release.law, onto),),
+        meat=meat if facts.inference and facts.neighbors.rows_per_unit == 1 else None,
+        noises=(noise_of_equation,),
         n=n,
-        facts={"kappa": kappa, "sigma": math.sqrt(sigma2)},
-        notes=_notes(kappa, int((eigenvalues < spread / 2).sum()), facts),
+        facts={"kappa": kappa, "sigma": math.sqrt(max(0.0, meat.scale)), "n_used": n},
+        notes=_notes(kappa, int((eigenvalues < floor).sum()), facts),
     )
 
 
@@ -73,40 +74,51 @@ def _at_least_one(count: float, variance: float) -> float:
     return max(count, 1.0, 2 * math.sqrt(variance))
 
 
-def _cross_variance(variance: FloatArray, columns: int) -> float:
-    """Return the noise variance of a product of two predictors (of a square where there is only one)."""
-    if columns == 0:
-        return 0.0
-    return float(variance[1, 2] if columns > 1 else variance[1, 1])
+def _spectral_noise(moments: FloatArray, variance: FloatArray, facts: Facts) -> float:
+    """Return 2 sqrt(p) sd, the size of the noise in the centred predictor moments as a matrix.
+
+    Centring is part of it: the noise of ``sum (x - m)(x - m)'`` is ``N_xx - m N_1x - N_x1 m + m m N_11``,
+    uncorrelated between entries; sd is the largest of their standard deviations.
+    """
+    predictors = slice(1, facts.columns + 1)
+    m = np.clip(moments[0, predictors] / moments[0, 0], -1.0, 1.0) * facts.intercept
+    crossed = np.outer(m**2, variance[0, predictors])
+    entries = variance[predictors, predictors] + crossed + crossed.T + np.outer(m**2, m**2) * variance[0, 0]
+    entries[np.diag_indices_from(entries)] += 2 * np.diag(crossed)  # on the diagonal the two cross terms are one
+    return 2 * math.sqrt(facts.columns * entries.max(initial=0.0))
 
 
-def _onto_equation(within: Moments, theta: FloatArray, coefficients: slice) -> FloatArray:
-    """Return the map from packed noise N to ``N_xy - N_xx theta``, which is N times (-theta, 1)."""
-    contrast = np.zeros(within.m + 1)
-    contrast[coefficients], contrast[-1] = -theta, 1.0
+def _onto(within: Moments, theta: FloatArray, intercept: bool) -> FloatArray:
+    """Return the map from packed noise N to ``N c`` with c = (-theta, 1): N_xy - N_xx theta, then N_yy - N_yx theta."""
+    contrast = np.concatenate([np.zeros(0 if intercept else 1), -theta, [1.0]])
     i, j = within.pairs
     packed = np.arange(within.dim)
     onto = np.zeros((within.m + 1, within.dim))
     onto[i, packed] = contrast[j]
     onto[j, packed] += np.where(i == j, 0.0, contrast[i])
-    return onto[coefficients]
+    return onto
 
 
-def _residual_variance(
+def _meat(
     moments: FloatArray,
     bread: FloatArray,
     theta: FloatArray,
+    noise: Noise,
     onto: FloatArray,
-    variance: FloatArray,
     n: float,
     coefficients: slice,
-) -> float:
-    """Return the residual variance, corrected for what the fit gains by following the noise."""
+) -> Meat:
+    """Return sigma^2 times the bread: homoskedastic errors.
+
+    The residual sum of squares is corrected for what the fit gains by following the noise; noise N has
+    added ``c'N c`` to it.
+    """
     xy, yy = moments[coefficients, -1], moments[-1, -1]
     squares = yy - 2 * theta @ xy + theta @ bread @ theta
-    gained = float(np.trace(np.linalg.solve(bread, (onto * variance) @ onto.T)))
+    gained = float(np.trace(np.linalg.solve(bread, noise.covariance())))
     freedom = max(1.0, n - len(theta))
-    return max(0.0, (squares + gained) / freedom)
+    heard = onto[-1] - theta @ onto[coefficients]
+    return Meat(bread, float(squares + gained) / freedom, (heard / freedom,), freedom)
 
 
 def _notes(kappa: float, floored: int, facts: Facts) -> tuple[str, ...]:
@@ -114,11 +126,9 @@ def _notes(kappa: float, floored: int, facts: Facts) -> tuple[str, ...]:
     if floored:
         notes.append(f"{floored} eigenvalue(s) of the noisy moment matrix lay below its noise and were raised to it")
     if kappa > UNINFORMATIVE:
-        notes.append(
-            f"kappa = {kappa:.2f} > 1: the budget is too small for this model; intervals are valid but say little"
-        )
+        notes.append(f"kappa = {kappa:.2f} > 1: too small a budget for this model; intervals are valid but say little")
     elif kappa > RELIABLE:
-        notes.append(f"kappa = {kappa:.2f} > 0.4: intervals are conservative")
+        notes.append(f"kappa = {kappa:.2f} > 0.4: intervals are conservative, std err may be too small")
     if facts.neighbors.rows_per_unit > 1:
         notes.append("no intervals: the moments do not tell how the rows of one unit vary together")
     if not facts.inference:

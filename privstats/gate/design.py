@@ -148,7 +148,8 @@ class Design:
         except (PatsyError, ValueError, TypeError):
             read = None
         if read is None:
-            raise FormulaError(f"the hypothesis {hypothesis!r} is not linear in {', '.join(self.names)}")
+            what = repr(hypothesis) if isinstance(hypothesis, str) else "given as a matrix"
+            raise FormulaError(f"the hypothesis {what} is not linear in {', '.join(self.names)}")
         return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
 
     @cached_property

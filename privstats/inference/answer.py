@@ -28,6 +28,32 @@ class Noise:
 
 
 @dataclass(frozen=True, eq=False)
+class Meat:
+    """Covariance of the estimating equation's sampling error, ``scale * shape``, and how well it is known.
+
+    Parameters
+    ----------
+    shape : ndarray, shape (coefficients, coefficients)
+        Positive definite.
+    scale : float
+        As estimated; privacy noise can make it negative.
+    heard : tuple of ndarray, shape (dim,)
+        For each noise of the answer, what a draw of it adds to `scale`.
+    freedom : float
+        Residual degrees of freedom behind `scale`.
+    """
+
+    shape: FloatArray
+    scale: float
+    heard: tuple[FloatArray, ...]
+    freedom: float
+
+    def covariance(self) -> FloatArray:
+        """Return the best guess: a negative scale is taken for zero."""
+        return max(0.0, self.scale) * self.shape
+
+
+@dataclass(frozen=True, eq=False)
 class Answer:
     """An estimate and the law of its error, ``bread^-1 (sampling error + sum of noises)``.
 
@@ -37,7 +63,7 @@ class Answer:
         The estimate.
     bread : ndarray, shape (coefficients, coefficients)
         Derivative of the estimating equation, positive definite.
-    meat : ndarray, shape (coefficients, coefficients), optional
+    meat : Meat, optional
         Covariance of the estimating equation's sampling error; None where no valid interval exists.
     noises : tuple of Noise
         Privacy noise, mutually independent.
@@ -51,7 +77,7 @@ class Answer:
 
     theta: FloatArray
     bread: FloatArray
-    meat: FloatArray | None
+    meat: Meat | None
     noises: tuple[Noise, ...]
     n: float
     facts: dict[str, float] = field(default_factory=dict)

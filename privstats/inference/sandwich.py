@@ -13,17 +13,18 @@ def privacy_covariance(answer: Answer) -> FloatArray:
     noise = np.zeros_like(answer.bread)
     for part in answer.noises:
         noise = noise + part.covariance()
-    return _between_bread(answer.bread, noise)
+    return between_bread(answer.bread, noise)
 
 
 def sampling_covariance(answer: Answer) -> FloatArray:
     """Return the part that is due to sampling; NaN where the answer knows none."""
     if answer.meat is None:
         return np.full_like(answer.bread, np.nan)
-    return _between_bread(answer.bread, answer.meat)
+    return between_bread(answer.bread, answer.meat.covariance())
 
 
-def _between_bread(bread: FloatArray, filling: FloatArray) -> FloatArray:
+def between_bread(bread: FloatArray, filling: FloatArray) -> FloatArray:
+    """Return bread^-1 filling bread^-1, symmetric to the last bit."""
     half = np.linalg.solve(bread, filling)
     both: FloatArray = np.linalg.solve(bread, half.T)
     return (both + both.T) / 2

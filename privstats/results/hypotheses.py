@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from privstats.errors import PrivacyError
 from privstats.inference import intervals
+from privstats.inference.simulate import ErrorLaw
 from privstats.numerics.law import FloatArray
 
 
@@ -23,14 +25,14 @@ class ContrastTest:
         ``r``.
     sd : ndarray, shape (q,)
         Standard errors, privacy noise included.
-    errors : ndarray, shape (draws, q), or None
-        Draws of the error of `effect`; None where no valid interval exists.
+    law : ErrorLaw, optional
+        Law of the error of `effect`; None where no valid interval exists.
     """
 
     effect: FloatArray
     null: FloatArray
     sd: FloatArray
-    errors: FloatArray | None
+    law: ErrorLaw | None
 
     @property
     def tvalue(self) -> FloatArray:
@@ -40,23 +42,32 @@ class ContrastTest:
     @property
     def pvalue(self) -> FloatArray:
         """Two-sided p-values from the simulated law."""
-        if self.errors is None:
+        if self.law is None:
             return np.full(len(self.effect), np.nan)
-        return intervals.two_sided_p(self.errors, self.effect - self.null)
+        return intervals.two_sided_p(self.law, self.effect - self.null)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return lower and upper bounds of `effect`, shape (q, 2)."""
-        if self.errors is None:
+        """Return lower and upper bounds of `effect`, shape (q, 2).
+
+        Raises
+        ------
+        PrivacyError
+            If `alpha` is not in [0.001, 1): the simulated law resolves no finer level.
+        """
+        if not intervals.FINEST_ALPHA <= alpha < 1:
+            raise PrivacyError(f"alpha must lie in [{intervals.FINEST_ALPHA:g}, 1)")
+        if self.law is None:
             return np.full((len(self.effect), 2), np.nan)
-        half = intervals.half_widths(self.errors, alpha)
+        half = intervals.half_widths(self.law, alpha)
         return np.column_stack([self.effect - half, self.effect + half])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return one row a hypothesis, with the column names of statsmodels."""
+        """Return one row a hypothesis, with the column names of statsmodels and the hypothetical value."""
         low, high = self.conf_int(alpha).T
         return pd.DataFrame(
             {
                 "coef": self.effect,
+                "null": self.null,
                 "std err": self.sd,
                 "z": self.tvalue,
                 "P>|z|": self.pvalue,
@@ -80,7 +91,7 @@ class WaldTest:
     pvalue : float
         From the simulated law of the statistic.
     df : int
-        q.
+        Number of different hypotheses.
     """
 
     statistic: float

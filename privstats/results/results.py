@@ -11,9 +11,10 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import pandas as pd
 
-from privstats.errors import PrivacyError
-from privstats.inference import intervals, sandwich, simulate
+from privstats.errors import FormulaError, PrivacyError
+from privstats.inference import intervals, sandwich
 from privstats.inference.answer import Answer
+from privstats.inference.simulate import ErrorLaw, error_law
 from privstats.numerics.law import Chance, FloatArray
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
@@ -140,15 +141,18 @@ class Results:
         Parameters
         ----------
         alpha : float
-            One minus the level, in (0, 1).
+            One minus the level, in [0.001, 1).
 
         Returns
         -------
         DataFrame
             Columns 0 (lower) and 1 (upper); NaN where no valid interval exists.
+
+        Raises
+        ------
+        PrivacyError
+            If `alpha` is out of range: the simulated law resolves no finer level.
         """
-        if not 0 < alpha < 1:
-            raise PrivacyError("alpha must lie between 0 and 1")
         return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
 
     def predict(self, new_data: pd.DataFrame) -> pd.Series:
@@ -193,7 +197,7 @@ class Results:
         R, r = self.design.constraint(hypothesis)
         effect = R @ self.params.to_numpy()
         sd = np.sqrt(np.einsum("qi,ij,qj->q", R, self.cov_params().to_numpy(), R))
-        return ContrastTest(effect, r, sd, self._errors(R))
+        return ContrastTest(effect, r, sd, self._error_law(R))
 
     def wald_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses jointly; the null law is simulated, not chi-squared.
@@ -210,14 +214,17 @@ class Results:
         Raises
         ------
         FormulaError
-            If the hypothesis is not linear in the coefficients.
+            If the hypotheses are not linear in the coefficients, or contradict each other.
         """
         R, r = self.design.constraint(hypothesis)
-        errors = self._errors(R)
-        if errors is None:
+        if np.linalg.matrix_rank(np.column_stack([R, r])) > np.linalg.matrix_rank(R):
+            raise FormulaError("the hypotheses contradict each other")
+        law = self._error_law(R)
+        if law is None:
             return WaldTest(math.nan, math.nan, len(r))
         covariance = R @ self.cov_params().to_numpy() @ R.T
-        return WaldTest(*intervals.wald(errors, R @ self.params.to_numpy() - r, covariance), len(r))
+        errors = law.sample(self.chances(-1))
+        return WaldTest(*intervals.wald(errors, R @ self.params.to_numpy() - r, covariance))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the table to print: what was promised, how it was kept, what was learnt."""
@@ -268,9 +275,9 @@ class Results:
         moved: FloatArray = linear @ covariance @ linear.T
         return moved
 
-    def _errors(self, R: FloatArray) -> FloatArray | None:
-        """Return draws of the error of ``R params``, or None where there is no valid law."""
+    def _error_law(self, R: FloatArray) -> ErrorLaw | None:
+        """Return the law of the error of ``R params``, or None where there is no valid one."""
         if self.answer.meat is None:
             return None
         linear, _ = self.design.original()
-        return simulate.errors(self.answer, self.chances) @ (R @ linear).T
+        return error_law(self.answer, R @ linear, self.chances)

@@ -100,11 +100,14 @@ def summarise(results: Results, alpha: float) -> Summary:
 
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:
-    rows = f"{results.nobs:.0f} ({'public' if results.n is not None else 'released, noisy'})"
+    used = f"{results.answer.n:.0f} used (released, noisy)"
+    rows = used if results.n is None else f"{results.n} offered (public), {used}"
+    if results.n == results.answer.n:
+        rows = f"{results.n} (public)"
     budget = ", ".join(
         f"{release.name}: {results.guarantee.spent([release.event]).budget}" for release in results.releases
     )
-    diagnostics = ", ".join(f"{name} = {value:.3g}" for name, value in results.facts.items())
+    diagnostics = ", ".join(f"{name} = {results.facts[name]:.3g}" for name in ("kappa", "sigma"))
     return (
         ("Formula", results.formula),
         ("Rows", rows),
@@ -112,6 +115,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),
         ("Bounds", "declared by the user"),
+        ("Covariance", "nonrobust (constant error variance)"),
         ("Diagnostics", diagnostics),
     )
 

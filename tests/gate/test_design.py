@@ -26,6 +26,11 @@ FORMULAS = [
     "I(y / z) ~ x",
     "y ~ 1",
     "y ~ C(k, Treatment(reference=2))",
+    "y ~ g * k",
+    "y ~ k + k:g",
+    "y ~ k / g",
+    "y ~ 0 + k:g",
+    "y ~ x * k * g",
 ]
 
 
