@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.door import door
-from privstats.errors import PrivacyError
+from privstats.errors import PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.fit import fit
 from privstats.gate.domain import Domain
@@ -148,7 +148,7 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     moments     gram    linf         100.0%   eps = 0.5
     """
     if verb not in VERBS:
-        raise PrivacyError(f"verb={verb!r} is not one of {', '.join(map(repr, VERBS))}")
+        raise PrivacyError(f"verb={quote(verb)} is not one of {', '.join(map(repr, VERBS))}")
     known = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
     named = {name: options.pop(name) for name in known & options.keys()}
     return make_plan(_request(verb, formula, options, eps=eps, **named), n)

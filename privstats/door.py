@@ -7,12 +7,15 @@ exception leaves with the frames it was raised in, nor with another one hanging 
 from __future__ import annotations
 
 import functools
+from asyncio import CancelledError
 from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
 from typing import ParamSpec, TypeVar
 
 from privstats.errors import PrivacyError, PrivstatsError
+
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,5 +51,5 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return _Refusal(
             PrivacyError(f"an unexpected failure ({place}); please report it with the formula and the domain")
         )
-    except BaseException as stop:  # an interrupt stops the run, and takes no frames with it either
-        return _Refusal(SystemExit() if isinstance(stop, SystemExit) else KeyboardInterrupt())
+    except BaseException as stop:  # an interrupt stops the run, and takes neither words nor frames with it
+        return _Refusal(next((kind() for kind in STOPS if isinstance(stop, kind)), KeyboardInterrupt()))

@@ -19,3 +19,8 @@ class DomainError(PrivstatsError):
 
 class FormulaError(PrivstatsError):
     """The formula, or the frame it is meant for, is not one this package can bound row by row."""
+
+
+def quote(value: object) -> str:
+    """Return a plain argument as it was written, anything else by its type: it might be a column."""
+    return repr(value) if value is None or type(value) in (str, int, float, bool) else f"a {type(value).__name__}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from privstats.errors import BudgetError, FormulaError, PrivacyError
+from privstats.errors import BudgetError, FormulaError, PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
 from privstats.gate.design import Design, bind
@@ -179,7 +179,7 @@ def make_plan(request: Request, n: int) -> Plan:
 
 def _choose(what: str, name: Any, known: list[str]) -> None:
     if name not in known:
-        raise PrivacyError(f"{what}={name!r} is not one of {', '.join(map(repr, known))}")
+        raise PrivacyError(f"{what}={quote(name)} is not one of {', '.join(map(repr, known))}")
 
 
 def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) -> tuple[Turn, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import PrivacyError
+from privstats.errors import PrivacyError, quote
 from privstats.numerics.law import FloatArray
 from privstats.privacy.guarantee import Neighbors
 from privstats.privacy.release import Sensitivity
@@ -95,7 +95,9 @@ def _steps(kind: str) -> int:
 
 def _known(norm: str, reach: dict[str, float]) -> float:
     if norm not in reach:
-        raise PrivacyError(f"no sensitivity is proved in the norm {norm!r} for this set; known: {', '.join(reach)}")
+        raise PrivacyError(
+            f"no sensitivity is proved in the norm {quote(norm)} for this set; known: {', '.join(reach)}"
+        )
     return reach[norm]
 
 
@@ -181,7 +183,9 @@ class Moments(Bound):
     def one_row(self, norm: str, kind: str) -> Sensitivity:
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf}
         if norm not in sides:
-            raise PrivacyError(f"no sensitivity is proved in the norm {norm!r} for moments; known: {', '.join(sides)}")
+            raise PrivacyError(
+                f"no sensitivity is proved in the norm {quote(norm)} for moments; known: {', '.join(sides)}"
+            )
         size, squares, count, scales = sides[norm](kind)
         i, j = self.pairs
         weights = np.where(i == j, squares[i], scales[i] * scales[j])

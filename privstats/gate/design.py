@@ -6,6 +6,7 @@ model stays the one that was written. The design knows no data and can be pickle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -80,9 +81,9 @@ class Design:
     def __reduce__(self) -> Any:
         return bind, (self.formula, self.domain)
 
-    def block(self, frame: pd.DataFrame) -> Block:
+    def block(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> Block:
         """Map raw rows to scaled ones, each by itself: clamp, evaluate, clamp, scale."""
-        rows, present = self.domain.admit(frame, self.reads)
+        rows, present = self.domain.admit(columns, self.reads)
         y, X = build_design_matrices(list(self._infos), rows, NA_action=KEEP_MISSING)
         X = self.x_scaling.apply(np.asarray(X)[:, int(self.intercept) :])
         y = self.y_scaling.apply(np.asarray(y))[:, 0]
@@ -121,9 +122,10 @@ class Design:
         info = self._unclamped
         reads = tuple(dict.fromkeys(name for part in info.factor_infos for name in part.reads))
         check_schema(new_data, reads)
-        with np.errstate(all="ignore"):
-            rows, present = self.domain.admit(new_data, reads, clamp=False)
-            (X,) = build_design_matrices([info], rows, NA_action=KEEP_MISSING)
+        if not reads:  # intercept only
+            return np.ones((len(new_data), len(self.names)))
+        rows, present = self.domain.admit(new_data, reads, clamp=False)
+        (X,) = build_design_matrices([info], rows, NA_action=KEEP_MISSING)
         return np.where(present[:, None], np.asarray(X), np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
@@ -189,7 +191,7 @@ def bind(formula: str, domain: Domain) -> Design:
     names = tuple(infos[1].column_names)
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients")
-    intercept = names[0] == "Intercept"
+    intercept = any(not term.factors for term in infos[1].term_codings)
     for name, interval in [
         *zip(names[int(intercept) :], intervals[int(intercept) :], strict=True),
         (response.code, response.within),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.errors import DomainError
+from privstats.errors import DomainError, quote
 from privstats.gate.interval import EVERYTHING, Interval
 from privstats.gate.rowwise import spelling
 from privstats.numerics.law import Chance, FloatArray
@@ -25,7 +25,7 @@ class Levels:
     Parameters
     ----------
     values : tuple
-        At least two different values, none of them missing.
+        At least two different texts, truth values or numbers; whole numbers at most 2^53.
     """
 
     values: tuple[Any, ...]
@@ -33,12 +33,36 @@ class Levels:
     def codes(self, column: pd.Series) -> NDArray[np.intp]:
         """Return the position of each row's level, -1 where it is missing or undeclared."""
         place = {value: code for code, value in enumerate(self.values)}
-        try:
-            codes, seen = pd.factorize(np.asarray(column, dtype=object))
-        except Exception:  # something that cannot be hashed: look the rows up one at a time, to the same effect
-            return np.array([_lookup(place, value) for value in column], dtype=np.intp)
-        table = np.array([*(_lookup(place, value) for value in seen), -1], dtype=np.intp)
-        return table[codes]
+        codes, seen = _distinct(column)
+        return np.array([*(_lookup(place, value) for value in seen), -1], dtype=np.intp)[codes]
+
+
+def cells(column: pd.Series) -> list[Any]:
+    """Return a column's values one by one; None where a value cannot even be made."""
+    try:
+        return list(column)
+    except Exception:  # such as a day number out of range: only that cell is lost
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _cell(column: pd.Series, row: int) -> Any:
+    try:
+        return column.array[row]
+    except Exception:
+        return None
+
+
+def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return for each row the position of its value among the distinct ones, which follow; -1 if missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):  # as an array, one missing code would turn integers to floats
+        return np.asarray(column.cat.codes, dtype=np.intp), cells(pd.Series(column.cat.categories))
+    values = np.empty(len(column), dtype=object)
+    values[:] = cells(column)
+    try:
+        codes, seen = pd.factorize(values)
+        return codes, list(seen)
+    except Exception:  # something that cannot be hashed or compared: let every row be its own value
+        return np.arange(len(values), dtype=np.intp), list(values)
 
 
 def _lookup(place: Mapping[Any, int], value: Any) -> int:
@@ -56,12 +80,14 @@ def numbers(column: pd.Series) -> FloatArray:
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
         return column.to_numpy(dtype=float)
-    return np.array([_number(value) for value in column], dtype=float)
+    return np.array([_number(value) for value in cells(column)], dtype=float)
 
 
 def _number(value: Any) -> float:
     try:
-        return math.nan if isinstance(value, complex | np.complexfloating) else float(value)
+        if isinstance(value, complex | np.complexfloating):  # one complex cell makes all its neighbours complex
+            return float(value.real) if value.imag == 0 else math.nan
+        return float(value)
     except Exception:
         return math.nan
 
@@ -129,7 +155,7 @@ class Domain(Mapping[str, "Interval | Levels"]):
         return known if isinstance(known, Interval) else EVERYTHING
 
     def admit(
-        self, frame: pd.DataFrame, names: Sequence[str], *, clamp: bool = True
+        self, columns: Mapping[str, pd.Series] | pd.DataFrame, names: Sequence[str], *, clamp: bool = True
     ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
         """Hold the rows to the domain, each by itself.
 
@@ -138,10 +164,10 @@ class Domain(Mapping[str, "Interval | Levels"]):
 
         Parameters
         ----------
-        frame : DataFrame
+        columns : DataFrame, or mapping of name to Series
             Raw rows.
         names : sequence of str
-            The columns wanted.
+            The columns wanted, at least one.
         clamp : bool
             False leaves numbers where they are: for prediction at rows that are nobody's secret.
 
@@ -150,23 +176,24 @@ class Domain(Mapping[str, "Interval | Levels"]):
         tuple of DataFrame and ndarray
             The admitted columns, and which rows had a legal value in each of them.
         """
-        present = np.ones(len(frame), dtype=bool)
+        n = len(columns[names[0]])
+        present = np.ones(n, dtype=bool)
         admitted: dict[str, Any] = {}
         for name in names:
             known = self._columns.get(name, EVERYTHING)
             if isinstance(known, Levels):
-                codes = known.codes(frame[name])
+                codes = known.codes(columns[name])
                 legal = codes >= 0
                 admitted[name] = pd.Categorical.from_codes(
                     np.where(legal, codes, 0), categories=pd.Index(known.values, dtype=object)
                 )
             else:
-                values = numbers(frame[name])
+                values = numbers(columns[name])
                 legal = ~np.isnan(values)
                 values = np.where(legal, values, known.middle if known.is_finite else 0.0)
                 admitted[name] = known.clamp(values) if clamp else values
             present &= legal
-        return pd.DataFrame(admitted, index=range(len(frame))), present
+        return pd.DataFrame(admitted, index=range(n)), present
 
     def draw(self, names: Sequence[str], n: int, chance: Chance) -> pd.DataFrame:
         """Return synthetic rows, uniform on the domain, that owe nothing to any data.
@@ -222,7 +249,7 @@ def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise DomainError(f"a column name must be text, not {name!r}")
+        raise DomainError(f"a column name must be text, not {quote(name)}")
     return name
 
 
@@ -241,7 +268,7 @@ def _declared(name: str, known: Any) -> Interval | Levels:
 def _bounds(name: str, ends: tuple[Any, ...]) -> Interval:
     numeric = all(isinstance(end, int | float | np.number) and not isinstance(end, bool) for end in ends)
     if len(ends) != 2 or not numeric or not all(math.isfinite(end) for end in ends):
-        raise DomainError(f"column '{name}': bounds are two finite numbers (low, high), not {ends!r}")
+        raise DomainError(f"column '{name}': bounds are two finite numbers, as in (0, 100)")
     interval = Interval(float(ends[0]), float(ends[1]))
     if not interval.lo < interval.hi:
         raise DomainError(
@@ -251,13 +278,19 @@ def _bounds(name: str, ends: tuple[Any, ...]) -> Interval:
 
 
 def _levels(name: str, values: list[Any]) -> Levels:
-    try:
-        different = len(set(values))
-    except TypeError:
-        different = 0
-    if different < 2 or different < len(values) or any(value is None or value != value for value in values):
-        raise DomainError(f"column '{name}': levels are at least two different values, none missing, not {values!r}")
-    return Levels(tuple(value.item() if isinstance(value, np.generic) else value for value in values))
+    plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    legal = all(isinstance(value, str | bool | int | float) and not _is_beyond_floats(value) for value in plain)
+    if not legal or len(set(plain)) < max(2, len(plain)):
+        raise DomainError(
+            f"column '{name}': levels are at least two different texts, truth values or finite numbers (whole numbers "
+            "up to 2^53; give longer identifiers as text)"
+        )
+    return Levels(plain)
+
+
+def _is_beyond_floats(value: Any) -> bool:
+    """Whether a number would change its value in a column of floats, as one missing value makes of integers."""
+    return not isinstance(value, str) and not abs(value) <= 2**53
 
 
 def _describe(known: Interval | Levels) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from privstats.privacy.events import Event
 from privstats.privacy.release import Release, Sensitivity
 
 T = TypeVar("T")
+
+_ONE_AT_A_TIME = threading.RLock()  # warning filters belong to the process: two open gates would mix them up
 
 
 class Speaker(Protocol):
@@ -123,7 +126,7 @@ def sealed(work: Callable[[], T]) -> T:
         the failure hangs on it.
     """
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return work()
     except Exception:

@@ -5,10 +5,12 @@ Sums are exact and blocks are fixed, so every other place for rows must give the
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.gate.block import Block
 from privstats.gate.design import Design
+from privstats.gate.domain import cells
 from privstats.gate.questions import Question
 from privstats.numerics.exact import Total
 from privstats.privacy.guarantee import Neighbors
@@ -41,29 +44,38 @@ class MemoryRows:
         columns = {name: self.frame[name] for name in self.design.reads}
         for start in range(0, max(1, len(self.frame)), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            frame = pd.DataFrame({name: column.iloc[part].array for name, column in columns.items()})
-            block = self.design.block(frame)
+            # as Series: a new DataFrame would look at the values again and choose a dtype
+            block = self.design.block({name: column.iloc[part] for name, column in columns.items()})
             yield block if within is None else _keep(block, within[part])
 
 
 def _allowed(units: pd.Series, neighbors: Neighbors) -> NDArray[np.bool_]:
     """Return which rows count: the first `rows_per_unit` of each unit; none without a usable name."""
-    names = [_hashable(name) for name in units]
-    seen: dict[object, int] = {None: neighbors.rows_per_unit}
-    allowed = np.zeros(len(names), dtype=bool)
-    for row, name in enumerate(names):
+    seen: dict[Any, int] = {None: neighbors.rows_per_unit}
+    allowed = np.zeros(len(units), dtype=bool)
+    for row, name in enumerate(map(_unit, cells(units))):
         count = seen.get(name, 0)
         allowed[row] = count < neighbors.rows_per_unit
         seen[name] = count + 1
     return allowed
 
 
-def _hashable(name: object) -> object:
+def _unit(name: Any) -> tuple[str, Any] | None:
+    """Return a unit's name in a form that compares with all others; None where it names nobody.
+
+    Whole numbers from 2^53 on name nobody: one missing name would make floats of a column of them, and
+    floats cannot tell them apart. Such identifiers must come as text.
+    """
     try:
-        hash(name)
-        return None if name is pd.NA or name != name else name
+        if isinstance(name, str | bytes):
+            return type(name).__name__, str(name) if isinstance(name, str) else bytes(name)
+        if isinstance(name, int | float | np.integer | np.floating | np.bool_) and abs(float(name)) < 2**53:
+            return "number", float(name)
+        if isinstance(name, datetime.date) and name is not pd.NaT:
+            return "date", name.isoformat()
     except Exception:
         return None
+    return None
 
 
 def _keep(block: Block, allowed: NDArray[np.bool_]) -> Block:

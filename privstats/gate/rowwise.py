@@ -55,6 +55,7 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.UAdd: operator.pos,
 }
 
+MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 ALLOWED = "columns, numbers, + - * / **, C(), and " + ", ".join(FUNCTIONS)
 
 
@@ -67,10 +68,12 @@ def parse(code: str) -> ast.expr:
         If `code` is not an expression.
     """
     try:
-        return ast.parse(code.strip(), mode="eval").body
+        tree = ast.parse(code.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
-    raise FormulaError(f"'{code}' cannot be read as an expression")
+        tree = None
+    if tree is None or sum(1 for _ in ast.walk(tree)) > MOST_NODES:
+        raise FormulaError(f"'{code[:80]}' cannot be read as an expression")
+    return tree
 
 
 def spelling(code: str) -> str:

@@ -77,7 +77,13 @@ def code_columns(
         dict.fromkeys(name for side in (left, right) for term in side for part in term.factors for name in part.reads)
     )
     probe, _ = domain.admit(pd.DataFrame({name: [None] for name in reads}), reads)
-    y_info, x_info = design_matrix_builders([left, right], lambda: iter([probe]), 0, KEEP_MISSING)
+    try:
+        infos = design_matrix_builders([left, right], lambda: iter([probe]), 0, KEEP_MISSING)
+    except Exception:  # patsy stumbles when two columns get one name
+        infos = None
+    if infos is None:
+        raise FormulaError("the formula's columns cannot be coded: do two of them have one name, such as Intercept?")
+    y_info, x_info = infos
     return y_info, x_info
 
 

@@ -16,7 +16,8 @@ from privstats.numerics.law import FloatArray
 
 ROW_BITS = 21  # a row entry is a multiple of 2^-21: products are multiples of 2^-42 and at most 2^42 of them
 GEMM_ROWS = 2048  # so a product of 2^11 rows sums to at most 2^53: exact in float64, in any order
-SUM_BITS = 40  # entries of a vector contribution, relative to the bound: exact in int64 up to 2^23 rows
+SUM_BITS = 40  # entries of a vector contribution, relative to the bound
+MOST_ROWS = 1 << 20  # of either are added as int64, which holds 2^62; then as Python integers
 NOISE_BITS = 20  # releases are rounded to this fraction of the noise's scale
 
 
@@ -52,6 +53,8 @@ def gram(rows: FloatArray, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> 
     Total
         With ``step = 2^-42``.
     """
+    if len(rows) > MOST_ROWS:
+        return gram(rows[:MOST_ROWS], pairs) + gram(rows[MOST_ROWS:], pairs)
     whole = np.rint(np.ldexp(rows, ROW_BITS))
     units = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
     for start in range(0, len(whole), GEMM_ROWS):
@@ -78,6 +81,8 @@ def total(contributions: FloatArray, bound: float) -> Total:
     Total
         With ``step = 2^(ceil(log2 bound) - 40)``.
     """
+    if len(contributions) > MOST_ROWS:
+        return total(contributions[:MOST_ROWS], bound) + total(contributions[MOST_ROWS:], bound)
     exponent = math.ceil(math.log2(bound)) - SUM_BITS
     units = np.trunc(np.ldexp(contributions, -exponent)).astype(np.int64).sum(axis=0)
     return Total(tuple(int(unit) for unit in units), math.ldexp(1.0, exponent))
@@ -86,8 +91,8 @@ def total(contributions: FloatArray, bound: float) -> Total:
 def add_noise(exact: Total, noise: FloatArray, spread: FloatArray) -> FloatArray:
     """Return total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
 
-    If ``exact`` moves by whole steps between neighbours, then ``round(noise / step) + units`` is a
-    function of ``noise + exact``, and the last rounding a function of that: post-processing of the
+    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of
+    steps: a function of ``noise + exact``, and the last rounding a function of that: post-processing of the
     continuous mechanism, whose guarantee it keeps.
 
     Parameters
@@ -108,6 +113,6 @@ def add_noise(exact: Total, noise: FloatArray, spread: FloatArray) -> FloatArray
     for unit, draw, scale in zip(exact.units, noise.tolist(), spread.tolist(), strict=True):
         shift = max(0, math.floor(math.log2(scale / exact.step)) - NOISE_BITS)
         half = (1 << shift) >> 1
-        coarse = (unit + round(draw / exact.step) + half) >> shift << shift
+        coarse = (unit + math.floor(draw / exact.step) + half) >> shift << shift
         noisy.append(coarse * exact.step)
     return np.array(noisy, dtype=float)

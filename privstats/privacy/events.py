@@ -10,11 +10,16 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from privstats.errors import BudgetError
 from privstats.privacy.tradeoff import pure_mu
 
 
 class Event(ABC):
-    """One thing that was done to the data. Currencies it has no price in are infinite."""
+    """One thing that was done to the data. Currencies it has no price in are infinite; no price is negative."""
+
+    def __post_init__(self) -> None:
+        if not (self.pure() >= 0 and self.mu() >= 0):
+            raise BudgetError(f"an event cannot cost less than nothing: {self}")
 
     @abstractmethod
     def pure(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privstats.errors import BudgetError, PrivacyError
+from privstats.errors import BudgetError, PrivacyError, quote
 from privstats.privacy import price, tradeoff
 from privstats.privacy.events import Event
 
@@ -48,7 +48,7 @@ class Neighbors:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise PrivacyError(f"neighbors={self.kind!r} is not one of {', '.join(map(repr, KINDS))}")
+            raise PrivacyError(f"neighbors={quote(self.kind)} is not one of {', '.join(map(repr, KINDS))}")
         whole = isinstance(self.rows_per_unit, int) and not isinstance(self.rows_per_unit, bool)
         if not whole or self.rows_per_unit < 1:
             raise PrivacyError("rows_per_unit must be a whole number of at least 1")
@@ -86,7 +86,7 @@ def translate(event: Event, paid: Neighbors, budget: Neighbors) -> Event:
 def _number(name: str, value: Any, low: float, high: float) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not is_number or not low <= value < high:
-        raise BudgetError(f"{name} must be a number in [{low:g}, {high:g}), not {value!r}")
+        raise BudgetError(f"{name} must be a number in [{low:g}, {high:g}), not {quote(value)}")
     return float(value)
 
 

@@ -25,7 +25,8 @@ class Entry:
 class Ledger:
     """A budget for one data set that several fits share; it refuses what would overspend.
 
-    Charges compose adaptively: whether a later fit is made, and which, may depend on earlier results.
+    A copy or a pickle of a ledger is another ledger, which knows nothing of later charges to the first. Charges
+    compose adaptively: whether a later fit is made, and which, may depend on earlier results.
 
     Parameters
     ----------

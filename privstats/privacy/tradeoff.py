@@ -157,6 +157,8 @@ def pure_mu(eps: float) -> float:
     """
     if eps > 700:
         return math.sqrt(8 * eps)  # ndtri(e^-eps) would underflow; sqrt(8 eps) is an upper bound
+    if eps < 1e-4:
+        return eps * math.sqrt(math.pi / 2)  # an upper bound, by 2 eps^2 %; 1 / (1 + e^eps) has lost its digits here
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import pandas as pd
 
+from privstats.door import door
 from privstats.errors import FormulaError, PrivacyError
 from privstats.inference import intervals, sandwich
 from privstats.inference.answer import Answer
@@ -155,6 +156,7 @@ class Results:
         """
         return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
 
+    @door
     def predict(self, new_data: pd.DataFrame) -> pd.Series:
         """Return the fitted mean of the response (as transformed in the formula) at new rows.
 

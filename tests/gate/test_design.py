@@ -136,6 +136,15 @@ def test_what_cannot_be_bounded_is_refused_with_the_cure(formula, error, says):
         bind(formula, DOMAIN)
 
 
+def test_a_column_called_intercept_is_a_column():
+    domain = Domain({"y": (0, 1), "Intercept": (2, 4)})
+    design = bind("y ~ 0 + Intercept", domain)
+    assert not design.intercept
+    assert design.x_scaling.half.tolist() == [4]
+    with pytest.raises(FormulaError, match="one name"):
+        bind("y ~ Intercept", domain)
+
+
 def test_the_model_matrix_marks_rows_it_cannot_map():
     new = pd.DataFrame({"x": [1.0, np.nan, 9.0], "g": ["a", "a", "zz"]}, index=[5, 5, 7])
     matrix = bind("y ~ x + g", DOMAIN).matrix(new)

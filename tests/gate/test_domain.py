@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError
-from privstats.gate.domain import Domain, Levels, as_domain, numbers
+from privstats.gate.domain import Domain, Levels, as_domain, cells, numbers
 from privstats.mechanisms.random import public_stream
 
 ODD = [
     None, np.nan, pd.NA, pd.NaT, "text", "1.5", [1], {"a": 1}, (1, 2), 1j, np.inf, -np.inf, 10**400, True,
     np.float32(2), decimal.Decimal("0.5"), datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"), b"1", object(),
-    1, 1.0, "1", np.str_("N"),
+    1, 1.0, "1", np.str_("N"), np.complex128(1j), np.datetime64("2020-01-01"), np.timedelta64(1, "s"), "\ud800",
 ]  # fmt: skip
 
 
@@ -43,6 +43,26 @@ def test_levels_are_compared_as_values_whatever_the_dtype():
     assert levels.codes(pd.Series([1, [], 3], dtype=object)).tolist() == [0, -1, 2]
 
 
+def test_one_missing_or_complex_value_changes_the_dtype_and_nothing_else():
+    domain = Domain({"x": (-9, 9), "k": [1, 2, 2**53]})
+    plain = pd.DataFrame({"x": [1.0, 2.0, 3.0], "k": [1, 2**53, 2]})
+    for changed in (plain.assign(x=[1, 2, 1j]), plain.assign(k=[1, 2**53, None]), plain.assign(x=[1, 2, None])):
+        (rows, present), (other, there) = domain.admit(plain, ["x", "k"]), domain.admit(changed, ["x", "k"])
+        pd.testing.assert_frame_equal(rows.iloc[:2], other.iloc[:2])
+        assert present[:2].tolist() == there[:2].tolist() == [True, True]
+    categories = pd.Categorical([1, 2**53, None], categories=[1, 2, 2**53])
+    assert Levels((1, 2, 2**53)).codes(pd.Series(categories)).tolist() == [0, 2, -1]
+
+
+def test_a_cell_that_cannot_be_made_is_lost_alone():
+    class Broken(pd.Series):
+        def __iter__(self):
+            raise OverflowError
+
+    column = Broken([1.0, 2.0])
+    assert cells(column) == [1.0, 2.0]
+
+
 def test_rows_are_clamped_and_missing_ones_marked():
     rows, present = Domain({"x": (0, 10)}).admit(pd.DataFrame({"x": [-5, 5, np.inf, np.nan]}), ["x"])
     assert rows["x"].tolist() == [0, 5, 10, 5]
@@ -61,6 +81,7 @@ def test_synthetic_rows_show_every_level_and_stay_inside():
     [
         {"x": (1, 0)}, {"x": (0, 0)}, {"x": (0, np.inf)}, {"x": (np.nan, 1)}, {"x": (0,)}, {"x": (0, 1, 2)},
         {"x": ("0", "1")}, {"x": (False, True)}, {"x": 3}, {"x": "N"}, {"x": ["N"]}, {"x": ["N", "N"]},
+        {"x": [0, 2**53 + 1]}, {"x": [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]}, {"x": [(1,), (2,)]},
         {"x": ["N", None]}, {"x": ["N", np.nan]}, {"x": [["N"], "S"]}, {"x": None}, {"x": {"N", "S"}},
     ],
 )  # fmt: skip

@@ -85,7 +85,7 @@ def test_what_is_not_known_to_treat_rows_singly_is_refused(code):
         bounds_of(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)})
 
 
-@pytest.mark.parametrize("code", ["", "a +", "a b", "1a", "(" * 500, "a\n b", "\x00"])
+@pytest.mark.parametrize("code", ["", "a +", "a b", "1a", "(" * 500, "a\n b", "\x00", "-" * 2000 + "a"])
 def test_what_is_no_expression_is_refused(code):
     with pytest.raises(FormulaError):
         parse(code)

@@ -1,5 +1,6 @@
 """Totals are exact: no order, chunking or size of the data changes a bit of them."""
 
+import decimal
 import math
 from fractions import Fraction
 
@@ -95,6 +96,28 @@ def test_only_the_first_rows_of_each_unit_count():
     for allowed, expected in zip((1, 2, 3), ([1, 1, 1], [2, 2, 1], [3, 2, 1]), strict=True):
         (moments, _) = totals(data, Neighbors("replace", "person", allowed))
         assert MOMENTS.unpack(moments.value())[0, 0] == sum(expected)
+
+
+def test_names_of_units_are_compared_whatever_their_types():
+    odd = [
+        decimal.Decimal(1),
+        1,
+        1.0,
+        np.int64(1),
+        "1",
+        b"1",
+        [1],
+        {},
+        2**53,
+        2**60,
+        pd.Timestamp("2020-01-01"),
+        None,
+        True,
+    ]
+    data = frame(len(odd)).assign(y=4.0, x=1.0, g="a", person=pd.Series(odd, dtype=object))
+    (moments, _) = totals(data, Neighbors("replace", "person"))
+    # one each: the number 1 (as int, float, numpy, True), "1", b"1" and the date; the others name nobody
+    assert MOMENTS.unpack(moments.value())[0, 0] == 4
 
 
 def test_replacing_a_persons_rows_leaves_the_other_persons_where_they_were():

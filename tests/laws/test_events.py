@@ -65,6 +65,13 @@ def test_ten_tenths_fit_into_one_and_an_eleventh_does_not():
         ledger.charge([PureEvent(1e-6)])
 
 
+@pytest.mark.parametrize("kind", EVENTS)
+@pytest.mark.parametrize("price", [-1.0, -math.inf, math.nan])
+def test_no_event_gives_budget_back(kind, price):
+    with pytest.raises(BudgetError, match="less than nothing"):
+        kind(price)
+
+
 @events
 def test_group_privacy_multiplies_the_price_by_the_size_of_the_group(event):
     assert event.group(3).mu() >= event.mu()

@@ -72,6 +72,15 @@ def test_weights_divide_the_noise_and_multipliers_multiply_it(kind):
     np.testing.assert_allclose(release.law.spread * WEIGHTS, release.law.spread[0])
 
 
+def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
+    draws = MECHANISMS["l1"].law(np.ones(1)).sample(public_stream(43), 2_000_000)[:, 0]
+    far = np.abs(draws)[np.abs(draws) > 9]
+    fraction = far - np.floor(far)
+    # -log of one 53-bit uniform is a multiple of more than e^9 2^-53 out here; these have all their bits
+    assert stats.kstest(fraction, lambda t: -np.expm1(-t) / -np.expm1(-1)).pvalue > 1e-4
+    assert np.unique(fraction).size == fraction.size
+
+
 @mechanisms
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_a_calibrated_plan_spends_all_of_its_promise_and_no_more(kind, promise):

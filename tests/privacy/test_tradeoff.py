@@ -43,12 +43,13 @@ def test_conversions_of_the_literature():
         assert gdp_eps(mu, 1e-6) == pytest.approx(eps, abs=1e-4)
 
 
-@pytest.mark.parametrize("eps", [0.01, 0.5, 1.0, 5.0, 40.0, 800.0])
+@pytest.mark.parametrize("eps", [1e-17, 1e-6, 0.01, 0.5, 1.0, 5.0, 40.0, 800.0])
 def test_every_eps_dp_mechanism_is_gdp_at_pure_mu_and_not_below(eps):
     mu = pure_mu(eps)
     if eps < 700:
         kink = 1 / (1 + math.exp(eps))
         assert GaussianDP(mu).tradeoff(kink) == pytest.approx(PureDP(eps).tradeoff(kink), rel=1e-8)
+    assert mu >= eps * math.sqrt(math.pi / 2) * (1 - eps**2 / 50)
     alpha = np.linspace(1e-6, 1 - 1e-6, 999)
     assert (GaussianDP(mu).tradeoff(alpha) <= PureDP(min(eps, 700.0)).tradeoff(alpha) + 1e-12).all()
 
