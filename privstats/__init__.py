@@ -3,8 +3,9 @@
 from privstats.api import dp_lm, plan
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 
 __all__ = [

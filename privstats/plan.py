@@ -20,7 +20,8 @@ from privstats.gate.rehearsal import Rehearsal
 from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.calibrate import calibrate
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, Neighbors, PureDP
+from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
+from privstats.privacy.neighbors import Neighbors
 
 # What mech="auto" means, from public facts only: (verb, currency) -> (algorithm, noise).
 AUTO = {

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from privstats.gate.questions import Question
 from privstats.inference.answer import Answer
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, quote
 from privstats.numerics.law import FloatArray
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity
 
 _L2_SQUARES = 1 / math.sqrt(2)  # add/remove, l2: squared weight of squares that minimises the summed noise variance

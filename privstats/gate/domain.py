@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,83 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, quote
+from privstats.gate.cells import Levels, numbers
 from privstats.gate.interval import EVERYTHING, Interval
 from privstats.gate.rowwise import spelling
-from privstats.numerics.law import Chance, FloatArray
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The values a categorical column may take, in order; the first is the reference.
-
-    Parameters
-    ----------
-    values : tuple
-        At least two different texts, truth values or numbers; whole numbers at most 2^53.
-    """
-
-    values: tuple[Any, ...]
-
-    def codes(self, column: pd.Series) -> NDArray[np.intp]:
-        """Return the position of each row's level, -1 where it is missing or undeclared."""
-        place = {value: code for code, value in enumerate(self.values)}
-        codes, seen = _distinct(column)
-        return np.array([*(_lookup(place, value) for value in seen), -1], dtype=np.intp)[codes]
-
-
-def cells(column: pd.Series) -> list[Any]:
-    """Return a column's values one by one; None where a value cannot even be made."""
-    try:
-        return list(column)
-    except Exception:  # such as a day number out of range: only that cell is lost
-        return [_cell(column, row) for row in range(len(column))]
-
-
-def _cell(column: pd.Series, row: int) -> Any:
-    try:
-        return column.array[row]
-    except Exception:
-        return None
-
-
-def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return for each row the position of its value among the distinct ones, which follow; -1 if missing."""
-    if isinstance(column.dtype, pd.CategoricalDtype):  # as an array, one missing code would turn integers to floats
-        return np.asarray(column.cat.codes, dtype=np.intp), cells(pd.Series(column.cat.categories))
-    values = np.empty(len(column), dtype=object)
-    values[:] = cells(column)
-    try:
-        codes, seen = pd.factorize(values)
-        return codes, list(seen)
-    except Exception:  # something that cannot be hashed or compared: let every row be its own value
-        return np.arange(len(values), dtype=np.intp), list(values)
-
-
-def _lookup(place: Mapping[Any, int], value: Any) -> int:
-    try:
-        return place.get(value, -1)
-    except Exception:
-        return -1
-
-
-def numbers(column: pd.Series) -> FloatArray:
-    """Return a column as floats, row by row: whatever is not a number is NaN.
-
-    The meaning of a value must not depend on its neighbours, as a column's dtype does: one text among
-    integers makes an object column, and the integers must read the same.
-    """
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        return column.to_numpy(dtype=float)
-    return np.array([_number(value) for value in cells(column)], dtype=float)
-
-
-def _number(value: Any) -> float:
-    try:
-        if isinstance(value, complex | np.complexfloating):  # one complex cell makes all its neighbours complex
-            return float(value.real) if value.imag == 0 else math.nan
-        return float(value)
-    except Exception:
-        return math.nan
+from privstats.numerics.law import Chance
 
 
 class Domain(Mapping[str, "Interval | Levels"]):

@@ -16,7 +16,8 @@ from patsy import Treatment
 from patsy.categorical import C
 
 from privstats.errors import DomainError, FormulaError
-from privstats.gate.domain import Domain, Levels
+from privstats.gate.cells import Levels
+from privstats.gate.domain import Domain
 from privstats.gate.interval import EVERYTHING, Interval
 from privstats.gate.rowwise import bounds_of, columns, parse, values_of
 from privstats.numerics.law import FloatArray

@@ -16,7 +16,7 @@ from privstats.gate.design import Design
 from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 
 SYNTHETIC_ROWS = 64
 _PARTS = (slice(0, 1), slice(1, 9), slice(9, SYNTHETIC_ROWS))

@@ -5,7 +5,6 @@ Sums are exact and blocks are fixed, so every other place for rows must give the
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -17,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.gate.block import Block
+from privstats.gate.cells import cells, unit_name
 from privstats.gate.design import Design
-from privstats.gate.domain import cells
 from privstats.gate.questions import Question
 from privstats.numerics.exact import Total
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 
 BLOCK_ROWS = 1 << 15
 
@@ -53,29 +52,11 @@ def _allowed(units: pd.Series, neighbors: Neighbors) -> NDArray[np.bool_]:
     """Return which rows count: the first `rows_per_unit` of each unit; none without a usable name."""
     seen: dict[Any, int] = {None: neighbors.rows_per_unit}
     allowed = np.zeros(len(units), dtype=bool)
-    for row, name in enumerate(map(_unit, cells(units))):
+    for row, name in enumerate(map(unit_name, cells(units))):
         count = seen.get(name, 0)
         allowed[row] = count < neighbors.rows_per_unit
         seen[name] = count + 1
     return allowed
-
-
-def _unit(name: Any) -> tuple[str, Any] | None:
-    """Return a unit's name in a form that compares with all others; None where it names nobody.
-
-    Whole numbers from 2^53 on name nobody: one missing name would make floats of a column of them, and
-    floats cannot tell them apart. Such identifiers must come as text.
-    """
-    try:
-        if isinstance(name, str | bytes):
-            return type(name).__name__, str(name) if isinstance(name, str) else bytes(name)
-        if isinstance(name, int | float | np.integer | np.floating | np.bool_) and abs(float(name)) < 2**53:
-            return "number", float(name)
-        if isinstance(name, datetime.date) and name is not pd.NaT:
-            return "date", name.isoformat()
-    except Exception:
-        return None
-    return None
 
 
 def _keep(block: Block, allowed: NDArray[np.bool_]) -> Block:

@@ -9,7 +9,8 @@ from typing import Any
 
 from privstats.errors import BudgetError
 from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee, Neighbors, translate
+from privstats.privacy.guarantee import Guarantee
+from privstats.privacy.neighbors import Neighbors, translate
 
 _ROUNDING = 1e-12  # ten charges of 0.1 fit into 1.0 whatever the order of addition
 

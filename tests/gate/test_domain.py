@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError
-from privstats.gate.domain import Domain, Levels, as_domain, cells, numbers
+from privstats.gate.cells import Levels, cells, numbers
+from privstats.gate.domain import Domain, as_domain
 from privstats.mechanisms.random import public_stream
 
 ODD = [

@@ -18,7 +18,7 @@ from privstats.gate.rows import MemoryRows
 from privstats.losses.squares import AugmentedRow
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 
 DESIGN = bind("y ~ x", Domain({"y": (0, 1), "x": (0, 1)}))
 DATA = pd.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0, 50)})

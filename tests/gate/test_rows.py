@@ -16,7 +16,7 @@ from privstats.gate.questions import Gram, Sum
 from privstats.gate.rows import MemoryRows
 from privstats.losses.squares import AugmentedRow
 from privstats.numerics.exact import Total, add_noise, gram, total
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 
 ROWS = Neighbors("replace")
 DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})

@@ -7,7 +7,7 @@ import pytest
 
 from privstats.errors import PrivacyError
 from privstats.gate.bounds import BOUNDS, Ball, Cube, Moments
-from privstats.privacy.guarantee import Neighbors
+from privstats.privacy.neighbors import Neighbors
 from tests.conftest import NORMS
 
 MEMBERS = [

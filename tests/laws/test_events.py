@@ -7,8 +7,9 @@ import pytest
 
 from privstats.errors import BudgetError
 from privstats.privacy.events import EVENTS, GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, Neighbors, PureDP, translate
+from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.neighbors import Neighbors, translate
 
 EXAMPLES = [PureEvent(0.3), GaussianEvent(0.4)]
 BUDGETS = [PureDP(20.0), ApproxDP(20.0, 1e-6), GaussianDP(20.0)]
