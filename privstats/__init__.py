@@ -3,6 +3,7 @@
 from privstats.api import dp_lm, plan
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
+from privstats.gate.functions import rowwise
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors
@@ -25,4 +26,5 @@ __all__ = [
     "gdp_eps",
     "gdp_mu",
     "plan",
+    "rowwise",
 ]

@@ -192,12 +192,11 @@ def bind(formula: str, domain: Domain) -> Design:
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients")
     intercept = any(not term.factors for term in infos[1].term_codings)
-    for name, interval in [
-        *zip(names[int(intercept) :], intervals[int(intercept) :], strict=True),
-        (response.code, response.within),
-    ]:
-        if interval.half == 0 or not interval.is_finite:
-            raise DomainError(f"'{name}' is constant, or unbounded, on the domain")
+    x_scaling = Scaling.of(intervals[int(intercept) :], shift=intercept)
+    y_scaling = Scaling.of([response.within], shift=intercept)
+    for name, half in zip([*names[int(intercept) :], response.code], [*x_scaling.half, *y_scaling.half], strict=True):
+        if half == 0:
+            raise DomainError(f"'{name}' is constant on the domain")
     reads = tuple(dict.fromkeys(name for part in (response, *predictors) for name in part.reads))
     return Design(
         formula=formula,
@@ -207,8 +206,8 @@ def bind(formula: str, domain: Domain) -> Design:
         reads=reads,
         complete=all(name in domain and name in domain.complete for name in reads),
         intercept=intercept,
-        x_scaling=Scaling.of(intervals[int(intercept) :], shift=intercept),
-        y_scaling=Scaling.of([response.within], shift=intercept),
+        x_scaling=x_scaling,
+        y_scaling=y_scaling,
         _infos=infos,
     )
 

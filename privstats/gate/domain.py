@@ -45,15 +45,16 @@ class Domain(Mapping[str, "Interval | Levels"]):
     def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:
         if not isinstance(columns, Mapping):
             raise DomainError("a domain is a dict of bounds and levels, like {'age': (0, 100), 'region': ['N', 'S']}")
-        self._columns = {spelling(_name(name)): _declared(name, known) for name, known in columns.items()}
+        self._columns = {_name(name): _declared(name, known) for name, known in columns.items()}
+        self._spelt = {spelling(name): name for name in self._columns}
         if isinstance(complete, bool):
             complete = self._columns if complete else ()
         elif isinstance(complete, str):
             complete = (complete,)
-        self.complete = frozenset(spelling(_name(name)) for name in complete)
+        self.complete = frozenset(map(_name, complete))
 
     def __getitem__(self, name: str) -> Interval | Levels:
-        return self._columns[spelling(name)]
+        return self._columns[name if name in self._columns else self._spelt[spelling(name)]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -75,9 +76,13 @@ class Domain(Mapping[str, "Interval | Levels"]):
         )
         return "\n".join(("Domain", *lines))
 
+    def known(self, name: str) -> Interval | Levels:
+        """Return what is declared of a column; where nothing is, everything may be in it."""
+        return self.get(name, EVERYTHING)
+
     def bounds(self, name: str) -> Interval:
         """Return the declared interval of a column or factor; everything where none is declared."""
-        known = self._columns.get(spelling(name), EVERYTHING)
+        known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
 
     def admit(
@@ -106,7 +111,7 @@ class Domain(Mapping[str, "Interval | Levels"]):
         present = np.ones(n, dtype=bool)
         admitted: dict[str, Any] = {}
         for name in names:
-            known = self._columns.get(name, EVERYTHING)
+            known = self.known(name)
             if isinstance(known, Levels):
                 codes = known.codes(columns[name])
                 legal = codes >= 0
@@ -128,7 +133,7 @@ class Domain(Mapping[str, "Interval | Levels"]):
         """
         columns: dict[str, Any] = {}
         for name in names:
-            known = self._columns.get(name, EVERYTHING)
+            known = self.known(name)
             if isinstance(known, Levels):
                 codes = np.concatenate([np.arange(len(known.values)), chance.integers(0, len(known.values), n)])[:n]
                 columns[name] = pd.Series([known.values[code] for code in codes], dtype=object)

@@ -7,15 +7,17 @@ an expression. Each factor answers with values from `rowwise`, or with the codes
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from patsy import Treatment
+from patsy import Diff, Helmert, Poly, Sum, Treatment
 from patsy.categorical import C
 
 from privstats.errors import DomainError, FormulaError
+from privstats.gate.basis import BASES, Basis
 from privstats.gate.cells import Levels
 from privstats.gate.domain import Domain
 from privstats.gate.interval import EVERYTHING, Interval
@@ -24,7 +26,7 @@ from privstats.numerics.law import FloatArray
 
 
 @dataclass(frozen=True)
-class Factor:
+class Factor(ABC):
     """One factor of a formula; implements patsy's factor protocol, without memory of any data."""
 
     code: str
@@ -39,32 +41,59 @@ class Factor:
         """Return 0: a row-wise factor has nothing to learn from data."""
         return 0
 
+    @abstractmethod
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> Any:
         """Return the factor's values for admitted rows."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def column_bounds(self, contrast: Any) -> list[Interval]:
+        """Return the interval of each of the factor's columns, as coded by `contrast` if it has levels."""
 
 
 @dataclass(frozen=True)
 class NumericFactor(Factor):
     """An expression in numeric columns, held inside `within` after it is evaluated."""
 
-    within: Interval
+    within: Interval = field(compare=False)
 
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
         values = values_of(parse(self.code), {name: data[name].to_numpy() for name in self.reads})
         return self.within.clamp(np.broadcast_to(values, len(data)))
+
+    def column_bounds(self, contrast: Any) -> list[Interval]:
+        return [self.within]
+
+
+@dataclass(frozen=True)
+class BasisFactor(Factor):
+    """Several columns that are functions of one bounded expression: polynomials or splines."""
+
+    of: NumericFactor = field(compare=False)
+    basis: Basis = field(compare=False)
+
+    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
+        return self.basis.columns(self.of.eval(state, data))
+
+    def column_bounds(self, contrast: Any) -> list[Interval]:
+        return self.basis.bounds()
 
 
 @dataclass(frozen=True)
 class LevelFactor(Factor):
     """A column of declared levels, with its coding."""
 
-    contrast: Treatment = field(compare=False)  # follows from the code, like the levels
+    contrast: Any = field(compare=False)  # follows from the code, like the levels
 
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> Any:
         levels = data[self.reads[0]].array
-        # patsy learns the coding from the one-row probe of `design.bind`; it is slow on coded columns
+        # patsy learns the coding from the one-row probe of `code_columns`; it is slow on coded columns
         return C(levels, self.contrast) if len(data) == 1 else levels
+
+    def column_bounds(self, contrast: Any) -> list[Interval]:
+        return [Interval.hull(column) for column in contrast.matrix.T]
+
+
+CODINGS = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}
 
 
 def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
@@ -95,43 +124,73 @@ def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
     match node:
         case ast.Name(id=name) if isinstance(domain.get(name), Levels):
             return LevelFactor(code, (name,), Treatment())
-        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), *coding], keywords=[]):
-            return _coded(code, name, coding, domain)
+        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name)], keywords=[]):
+            return LevelFactor(code, (name,), _coding(code, name, None, domain))
+        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), coding], keywords=[]):
+            return LevelFactor(code, (name,), _coding(code, name, coding, domain))
         case ast.Call(func=ast.Name(id="C")):
-            raise FormulaError(f"'{code}': write C(column) or C(column, Treatment(reference))")
+            raise FormulaError(f"'{code}': write C(column) or C(column, coding), with levels declared in the domain")
+        case ast.Call(func=ast.Name(id=kind), args=[inner, *_]) if kind in BASES:
+            return _basis(code, kind, inner, node, domain, clamp)
+    return _numeric(code, node, domain, clamp)
+
+
+def _numeric(code: str, node: ast.expr, domain: Domain, clamp: bool) -> NumericFactor:
     return NumericFactor(code, columns(node), _bounds(code, node, domain) if clamp else EVERYTHING)
 
 
-def _coded(code: str, name: str, coding: list[ast.expr], domain: Domain) -> LevelFactor:
+def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain, clamp: bool) -> BasisFactor:
+    inside = ast.unparse(inner)
+    public = _bounds(inside, inner, domain)  # a basis lives on the public range, wherever it is evaluated
+    arguments = [_literal(code, part) for part in node.args[1:]]
+    keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
+    of = NumericFactor(inside, columns(inner), public if clamp else EVERYTHING)
+    return BasisFactor(code, of.reads, of, BASES[kind](code, public, arguments, keywords))
+
+
+def _coding(code: str, name: str, coding: ast.expr | None, domain: Domain) -> Any:
     levels = domain.get(name)
     if not isinstance(levels, Levels):
         raise DomainError(f"'{code}' needs the levels of '{name}': give domain={{'{name}': ['first', 'second', ...]}}")
     match coding:
-        case []:
-            return LevelFactor(code, (name,), Treatment())
-        case [ast.Name(id="Treatment")]:
-            return LevelFactor(code, (name,), Treatment())
-        case [ast.Call(func=ast.Name(id="Treatment"), args=[ast.Constant(value=reference)], keywords=[])] | [
-            ast.Call(
-                func=ast.Name(id="Treatment"),
-                args=[],
-                keywords=[ast.keyword("reference", ast.Constant(value=reference))],
-            )
-        ]:
-            if reference not in levels.values:
-                raise FormulaError(f"'{code}': {reference!r} is not a declared level of '{name}'")
-            return LevelFactor(code, (name,), Treatment(reference))
-    raise FormulaError(f"'{code}': the coding must be Treatment or Treatment(reference)")
+        case None:
+            return Treatment()
+        case ast.Name(id=kind) if kind in CODINGS:
+            return CODINGS[kind]()
+        case ast.Call(func=ast.Name(id=kind), args=arguments, keywords=keywords) if kind in CODINGS:
+            return _built(code, kind, arguments, keywords, levels)
+    raise FormulaError(f"'{code}': the coding must be one of {', '.join(CODINGS)}")
+
+
+def _built(code: str, kind: str, arguments: list[ast.expr], keywords: list[ast.keyword], levels: Levels) -> Any:
+    values = [_literal(code, part) for part in arguments]
+    named = {str(word.arg): _literal(code, word.value) for word in keywords}
+    for reference in [*values[:1], *(named[word] for word in ("reference", "omit") if word in named)]:
+        if kind in ("Treatment", "Sum") and reference not in levels.values:
+            raise FormulaError(f"'{code}': {reference!r} is not a declared level")
+    try:
+        coding = CODINGS[kind](*values, **named)
+        coding.code_without_intercept(list(levels.values))
+    except Exception:
+        coding = None
+    if coding is None:
+        raise FormulaError(f"'{code}': these arguments do not fit {kind} and the {len(levels.values)} declared levels")
+    return coding
+
+
+def _literal(code: str, node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        pass
+    raise FormulaError(f"'{code}': '{ast.unparse(node)}' must be a number, a text or a list of them")
 
 
 def _bounds(code: str, node: ast.expr, domain: Domain) -> Interval:
     reads = columns(node)
-    bounds = bounds_of(node, {name: domain.bounds(name) for name in reads}) & domain.bounds(code)
+    bounds = bounds_of(node, {name: domain.known(name) for name in reads}) & domain.bounds(code)
     if not reads:
         raise FormulaError(f"'{code}' reads no column")
-    for name in reads:
-        if isinstance(domain.get(name), Levels):
-            raise FormulaError(f"'{name}' in '{code}' has levels, not numbers: write C({name}), or declare (low, high)")
     if bounds.lo > bounds.hi:
         raise DomainError(f"the declared bounds of '{code}' contradict those of its columns")
     if not bounds.is_finite:

@@ -1,8 +1,8 @@
 """The whitelist of formula syntax: expressions that treat each row alone, and nothing else.
 
 One walker reads an expression twice: over `Interval`s, which gives its bounds, and over arrays, which
-gives its values. It knows only the nodes and functions listed here, so nothing that could mix rows, or
-reach outside the frame, can be written; there is no ``eval``.
+gives its values. It knows only the nodes listed here and the functions in `functions`, so nothing that could
+mix rows, or reach outside the frame, can be written; there is no ``eval``.
 """
 
 from __future__ import annotations
@@ -10,42 +10,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privstats.errors import FormulaError
-from privstats.gate.interval import Interval, increasing
+from privstats.gate.cells import Levels
+from privstats.gate.functions import FUNCTIONS, Rowwise, logical, relation
+from privstats.gate.interval import Interval
 from privstats.numerics.law import FloatArray
 
-
-@dataclass(frozen=True)
-class Rowwise:
-    """A function of single values, and its image of an interval."""
-
-    values: Callable[[Any], Any]
-    bounds: Callable[[Interval], Interval]
-
-
-def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
-    return Rowwise(ufunc, increasing(ufunc))
-
-
-FUNCTIONS: dict[str, Rowwise] = {
-    "I": Rowwise(lambda x: x, lambda x: x),
-    "np.abs": Rowwise(np.abs, abs),
-    "np.square": Rowwise(np.square, lambda x: x ** Interval(2.0, 2.0)),
-    **{
-        f"np.{ufunc.__name__}": _increasing(ufunc)
-        for ufunc in (
-            np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2, np.expm1, np.sqrt, np.cbrt,
-            np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign,
-        )
-    },
-}  # fmt: skip
-
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -54,13 +29,41 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-
+LOGIC: dict[type[ast.AST], Rowwise] = {
+    ast.And: logical(np.minimum),
+    ast.Or: logical(np.maximum),
+    ast.BitAnd: logical(np.minimum),
+    ast.BitOr: logical(np.maximum),
+    ast.Not: logical(lambda a: 1 - a),
+    ast.Invert: logical(lambda a: 1 - a),
+    ast.Lt: relation(np.less),
+    ast.LtE: relation(np.less_equal),
+    ast.Gt: relation(np.greater),
+    ast.GtE: relation(np.greater_equal),
+    ast.Eq: relation(np.equal),
+    ast.NotEq: relation(np.not_equal),
+}
+MEMBERSHIP = {ast.Eq: False, ast.In: False, ast.NotEq: True, ast.NotIn: True}  # of levels; True: negated
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
-ALLOWED = "columns, numbers, + - * / **, C(), and " + ", ".join(FUNCTIONS)
+
+
+def allowed() -> str:
+    """Return what may be written, for an error message."""
+    return "columns, numbers, + - * / **, comparisons, and, or, not, C(), Q(), " + ", ".join(FUNCTIONS)
+
+
+class _Unquote(ast.NodeTransformer):
+    """Turn ``Q('any name')`` into a name."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node:
+            case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str() as name)], keywords=[]):
+                return ast.Name(id=name)
+        return self.generic_visit(node)
 
 
 def parse(code: str) -> ast.expr:
-    """Return the syntax tree of one factor of a formula.
+    """Return the syntax tree of one factor of a formula, with quoted column names as names.
 
     Raises
     ------
@@ -73,7 +76,8 @@ def parse(code: str) -> ast.expr:
         tree = None
     if tree is None or sum(1 for _ in ast.walk(tree)) > MOST_NODES:
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression")
-    return tree
+    unquoted: ast.expr = _Unquote().visit(tree)
+    return unquoted
 
 
 def spelling(code: str) -> str:
@@ -91,8 +95,8 @@ def columns(node: ast.expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def bounds_of(node: ast.expr, of: Mapping[str, Interval]) -> Interval:
-    """Return the interval of an expression from those of its columns.
+def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
+    """Return the interval of an expression from what is known of its columns.
 
     Raises
     ------
@@ -103,35 +107,110 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval]) -> Interval:
     def constant(number: float) -> Interval:
         return Interval(number, number)
 
-    result: Interval = _walk(node, of, constant, lambda function: function.bounds)
+    def member(levels: Levels, chosen: list[Any], negated: bool) -> Interval:
+        for value in chosen:
+            if value not in levels.values:
+                raise FormulaError(f"in '{ast.unparse(node)}', {value!r} is not a declared level")
+        return Interval(0.0, 1.0)
+
+    result: Interval = _walk(node, _Algebra(of, constant, lambda function: function.bounds, member))
     return result
 
 
-def values_of(node: ast.expr, of: Mapping[str, FloatArray]) -> FloatArray:
-    """Return the values of an expression that `bounds_of` has accepted, one for each row."""
+def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
+    """Return the values of an expression that `bounds_of` has accepted, one for each row.
+
+    Parameters
+    ----------
+    node : ast.expr
+        The expression.
+    of : mapping of str to array
+        Admitted columns; those with levels as arrays of levels.
+    """
+
+    def member(levels: Any, chosen: list[Any], negated: bool) -> FloatArray:
+        found = np.isin(np.asarray(levels, dtype=object), np.array([*chosen, None], dtype=object)[:-1])
+        return (found != negated).astype(float)
+
     with np.errstate(all="ignore"):
-        result = _walk(node, of, np.float64, lambda function: function.values)
+        result = _walk(node, _Algebra(of, np.float64, lambda function: function.values, member))
     return np.asarray(result, dtype=float)
 
 
-def _walk(
-    node: ast.expr, of: Mapping[str, Any], constant: Callable[[float], Any], read: Callable[[Rowwise], Any]
-) -> Any:
-    """Evaluate `node` in whatever algebra `of`, `constant` and `read` speak."""
+class _Algebra:
+    """What the leaves and functions of an expression mean: intervals, or arrays."""
+
+    def __init__(
+        self,
+        of: Mapping[str, Any],
+        constant: Callable[[float], Any],
+        read: Callable[[Rowwise], Callable[..., Any]],
+        member: Callable[[Any, list[Any], bool], Any],
+    ) -> None:
+        self.of, self.constant, self.read, self.member = of, constant, read, member
+
+
+def _walk(node: ast.expr, algebra: _Algebra) -> Any:
+    """Evaluate `node` in an algebra."""
+
+    def value(part: ast.expr) -> Any:
+        return _walk(part, algebra)
+
+    def logic(op: ast.AST, *parts: Any) -> Any:
+        return algebra.read(LOGIC[type(op)])(*parts)
+
     match node:
-        case ast.Name(id=name) if name in of:
-            return of[name]
+        case ast.Name(id=name) if name in algebra.of and _is_numeric(algebra.of[name]):
+            return algebra.of[name]
+        case ast.Name(id=name) if name in algebra.of:
+            raise FormulaError(
+                f"'{name}' has levels, not numbers: write C({name}), or {name} == 'level', or declare (low, high)"
+            )
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float() as number):
-            return constant(_finite(number))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_walk(left, of, constant, read), _walk(right, of, constant, read))
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_walk(operand, of, constant, read))
-        case ast.Call(func=func, args=[argument], keywords=[]) if ast.unparse(func) in FUNCTIONS:
-            return read(FUNCTIONS[ast.unparse(func)])(_walk(argument, of, constant, read))
-    raise FormulaError(f"'{ast.unparse(node)}' is not known to treat each row alone; allowed are {ALLOWED}")
+            return algebra.constant(_finite(number))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](value(operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in LOGIC:
+            return logic(op, value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in LOGIC:
+            return logic(op, value(operand))
+        case ast.BoolOp(op=op, values=[first, *others]):
+            result = value(first)
+            for other in others:
+                result = logic(op, result, value(other))
+            return result
+        case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[right]) if _asks_for_levels(name, op, algebra):
+            return algebra.member(algebra.of[name], _literals(right), MEMBERSHIP[type(op)])
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in LOGIC:
+            return logic(op, value(left), value(right))
+        case ast.Call(func=func, args=arguments, keywords=[]) if _arity(func) == len(arguments):
+            return algebra.read(FUNCTIONS[ast.unparse(func)])(*map(value, arguments))
+    raise FormulaError(f"'{ast.unparse(node)}' is not known to treat each row alone; allowed are {allowed()}")
+
+
+def _is_numeric(column: Any) -> bool:
+    return isinstance(column, Interval) or (isinstance(column, np.ndarray) and column.dtype != object)
+
+
+def _asks_for_levels(name: str, op: ast.AST, algebra: _Algebra) -> bool:
+    return name in algebra.of and not _is_numeric(algebra.of[name]) and type(op) in MEMBERSHIP
+
+
+def _literals(node: ast.expr) -> list[Any]:
+    """Return the constants of a level, or of a list of levels."""
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [node]
+    if not all(isinstance(part, ast.Constant) for part in parts):
+        raise FormulaError(f"'{ast.unparse(node)}' must be a level or a list of levels")
+    return [part.value for part in parts if isinstance(part, ast.Constant)]
+
+
+def _arity(func: ast.expr) -> int:
+    name = ast.unparse(func)
+    return FUNCTIONS[name].arity if name in FUNCTIONS else -1
 
 
 def _finite(number: float) -> float:

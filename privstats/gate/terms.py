@@ -16,7 +16,7 @@ from patsy.parse_formula import parse_formula as patsy_tree
 
 from privstats.errors import FormulaError
 from privstats.gate.domain import Domain
-from privstats.gate.factors import Factor, NumericFactor, factor
+from privstats.gate.factors import NumericFactor, factor
 from privstats.gate.interval import Interval
 
 KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
@@ -89,7 +89,7 @@ def code_columns(
 
 def column_bounds(subterm: Any) -> list[Interval]:
     """Return the intervals of a subterm's columns, in patsy's order: the first factor varies fastest."""
-    sides = [_factor_bounds(part, subterm) for part in reversed(subterm.factors)]
+    sides = [part.column_bounds(subterm.contrast_matrices.get(part)) for part in reversed(subterm.factors)]
     columns = []
     for combination in itertools.product(*sides):
         product = Interval(1.0, 1.0)
@@ -97,9 +97,3 @@ def column_bounds(subterm: Any) -> list[Interval]:
             product = product * interval
         columns.append(product)
     return columns
-
-
-def _factor_bounds(part: Factor, subterm: Any) -> list[Interval]:
-    if isinstance(part, NumericFactor):
-        return [part.within]
-    return [Interval.hull(column) for column in subterm.contrast_matrices[part].matrix.T]

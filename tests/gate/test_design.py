@@ -7,7 +7,8 @@ import pandas as pd
 import patsy
 import pytest
 
-from privstats.errors import DomainError, FormulaError
+from privstats import plan, rowwise
+from privstats.errors import DomainError, FormulaError, PrivacyError
 from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 
@@ -31,6 +32,19 @@ FORMULAS = [
     "y ~ k / g",
     "y ~ 0 + k:g",
     "y ~ x * k * g",
+    "y ~ C(g, Sum) * x",
+    "y ~ C(g, Sum('a')) + C(k, Sum)",
+    "y ~ C(g, Helmert)",
+    "y ~ C(g, Poly) + C(g, Poly):z",
+    "y ~ C(g, Diff)",
+    "y ~ 0 + C(g, Helmert) * z",
+    "y ~ np.where(x > 0, x, 0) + np.clip(z, 3, 4)",
+    "y ~ I(1 * ((x > 0) & (z <= 4))) + np.maximum(x, z) - 1",
+    "Q('y') ~ Q('x') + Q('g')",
+    "y ~ bs(x, knots=[0, 1], lower_bound=-1, upper_bound=3)",
+    "y ~ 0 + bs(x, knots=[0.5], degree=2, include_intercept=True, lower_bound=-1, upper_bound=3) * g",
+    "y ~ cr(x, knots=[0, 1, 2], lower_bound=-1, upper_bound=3) - 1",
+    "y ~ cc(z, knots=[3, 4], lower_bound=2, upper_bound=5) - 1",
 ]
 
 
@@ -113,7 +127,20 @@ def test_bounds_by_formula_name_narrow_or_replace_those_of_the_columns():
         ("y ~ x - x.mean()", FormulaError, "each row alone"),
         ("y ~ center(x)", FormulaError, "each row alone"),
         ("y ~ standardize(x)", FormulaError, "each row alone"),
-        ("y ~ bs(x, df=4)", FormulaError, "each row alone"),
+        ("y ~ bs(x, df=4)", FormulaError, "knots"),
+        ("y ~ bs(x)", FormulaError, "knots"),
+        ("y ~ cr(x, df=4)", FormulaError, "knots"),
+        ("y ~ cr(x, knots=[0], constraints='center')", FormulaError, "knots"),
+        ("y ~ bs(x, knots=[7])", FormulaError, "between the bounds"),
+        ("y ~ bs(x, knots=z)", FormulaError, "must be a number"),
+        ("y ~ poly(x)", FormulaError, "poly"),
+        ("y ~ poly(x, 0)", FormulaError, "poly"),
+        ("y ~ poly(w, 2)", DomainError, "'w'"),
+        ("y ~ poly(x - x.mean(), 2)", FormulaError, "each row alone"),
+        ("y ~ I(g == 'q')", FormulaError, "not a declared level"),
+        ("y ~ C(g, Sum('q'))", FormulaError, "not a declared level"),
+        ("y ~ C(g, Poly(scores=[1]))", FormulaError, "do not fit"),
+        ("y ~ C(g, levels=['a'])", FormulaError, "levels declared"),
         ("y ~ w", DomainError, r"domain=\{'w'"),
         ("y ~ C(w)", DomainError, "levels of 'w'"),
         ("y ~ C(x)", DomainError, "levels of 'x'"),
@@ -121,7 +148,7 @@ def test_bounds_by_formula_name_narrow_or_replace_those_of_the_columns():
         ("y ~ I(g + 1)", FormulaError, "levels"),
         ("g ~ x", FormulaError, "levels"),
         ("y ~ C(g, Treatment('zz'))", FormulaError, "not a declared level"),
-        ("y ~ C(g, Sum)", FormulaError, "coding"),
+        ("y ~ C(g, Median)", FormulaError, "Treatment, Sum, Helmert, Poly, Diff"),
         ("y ~ I(x * 0)", DomainError, "constant"),
         ("y ~ 0", FormulaError, "no coefficients"),
         ("~ x", FormulaError, "one response"),
@@ -134,6 +161,66 @@ def test_bounds_by_formula_name_narrow_or_replace_those_of_the_columns():
 def test_what_cannot_be_bounded_is_refused_with_the_cure(formula, error, says):
     with pytest.raises(error, match=says):
         bind(formula, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ poly(x, 5)",
+        "y ~ poly(np.log(z), 3) * g",
+        "y ~ bs(x, knots=[0, 1])",
+        "y ~ cr(x, knots=[0, 1, 2]) - 1",
+        "y ~ cc(x, knots=[0, 1]) - 1",
+        "y ~ C(g, Poly) * x",
+    ],
+)
+def test_columns_of_bases_and_codings_fill_their_bounds_and_no_more(formula):
+    design = bind(formula, DOMAIN)
+    x, z = (grid.ravel() for grid in np.meshgrid(np.linspace(-1, 3, 401), np.linspace(2, 5, 101)))
+    rows = pd.DataFrame({"x": x, "z": z, "g": np.array(["a", "b", "c"])[np.arange(len(x)) % 3], "y": 5.0})
+    scaled = (design.matrix(rows)[:, int(design.intercept) :] - design.x_scaling.middle) / design.x_scaling.half
+    assert np.abs(scaled).max() <= 1 + 1e-9
+    if design.intercept:
+        np.testing.assert_allclose(
+            [scaled.min(axis=0), scaled.max(axis=0)], np.array([[-1], [1]]) * np.ones(scaled.shape[1]), atol=2e-3
+        )
+
+
+def test_legendre_polynomials_are_orthogonal_on_the_public_range_whatever_the_data():
+    design = bind("y ~ poly(x, 4)", DOMAIN)
+    matrix = design.matrix(pd.DataFrame({"x": np.linspace(-1, 3, 20001)}))
+    correlation = np.corrcoef(matrix[:, 1:].T)
+    np.testing.assert_allclose(correlation, np.eye(4), atol=1e-3)
+    assert design.names[1:] == tuple(f"poly(x, 4)[{k}]" for k in range(4))
+
+
+def test_a_function_of_the_users_own_is_bounded_and_fails_row_by_row():
+    def fussy(x):
+        if (x > 2).any():
+            raise ValueError
+        return 1 / (2.5 - x)
+
+    rowwise(fussy, bounds=(0.2, 2.0))
+    design = bind("y ~ fussy(x)", DOMAIN)
+    block = design.block(pd.DataFrame({"y": 5.0, "x": [-1.0, 1.5, 2.9, 0.0]}))
+    assert block.present.tolist() == [True, True, False, True]
+    np.testing.assert_allclose(design.matrix(pd.DataFrame({"x": [-1.0, 0.0]}))[:, 1], [1 / 3.5, 0.4])
+    rowwise(lambda a, b: a - b, bounds=lambda a, b: (a[0] - b[1], a[1] - b[0]), name="gap")
+    assert bind("y ~ gap(x, z)", DOMAIN).x_scaling.half.tolist() == [3.5]
+    for wrong in (
+        {"bounds": (2, 1)},
+        {"bounds": 3},
+        {"bounds": (0, 1), "name": "np.log"},
+        {"bounds": (0, 1), "name": "C"},
+    ):
+        with pytest.raises(FormulaError):
+            rowwise(lambda x: x, **wrong)
+
+
+def test_a_function_that_mixes_rows_is_refused_at_rehearsal():
+    rowwise(lambda x: x - x.mean(), bounds=(-4, 4), name="centred")
+    with pytest.raises(PrivacyError, match="each row alone"):
+        plan("lm", "y ~ centred(x)", 100, 1.0, domain=DOMAIN)
 
 
 def test_a_column_called_intercept_is_a_column():

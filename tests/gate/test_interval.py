@@ -11,6 +11,7 @@ from privstats.errors import FormulaError
 from privstats.gate.interval import Interval
 from privstats.gate.rowwise import FUNCTIONS, bounds_of, columns, parse, spelling, values_of
 
+BUILT_IN = sorted(FUNCTIONS)
 ends = st.floats(-50, 50).map(lambda value: round(value, 3))
 intervals = st.tuples(ends, ends).map(sorted).map(lambda pair: Interval(pair[0] + 0.0, pair[1] + 0.0))
 
@@ -22,11 +23,24 @@ def expressions(draw, depth=3):
     inner = expressions(depth=depth - 1)
     form = draw(
         st.sampled_from(
-            ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "({}) ** 2", "({}) ** 3", "({}) ** -1", "-({})", "f"]
+            [
+                "{} + {}",
+                "{} - {}",
+                "{} * {}",
+                "{} / {}",
+                "({}) ** 2",
+                "({}) ** 3",
+                "({}) ** -1",
+                "-({})",
+                "({}) < ({})",
+                "({}) >= 0 and ({}) != 1",
+                "f",
+            ]
         )
     )
     if form == "f":
-        return f"{draw(st.sampled_from(sorted(FUNCTIONS)))}({draw(inner)})"
+        name = draw(st.sampled_from(BUILT_IN))
+        return f"{name}({', '.join(draw(inner) for _ in range(FUNCTIONS[name].arity))})"
     return "(" + form.format(*(f"({draw(inner)})" for _ in range(form.count("{}")))) + ")"
 
 
@@ -60,6 +74,11 @@ def test_values_of_rows_in_the_domain_lie_in_the_derived_bounds(code, a, b, seed
         ("np.sqrt(a)", (1.0, 2.0)),
         ("a * b", (-12.0, 8.0)),
         ("I(a + b)", (-2.0, 6.0)),
+        ("np.maximum(a, b)", (1.0, 4.0)),
+        ("np.minimum(a, b)", (-3.0, 2.0)),
+        ("np.clip(a, 2, 3)", (2.0, 3.0)),
+        ("np.where(a > 2, a, b)", (-3.0, 4.0)),
+        ("(a > 2) * b", (-3.0, 2.0)),
     ],
 )
 def test_bounds_of_monotone_and_even_expressions_are_attained(code, bounds):
@@ -75,7 +94,7 @@ def test_expressions_that_may_leave_the_numbers_have_no_finite_bounds(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]", "a and b",
+        "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]", "0 < a < b",
         "(lambda: a)()", "__import__('os').system('true')", "np.log(a, b)", "np.log(x=a)", "a ** b", "'a'", "True * a",
         "center(a)", "f'{a}'", "a @ b", "a // b", "a % b", "zz + a", "(a := b)", "np.log.__call__(a)", "I(*a)",
     ],
