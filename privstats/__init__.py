@@ -4,6 +4,7 @@ from privstats.api import dp_lm, plan
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
 from privstats.gate.functions import rowwise
+from privstats.gate.known import Dates, Levels
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors
@@ -12,11 +13,13 @@ from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 __all__ = [
     "ApproxDP",
     "BudgetError",
+    "Dates",
     "Domain",
     "DomainError",
     "FormulaError",
     "GaussianDP",
     "Ledger",
+    "Levels",
     "Neighbors",
     "PrivacyError",
     "PrivstatsError",

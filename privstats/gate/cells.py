@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,25 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The values a categorical column may take, in order; the first is the reference.
-
-    Parameters
-    ----------
-    values : tuple
-        At least two different texts, truth values or numbers; whole numbers at most 2^53.
-    """
-
-    values: tuple[Any, ...]
-
-    def codes(self, column: pd.Series) -> NDArray[np.intp]:
-        """Return the position of each row's level, -1 where it is missing or undeclared."""
-        place = {value: code for code, value in enumerate(self.values)}
-        codes, seen = _distinct(column)
-        return np.array([*(_lookup(place, value) for value in seen), -1], dtype=np.intp)[codes]
 
 
 def cells(column: pd.Series) -> list[Any]:
@@ -51,6 +31,28 @@ def _cell(column: pd.Series, row: int) -> Any:
         return column.array[row]
     except Exception:
         return None
+
+
+def numbers(column: pd.Series) -> FloatArray:
+    """Return a column as floats, row by row: whatever is not a number is NaN."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy(dtype=float)
+    return np.array([_number(value) for value in cells(column)], dtype=float)
+
+
+def _number(value: Any) -> float:
+    try:
+        if isinstance(value, complex | np.complexfloating):  # one complex cell makes all its neighbours complex
+            return float(value.real) if value.imag == 0 else math.nan
+        return float(value)
+    except Exception:
+        return math.nan
+
+
+def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
+    """Return for each row what `place` says of its value; -1 where it says nothing."""
+    codes, seen = _distinct(column)
+    return np.array([*(_lookup(place, value) for value in seen), -1], dtype=np.intp)[codes]
 
 
 def _distinct(column: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
@@ -73,18 +75,21 @@ def _lookup(place: Mapping[Any, int], value: Any) -> int:
         return -1
 
 
-def numbers(column: pd.Series) -> FloatArray:
-    """Return a column as floats, row by row: whatever is not a number is NaN."""
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        return column.to_numpy(dtype=float)
-    return np.array([_number(value) for value in cells(column)], dtype=float)
+def days(column: pd.Series, origin: datetime.date) -> FloatArray:
+    """Return dates as days since `origin`, row by row: whatever is not a date is NaN. Time zones count in UTC."""
+    start = pd.Timestamp(origin)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
+        return np.array((column - start) / pd.Timedelta(days=1), dtype=np.float64)
+    return np.array([_day(value, start) for value in cells(column)], dtype=float)
 
 
-def _number(value: Any) -> float:
+def _day(value: Any, start: pd.Timestamp) -> float:
     try:
-        if isinstance(value, complex | np.complexfloating):  # one complex cell makes all its neighbours complex
-            return float(value.real) if value.imag == 0 else math.nan
-        return float(value)
+        if not isinstance(value, str | datetime.date | np.datetime64):
+            return math.nan
+        moment = pd.Timestamp(value)
+        moment = moment.tz_convert(None) if moment.tzinfo is not None else moment
+        return float((moment - start) / pd.Timedelta(days=1))
     except Exception:
         return math.nan
 

@@ -195,8 +195,8 @@ def bind(formula: str, domain: Domain) -> Design:
     x_scaling = Scaling.of(intervals[int(intercept) :], shift=intercept)
     y_scaling = Scaling.of([response.within], shift=intercept)
     for name, half in zip([*names[int(intercept) :], response.code], [*x_scaling.half, *y_scaling.half], strict=True):
-        if half == 0:
-            raise DomainError(f"'{name}' is constant on the domain")
+        if not 0 < half < np.inf:
+            raise DomainError(f"'{name}' is constant, or without finite bounds, on the domain")
     reads = tuple(dict.fromkeys(name for part in (response, *predictors) for name in part.reads))
     return Design(
         formula=formula,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,20 +14,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, quote
-from privstats.gate.cells import Levels, numbers
 from privstats.gate.interval import EVERYTHING, Interval
+from privstats.gate.known import UNKNOWN, Dates, Known, Levels, declared
 from privstats.gate.rowwise import spelling
 from privstats.numerics.law import Chance
 
 
-class Domain(Mapping[str, "Interval | Levels"]):
+class Domain(Mapping[str, Known]):
     """Bounds and levels of columns, or of formula factors by their formula name.
 
     Parameters
     ----------
     columns : mapping
-        Name to ``(low, high)``, a tuple of two finite numbers, or to a list of at least two levels. A
-        name may be a factor of a formula, as in ``{"np.log(y)": (8, 14)}``.
+        Name to what is known: ``(low, high)``, a tuple of two numbers or of two dates; a list of levels; ``bool``;
+        or `Levels` and `Dates` with their options. A name may be a factor of a formula, as in
+        ``{"np.log(y)": (8, 14)}``.
     complete : bool or iterable of str
         Columns declared to have no missing values (True: all). Their rows are counted without noise; a
         value that is missing after all is taken for the middle of its range.
@@ -37,9 +40,11 @@ class Domain(Mapping[str, "Interval | Levels"]):
 
     Examples
     --------
-    >>> domain = Domain({"age": (0, 100), "region": ["N", "S"]})
-    >>> domain["age"]
-    Interval(lo=0.0, hi=100.0)
+    >>> Domain({"age": (0, 100), "region": ["N", "S"], "since": ("2020-01-01", "2024-12-31")}, complete=["age"])
+    Domain
+      age     from 0 to 100
+      region  one of N, S   may be missing
+      since   dates from 2020-01-01 to 2024-12-31, as days since 2020-01-01   may be missing
     """
 
     def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:
@@ -53,7 +58,7 @@ class Domain(Mapping[str, "Interval | Levels"]):
             complete = (complete,)
         self.complete = frozenset(map(_name, complete))
 
-    def __getitem__(self, name: str) -> Interval | Levels:
+    def __getitem__(self, name: str) -> Known:
         return self._columns[name if name in self._columns else self._spelt[spelling(name)]]
 
     def __iter__(self) -> Iterator[str]:
@@ -71,14 +76,14 @@ class Domain(Mapping[str, "Interval | Levels"]):
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
         lines = (
-            f"  {name:<{width}}  {_describe(known)}{'' if name in self.complete else '   may be missing'}"
+            f"  {name:<{width}}  {known}{'' if name in self.complete else '   may be missing'}"
             for name, known in self._columns.items()
         )
         return "\n".join(("Domain", *lines))
 
     def known(self, name: str) -> Interval | Levels:
-        """Return what is declared of a column; where nothing is, everything may be in it."""
-        return self.get(name, EVERYTHING)
+        """Return what formulas see of a column; where nothing is declared, everything may be in it."""
+        return self.get(name, UNKNOWN).meaning
 
     def bounds(self, name: str) -> Interval:
         """Return the declared interval of a column or factor; everything where none is declared."""
@@ -111,43 +116,17 @@ class Domain(Mapping[str, "Interval | Levels"]):
         present = np.ones(n, dtype=bool)
         admitted: dict[str, Any] = {}
         for name in names:
-            known = self.known(name)
-            if isinstance(known, Levels):
-                codes = known.codes(columns[name])
-                legal = codes >= 0
-                admitted[name] = pd.Categorical.from_codes(
-                    np.where(legal, codes, 0), categories=pd.Index(known.values, dtype=object)
-                )
-            else:
-                values = numbers(columns[name])
-                legal = ~np.isnan(values)
-                values = np.where(legal, values, known.middle if known.is_finite else 0.0)
-                admitted[name] = known.clamp(values) if clamp else values
+            admitted[name], legal = self.get(name, UNKNOWN).admit(columns[name], clamp)
             present &= legal
         return pd.DataFrame(admitted, index=range(n)), present
 
     def draw(self, names: Sequence[str], n: int, chance: Chance) -> pd.DataFrame:
-        """Return synthetic rows, uniform on the domain, that owe nothing to any data.
-
-        The first rows run through the levels, so that each level appears when n allows it.
-        """
-        columns: dict[str, Any] = {}
-        for name in names:
-            known = self.known(name)
-            if isinstance(known, Levels):
-                codes = np.concatenate([np.arange(len(known.values)), chance.integers(0, len(known.values), n)])[:n]
-                columns[name] = pd.Series([known.values[code] for code in codes], dtype=object)
-            else:
-                inside = known if known.is_finite else known & Interval(0.5, 2.0)
-                columns[name] = pd.Series(chance.uniform(inside.lo, inside.hi, n))
-        return pd.DataFrame(columns, index=range(n))
+        """Return synthetic rows, uniform on the domain, that owe nothing to any data."""
+        return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, chance) for name in names}, index=range(n))
 
     def to_json(self) -> str:
         """Return the domain as JSON text, which `from_json` reads."""
-        columns = {
-            name: {"levels": list(known.values)} if isinstance(known, Levels) else {"bounds": [known.lo, known.hi]}
-            for name, known in self._columns.items()
-        }
+        columns = {name: known.to_json() for name, known in self._columns.items()}
         return json.dumps({"columns": columns, "complete": sorted(self.complete)})
 
     @classmethod
@@ -161,15 +140,57 @@ class Domain(Mapping[str, "Interval | Levels"]):
         """
         try:
             read = json.loads(text)
-            columns = {
-                name: list(known["levels"]) if "levels" in known else tuple(known["bounds"])
-                for name, known in read["columns"].items()
-            }
+            columns = {name: _from_json(known) for name, known in read["columns"].items()}
             complete = read.get("complete", ())
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, DomainError):
+                raise
+            columns = None
+        if columns is None:
             raise DomainError(
                 'a domain in JSON reads {"columns": {"age": {"bounds": [0, 100]}, "region": {"levels": ["N", "S"]}}}'
-            ) from None
+            )
+        return cls(columns, complete)
+
+    @classmethod
+    def from_codebook(cls, codebook: str | Path) -> Domain:
+        """Return the domain that a codebook declares, a CSV file with a line for each column.
+
+        Parameters
+        ----------
+        codebook : path
+            CSV with a header that has ``name`` and any of ``low``, ``high`` (numbers, or dates as 2020-01-31),
+            ``levels`` (separated by ``|``), ``kind`` ("boolean", or "ordered" for levels in order) and ``complete``
+            ("yes"). Levels that are all whole numbers are taken for numbers.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            Naming the line that cannot be read.
+        """
+        lines = csv.DictReader(io.StringIO(Path(codebook).read_text(encoding="utf-8-sig")))
+        columns: dict[str, Known] = {}
+        complete = []
+        for line in lines:
+            cells = {
+                str(key).strip().lower(): (value or "").strip() for key, value in line.items() if isinstance(value, str)
+            }
+            try:
+                if not cells.get("name") or cells["name"] in columns:
+                    raise DomainError("it needs a name of its own")
+                columns[cells["name"]] = _from_codebook(cells)
+            except DomainError as error:
+                problem = str(error)
+            else:
+                problem = ""
+            if problem:
+                raise DomainError(f"codebook line {lines.line_num} ('{cells.get('name', '')}'): {problem}")
+            if cells.get("complete", "").lower() in ("yes", "true", "1"):
+                complete.append(cells["name"])
         return cls(columns, complete)
 
 
@@ -184,47 +205,34 @@ def _name(name: Any) -> str:
     return name
 
 
-def _declared(name: str, known: Any) -> Interval | Levels:
-    if isinstance(known, Interval):
-        known = (known.lo, known.hi)
-    if isinstance(known, Levels):
-        known = list(known.values)
-    if isinstance(known, tuple):
-        return _bounds(name, known)
-    if isinstance(known, list):
-        return _levels(name, known)
-    raise DomainError(f"column '{name}': give bounds as a tuple (low, high) or levels as a list")
+def _declared(name: str, known: Any) -> Known:
+    try:
+        return declared(known)
+    except DomainError as error:
+        problem = str(error)
+    raise DomainError(f"column '{name}': {problem}")
 
 
-def _bounds(name: str, ends: tuple[Any, ...]) -> Interval:
-    numeric = all(isinstance(end, int | float | np.number) and not isinstance(end, bool) for end in ends)
-    if len(ends) != 2 or not numeric or not all(math.isfinite(end) for end in ends):
-        raise DomainError(f"column '{name}': bounds are two finite numbers, as in (0, 100)")
-    interval = Interval(float(ends[0]), float(ends[1]))
-    if not interval.lo < interval.hi:
-        raise DomainError(
-            f"column '{name}': the lower bound {interval.lo:g} is not below the upper bound {interval.hi:g}"
-        )
-    return interval
+def _from_json(known: Mapping[str, Any]) -> Known:
+    if "levels" in known:
+        return Levels(tuple(known["levels"]), bool(known.get("ordered", False)))
+    if "dates" in known:
+        return Dates(*known["dates"])
+    return declared(tuple(known["bounds"]))
 
 
-def _levels(name: str, values: list[Any]) -> Levels:
-    plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-    legal = all(isinstance(value, str | bool | int | float) and not _is_beyond_floats(value) for value in plain)
-    if not legal or len(set(plain)) < max(2, len(plain)):
-        raise DomainError(
-            f"column '{name}': levels are at least two different texts, truth values or finite numbers (whole numbers "
-            "up to 2^53; give longer identifiers as text)"
-        )
-    return Levels(plain)
-
-
-def _is_beyond_floats(value: Any) -> bool:
-    """Whether a number would change its value in a column of floats, as one missing value makes of integers."""
-    return not isinstance(value, str) and not abs(value) <= 2**53
-
-
-def _describe(known: Interval | Levels) -> str:
-    if isinstance(known, Levels):
-        return f"one of {', '.join(map(str, known.values))}"
-    return f"from {known.lo:g} to {known.hi:g}"
+def _from_codebook(cells: Mapping[str, str]) -> Known:
+    kind = cells.get("kind", "").lower()
+    if kind == "boolean":
+        return declared(bool)
+    if levels := cells.get("levels"):
+        parts = [part.strip() for part in levels.split("|")]
+        whole = all(part.lstrip("-").isdigit() for part in parts)
+        return Levels(tuple(int(part) if whole else part for part in parts), ordered=kind == "ordered")
+    low, high = cells.get("low", ""), cells.get("high", "")
+    try:
+        return declared((float(low), float(high)))
+    except ValueError as error:
+        if isinstance(error, DomainError):
+            raise
+    return Dates(low, high)

@@ -18,9 +18,9 @@ from patsy.categorical import C
 
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.basis import BASES, Basis
-from privstats.gate.cells import Levels
 from privstats.gate.domain import Domain
 from privstats.gate.interval import EVERYTHING, Interval
+from privstats.gate.known import Levels
 from privstats.gate.rowwise import bounds_of, columns, parse, values_of
 from privstats.numerics.law import FloatArray
 
@@ -57,11 +57,16 @@ class NumericFactor(Factor):
     within: Interval = field(compare=False)
 
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
-        values = values_of(parse(self.code), {name: data[name].to_numpy() for name in self.reads})
+        values = values_of(parse(self.code), {name: _raw(data[name]) for name in self.reads})
         return self.within.clamp(np.broadcast_to(values, len(data)))
 
     def column_bounds(self, contrast: Any) -> list[Interval]:
         return [self.within]
+
+
+def _raw(column: pd.Series) -> Any:
+    """Return numbers as an array, levels as a Categorical."""
+    return column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
 
 
 @dataclass(frozen=True)

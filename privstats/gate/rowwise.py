@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import FormulaError
-from privstats.gate.cells import Levels
 from privstats.gate.functions import FUNCTIONS, Rowwise, logical, relation
 from privstats.gate.interval import Interval
+from privstats.gate.known import Levels
 from privstats.numerics.law import FloatArray
 
 ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
@@ -43,7 +43,10 @@ LOGIC: dict[type[ast.AST], Rowwise] = {
     ast.Eq: relation(np.equal),
     ast.NotEq: relation(np.not_equal),
 }
-MEMBERSHIP = {ast.Eq: False, ast.In: False, ast.NotEq: True, ast.NotIn: True}  # of levels; True: negated
+SYMBOLS: dict[type[ast.AST], str] = {  # of comparisons with levels
+    ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 
 
@@ -107,13 +110,16 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
     def constant(number: float) -> Interval:
         return Interval(number, number)
 
-    def member(levels: Levels, chosen: list[Any], negated: bool) -> Interval:
-        for value in chosen:
-            if value not in levels.values:
-                raise FormulaError(f"in '{ast.unparse(node)}', {value!r} is not a declared level")
-        return Interval(0.0, 1.0)
+    def compare(levels: Levels, symbol: str, chosen: list[Any]) -> Interval:
+        try:
+            levels.compare(symbol, chosen)
+        except ValueError:
+            levels = Levels((0, 1))
+        else:
+            return Interval(0.0, 1.0)
+        raise FormulaError(f"'{ast.unparse(node)}' compares with what is not a declared level, or levels without order")
 
-    result: Interval = _walk(node, _Algebra(of, constant, lambda function: function.bounds, member))
+    result: Interval = _walk(node, _Algebra(of, constant, lambda function: function.bounds, compare))
     return result
 
 
@@ -125,15 +131,15 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
     node : ast.expr
         The expression.
     of : mapping of str to array
-        Admitted columns; those with levels as arrays of levels.
+        Admitted columns; those with levels as pandas Categoricals.
     """
 
-    def member(levels: Any, chosen: list[Any], negated: bool) -> FloatArray:
-        found = np.isin(np.asarray(levels, dtype=object), np.array([*chosen, None], dtype=object)[:-1])
-        return (found != negated).astype(float)
+    def compare(column: Any, symbol: str, chosen: list[Any]) -> FloatArray:
+        levels = Levels(tuple(column.categories), ordered=True)
+        return levels.compare(symbol, chosen)(np.asarray(column.codes)).astype(float)
 
     with np.errstate(all="ignore"):
-        result = _walk(node, _Algebra(of, np.float64, lambda function: function.values, member))
+        result = _walk(node, _Algebra(of, np.float64, lambda function: function.values, compare))
     return np.asarray(result, dtype=float)
 
 
@@ -145,9 +151,9 @@ class _Algebra:
         of: Mapping[str, Any],
         constant: Callable[[float], Any],
         read: Callable[[Rowwise], Callable[..., Any]],
-        member: Callable[[Any, list[Any], bool], Any],
+        compare: Callable[[Any, str, list[Any]], Any],
     ) -> None:
-        self.of, self.constant, self.read, self.member = of, constant, read, member
+        self.of, self.constant, self.read, self.compare = of, constant, read, compare
 
 
 def _walk(node: ast.expr, algebra: _Algebra) -> Any:
@@ -184,7 +190,7 @@ def _walk(node: ast.expr, algebra: _Algebra) -> Any:
                 result = logic(op, result, value(other))
             return result
         case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[right]) if _asks_for_levels(name, op, algebra):
-            return algebra.member(algebra.of[name], _literals(right), MEMBERSHIP[type(op)])
+            return algebra.compare(algebra.of[name], SYMBOLS[type(op)], _literals(right))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in LOGIC:
             return logic(op, value(left), value(right))
         case ast.Call(func=func, args=arguments, keywords=[]) if _arity(func) == len(arguments):
@@ -193,19 +199,22 @@ def _walk(node: ast.expr, algebra: _Algebra) -> Any:
 
 
 def _is_numeric(column: Any) -> bool:
-    return isinstance(column, Interval) or (isinstance(column, np.ndarray) and column.dtype != object)
+    return isinstance(column, Interval | np.ndarray)
 
 
 def _asks_for_levels(name: str, op: ast.AST, algebra: _Algebra) -> bool:
-    return name in algebra.of and not _is_numeric(algebra.of[name]) and type(op) in MEMBERSHIP
+    return name in algebra.of and not _is_numeric(algebra.of[name]) and type(op) in SYMBOLS
 
 
 def _literals(node: ast.expr) -> list[Any]:
     """Return the constants of a level, or of a list of levels."""
-    parts = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [node]
-    if not all(isinstance(part, ast.Constant) for part in parts):
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        value = {}
+    if isinstance(value, dict):
         raise FormulaError(f"'{ast.unparse(node)}' must be a level or a list of levels")
-    return [part.value for part in parts if isinstance(part, ast.Constant)]
+    return list(value) if isinstance(value, list | tuple | set) else [value]
 
 
 def _arity(func: ast.expr) -> int:

@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError
-from privstats.gate.cells import Levels, cells, numbers
+from privstats.gate.cells import cells, numbers
 from privstats.gate.domain import Domain, as_domain
+from privstats.gate.interval import Interval
+from privstats.gate.known import Dates, Levels
+from privstats.gate.rowwise import bounds_of, parse, values_of
 from privstats.mechanisms.random import public_stream
 
 ODD = [
@@ -103,6 +106,68 @@ def test_json_goes_there_and_back():
     for text in ("", "[]", '{"columns": {"x": [0, 1]}}', '{"columns": {"x": {}}}'):
         with pytest.raises(DomainError):
             Domain.from_json(text)
+
+
+def test_dates_are_days_since_an_origin_however_they_are_written():
+    domain = Domain({"day": ("2020-01-01", "2020-12-31")})
+    written = ["2020-01-02", datetime.date(2020, 1, 2), pd.Timestamp("2020-01-02"), np.datetime64("2020-01-02"),
+               pd.Timestamp("2020-01-02", tz="UTC"), "1999-01-01", "2031-01-01", "no date", 3, None]  # fmt: skip
+    rows, present = domain.admit(pd.DataFrame({"day": pd.Series(written, dtype=object)}), ["day"])
+    assert rows["day"][present].tolist() == [1, 1, 1, 1, 1, 0, 365]
+    assert present.tolist() == [True] * 7 + [False] * 3
+    fast, _ = domain.admit(pd.DataFrame({"day": pd.to_datetime(["2020-01-02", "2020-02-01"])}), ["day"])
+    assert fast["day"].tolist() == [1, 31]
+    assert Dates("2020-01-01", "2020-01-31", origin="2019-12-31").meaning == Interval(1, 31)
+    for wrong in (("2020-01-01", "2019-01-01"), ("yesterday", "today"), ("2020-13-01", "2021-01-01")):
+        with pytest.raises(DomainError, match="'day'"):
+            Domain({"day": wrong})
+
+
+def test_booleans_ranges_and_ordered_levels_are_declared_in_a_word():
+    domain = Domain({"works": bool, "children": range(0, 13), "health": Levels(["poor", "fair", "good"], ordered=True)})
+    assert domain["works"] == Levels((False, True))
+    assert domain.known("children") == Interval(0, 12)
+    assert str(domain["health"]) == "poor < fair < good"
+    assert Domain.from_json(domain.to_json()) == domain
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("health >= 'fair'", [0, 1, 1, 0]),
+        ("health == 'poor'", [1, 0, 0, 1]),
+        ("health != 'poor' and children < 3", [0, 1, 0, 0]),
+        ("health in ['poor', 'good'] or not children > 1", [1, 1, 1, 1]),
+        ("health not in ('poor',)", [0, 1, 1, 0]),
+    ],
+)
+def test_levels_can_be_compared(code, says):
+    domain = Domain({"children": range(0, 13), "health": Levels(["poor", "fair", "good"], ordered=True)})
+    data = pd.DataFrame({"children": [0, 1, 5, 7], "health": ["poor", "fair", "good", "poor"]})
+    rows, _ = domain.admit(data, ["children", "health"])
+    of = {"children": rows["children"].to_numpy(), "health": rows["health"].array}
+    assert values_of(parse(code), of).tolist() == says
+    assert bounds_of(parse(code), {name: domain.known(name) for name in of}) == Interval(0, 1)
+
+
+def test_a_codebook_declares_a_domain_and_a_bad_line_is_named(tmp_path):
+    book = tmp_path / "codebook.csv"
+    header = "name,low,high,levels,kind,complete\n"
+    book.write_text(
+        header + "age,0,110,,,yes\nregion,,,N|S,,\nk,,,1|2,ordered,\nworks,,,,boolean,\nday,2020-01-01,2020-12-31,,,\n"
+    )
+    expected = {
+        "age": (0, 110),
+        "region": ["N", "S"],
+        "k": Levels([1, 2], ordered=True),
+        "works": bool,
+        "day": ("2020-01-01", "2020-12-31"),
+    }
+    assert Domain.from_codebook(book) == Domain(expected, complete=["age"])
+    for line in ("age,9,1,,,", "age,,,,,", "age,0,inf,,,", "age,,,N,,", ",0,1,,,", "age,0,x,,,"):
+        book.write_text(header + "ok,0,1,,,\n" + line + "\n")
+        with pytest.raises(DomainError, match="line 3"):
+            Domain.from_codebook(book)
 
 
 def test_the_domain_prints_as_a_table_and_cannot_be_changed():
