@@ -267,11 +267,8 @@ def declared(what: Any) -> Known:
 
 def _numbers(low: Any, high: Any) -> Numbers:
     for end in (low, high):
-        if (
-            isinstance(end, bool)
-            or not isinstance(end, int | float | np.integer | np.floating)
-            or not math.isfinite(end)
-        ):
+        number = isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool)
+        if not number or not math.isfinite(end):
             raise DomainError("bounds are two finite numbers, as in (0, 100)")
     if not low < high:
         raise DomainError(f"the lower bound {low:g} is not below the upper bound {high:g}")

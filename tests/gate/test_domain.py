@@ -153,9 +153,14 @@ def test_levels_can_be_compared(code, says):
 def test_a_codebook_declares_a_domain_and_a_bad_line_is_named(tmp_path):
     book = tmp_path / "codebook.csv"
     header = "name,low,high,levels,kind,complete\n"
-    book.write_text(
-        header + "age,0,110,,,yes\nregion,,,N|S,,\nk,,,1|2,ordered,\nworks,,,,boolean,\nday,2020-01-01,2020-12-31,,,\n"
+    lines = (
+        "age,0,110,,,yes",
+        "region,,,N|S,,",
+        "k,,,1|2,ordered,",
+        "works,,,,boolean,",
+        "day,2020-01-01,2020-12-31,,,",
     )
+    book.write_text(header + "\n".join(lines))
     expected = {
         "age": (0, 110),
         "region": ["N", "S"],
