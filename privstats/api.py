@@ -17,7 +17,7 @@ from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 
 VERBS = tuple(dict.fromkeys(verb for verb, _ in ESTIMATORS))
-OPTIONS = ("unit", "rows_per_unit")
+OPTIONS = ("unit", "rows_per_unit", "subset", "weights")
 
 
 @door
@@ -74,6 +74,8 @@ def dp_lm(
         Return the plan in place of the fit; no row is read and nothing charged.
     **options
         ``unit="person_id"``: protect all rows of a person, of which the first ``rows_per_unit`` (1) count.
+        ``subset="age >= 18 & region == 'N'"``: rows outside contribute nothing, and nobody learns how many.
+        ``weights="w"``: weighted least squares; the weights need public bounds, nowhere negative.
 
     Returns
     -------

@@ -48,6 +48,8 @@ class Request:
     shares: Mapping[str, float] | None = None
     unit: str | None = None
     rows_per_unit: int = 1
+    subset: str | None = None
+    weights: str | None = None
 
     @property
     def promise(self) -> Guarantee:
@@ -117,6 +119,7 @@ class Plan:
         """Fingerprint of all that was decided: names the random stream of a seeded run."""
         decided = (
             self.formula,
+            *(text for text in self.design.written if text is not None),
             self.design.domain.to_json(),
             self.n,
             self.mech,
@@ -158,7 +161,7 @@ def make_plan(request: Request, n: int) -> Plan:
     _choose("inference", request.inference, list(INFERENCE))
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise PrivacyError("n must be a whole number of rows")
-    design = bind(request.formula, as_domain(request.domain))
+    design = bind(request.formula, as_domain(request.domain), request.subset, request.weights)
     public_n = n if promise.neighbors.n_is_public else None
     if public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
@@ -168,6 +171,7 @@ def make_plan(request: Request, n: int) -> Plan:
         intercept=design.intercept,
         complete=design.complete,
         neighbors=promise.neighbors,
+        weighted=request.weights is not None,
         inference=request.inference == "sandwich",
     )
     unit_price = {name: partial(mechanism.at, factor=1.0) for name, mechanism in MECHANISMS.items()}

@@ -65,16 +65,21 @@ def recorded(monkeypatch):
 
 
 @pytest.fixture
-def exact_of(recorded):
-    """Run a call, return the last mechanism's (exact values, sensitivity): the real run, not the rehearsal."""
+def all_exact_of(recorded):
+    """Run a call, return (exact values, sensitivity) of its last questions: the real run, not the rehearsal."""
 
-    def run(call):
+    def run(call, questions):
         del recorded[:]
         call()
-        _, exact, sensitivity = recorded[-1]
-        return exact.value(), sensitivity
+        return [(exact.value(), sensitivity) for _, exact, sensitivity in recorded[-questions:]]
 
     return run
+
+
+@pytest.fixture
+def exact_of(all_exact_of):
+    """The same of a call with one question."""
+    return lambda call: all_exact_of(call, questions=1)[0]
 
 
 NORMS = {

@@ -25,7 +25,9 @@ class Facts:
     intercept : bool
         Whether the model has one.
     complete : bool
-        Whether every row is declared to have all its values.
+        Whether every row is declared to have all its values, and counts as one.
+    weighted : bool
+        Whether rows weigh differently, so that their total weight is not their number.
     neighbors : Neighbors
         The promise's relation.
     inference : bool
@@ -37,6 +39,7 @@ class Facts:
     intercept: bool
     complete: bool
     neighbors: Neighbors
+    weighted: bool = False
     inference: bool = True
 
     @property

@@ -11,14 +11,15 @@ import math
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts
-from privstats.gate.bounds import Moments
-from privstats.gate.questions import Gram
+from privstats.gate.bounds import Cube, Moments
+from privstats.gate.questions import Gram, Sum
 from privstats.inference.answer import Answer, Meat, Noise
 from privstats.inference.repair import floor_eigenvalues
-from privstats.losses.squares import AugmentedRow
+from privstats.losses.squares import AugmentedRow, Presence
 from privstats.numerics.law import FloatArray
 
 SIGNAL = 0.4  # assumed length of the scaled coefficients: sets how the l2 noise is shared between x and y
+SHARES = (1.0, 0.02)  # of the moments, and of the number of rows where it is not their total weight
 RELIABLE, UNINFORMATIVE = 0.4, 1.0  # kappa below: nominal coverage; above: intervals as wide as the prior range
 
 
@@ -40,10 +41,12 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
         In scaled units, with `kappa`, the size of the noise against the weakest direction of the predictors.
     """
     within = Moments(facts.columns + 1, facts.intercept, facts.count_is_public, _response_scale(facts.columns))
-    (release,) = ask(Gram("moments", AugmentedRow(), within), by=noise)
+    questions = (Gram("moments", AugmentedRow(), within), Sum("rows", Presence(), Cube(1.0, 1)))
+    release, *counted = ask(questions[: 1 + facts.weighted], by=noise, share=SHARES[: 1 + facts.weighted])
     moments, variance = within.unpack(release.value), within.unpack(release.law.variance())
-    n = facts.n if facts.count_is_public and facts.n is not None else _at_least_one(moments[0, 0], variance[0, 0])
-    moments[0, 0] = n
+    known = facts.n if facts.count_is_public else None
+    moments[0, 0] = known if known is not None else _at_least_one(moments[0, 0], variance[0, 0])
+    n = max(1.0, float(counted[0].value[0])) if counted else float(moments[0, 0])
     coefficients = slice(0 if facts.intercept else 1, facts.columns + 1)
     spread = _spectral_noise(moments, variance, facts)
     floor = spread / 2
@@ -52,7 +55,8 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     onto = _onto(within, theta, facts.intercept)
     noise_of_equation = Noise(release.law, onto[coefficients])
     meat = _meat(moments, bread, theta, noise_of_equation, onto, n, coefficients)
-    kappa = max(2 * math.sqrt(variance[0, 0]) / n, spread / max(eigenvalues.min(initial=math.inf), floor, 1e-300))
+    weakest = max(float(eigenvalues.min(initial=math.inf)), floor, 1e-300)
+    kappa = max(2 * math.sqrt(variance[0, 0]) / moments[0, 0], spread / weakest)
     return Answer(
         theta=theta,
         bread=bread,

@@ -22,8 +22,11 @@ class Block:
         Response in [-1, 1]; zero in rows that are not present.
     present : ndarray of bool, shape (n,)
         Which rows count.
+    weight : ndarray, shape (n,), optional
+        How much each row counts, in [0, 1]; None if all count the same.
     """
 
     X: FloatArray
     y: FloatArray
     present: NDArray[np.bool_]
+    weight: FloatArray | None = None

@@ -105,6 +105,9 @@ def _known(norm: str, reach: dict[str, float]) -> float:
 class Moments(Bound):
     """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_m)`` with ``|z_i| <= 1``, or of the zero row.
 
+    Rows may weigh less: ``sqrt(w) r`` with w in [0, 1] contributes a point between that of r and zero, which is
+    no further from any other point than one of the two.
+
     Released are the squares and cross products of z; with an `intercept` also the first-order products
     ``1 z_j``; and the count ``1 1`` unless `complete`. Each norm has its own *free weights*: what a
     coordinate may be multiplied by without raising the sensitivity, so that it gets less noise.
@@ -116,7 +119,7 @@ class Moments(Bound):
     intercept : bool
         Whether first-order products are released.
     complete : bool
-        Whether no row is ever zero and the number of rows is public: then the count is not released.
+        Whether every row is whole and the number of rows is public: then the count is not released.
     last_scale : float
         Free scale of the last entry of z (the response) in the l2 norm; its square is B_m below.
 
@@ -159,9 +162,9 @@ class Moments(Bound):
         return len(self.pairs[0])
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.clip(np.nan_to_num(rows), -1.0, 1.0)
-        inside[:, 0] = inside[:, 0] != 0
-        inside *= inside[:, :1]
+        inside = np.nan_to_num(rows)
+        root = np.clip(inside[:, :1], 0.0, 1.0)
+        np.clip(inside, -root, root, out=inside)
         return inside
 
     def embed(self, rows: FloatArray) -> FloatArray:

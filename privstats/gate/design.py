@@ -19,6 +19,7 @@ from privstats.errors import DomainError, FormulaError
 from privstats.gate.block import Block
 from privstats.gate.domain import Domain
 from privstats.gate.interval import Interval
+from privstats.gate.selection import Selection, select
 from privstats.gate.terms import KEEP_MISSING, code_columns, column_bounds, parse_formula
 from privstats.numerics.law import FloatArray
 
@@ -59,7 +60,15 @@ class Design:
     reads : tuple of str
         The raw columns that the formula reads.
     complete : bool
-        Whether all of them are declared complete, and evaluating the formula cannot lose a row.
+        Whether all of them are declared complete, no row is left out, and all weigh the same.
+    intercept : bool
+        Whether the model has one.
+    x_scaling, y_scaling : Scaling
+        Of the predictors without the intercept, and of the response.
+    selection : Selection
+        Which rows count, and how much.
+    written : tuple of str or None
+        `selection` as the user wrote it.
     """
 
     formula: str
@@ -71,15 +80,17 @@ class Design:
     intercept: bool
     x_scaling: Scaling
     y_scaling: Scaling
+    selection: Selection
+    written: tuple[str | None, str | None]
     _infos: tuple[DesignInfo, DesignInfo]
 
     @property
     def response_unit(self) -> float:
-        """Length, in the user's units, of a step of 1 in the scaled response."""
-        return float(self.y_scaling.half[0])
+        """Length, in the user's units, of a residual of 1 in the scaled response at unit weight."""
+        return float(self.y_scaling.half[0]) * self.selection.largest_weight**0.5
 
     def __reduce__(self) -> Any:
-        return bind, (self.formula, self.domain)
+        return bind, (self.formula, self.domain, *self.written)
 
     def block(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> Block:
         """Map raw rows to scaled ones, each by itself: clamp, evaluate, clamp, scale."""
@@ -87,8 +98,9 @@ class Design:
         y, X = build_design_matrices(list(self._infos), rows, NA_action=KEEP_MISSING)
         X = self.x_scaling.apply(np.asarray(X)[:, int(self.intercept) :])
         y = self.y_scaling.apply(np.asarray(y))[:, 0]
-        present &= ~(np.isnan(X).any(axis=1) | np.isnan(y))
-        return Block(np.where(present[:, None], X, 0.0), np.where(present, y, 0.0), present)
+        present &= ~(np.isnan(X).any(axis=1) | np.isnan(y)) & self.selection.keeps(rows)
+        weight = self.selection.weighs(rows)
+        return Block(np.where(present[:, None], X, 0.0), np.where(present, y, 0.0), present, weight)
 
     def original(self) -> tuple[FloatArray, FloatArray]:
         """Return (linear, offset): coefficients in the user's units are ``linear @ theta + offset``."""
@@ -159,7 +171,7 @@ class Design:
         return code_columns(parse_formula(self.formula, self.domain), self.domain, clamp=False)[1]
 
 
-def bind(formula: str, domain: Domain) -> Design:
+def bind(formula: str, domain: Domain, subset: str | None = None, weights: str | None = None) -> Design:
     """Bind a formula to a domain; looks at no data.
 
     Parameters
@@ -167,7 +179,9 @@ def bind(formula: str, domain: Domain) -> Design:
     formula : str
         "response ~ predictors", in the language of patsy as far as `rowwise` admits it.
     domain : Domain
-        Bounds or levels of each column the formula reads.
+        Bounds or levels of each column that is read.
+    subset, weights : str, optional
+        Which rows count, and how much (`select`).
 
     Returns
     -------
@@ -197,17 +211,21 @@ def bind(formula: str, domain: Domain) -> Design:
     for name, half in zip([*names[int(intercept) :], response.code], [*x_scaling.half, *y_scaling.half], strict=True):
         if not 0 < half < np.inf:
             raise DomainError(f"'{name}' is constant, or without finite bounds, on the domain")
-    reads = tuple(dict.fromkeys(name for part in (response, *predictors) for name in part.reads))
+    selection = select(subset, weights, domain)
+    reads = tuple(dict.fromkeys(name for part in (response, *predictors, selection) for name in part.reads))
+    whole = subset is None and weights is None
     return Design(
         formula=formula,
         domain=domain,
         response=response.code,
         names=names,
         reads=reads,
-        complete=all(name in domain and name in domain.complete for name in reads),
+        complete=whole and all(name in domain and name in domain.complete for name in reads),
         intercept=intercept,
         x_scaling=x_scaling,
         y_scaling=y_scaling,
+        selection=selection,
+        written=(subset, weights),
         _infos=infos,
     )
 

@@ -111,6 +111,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     return (
         ("Formula", results.formula),
         ("Rows", rows),
+        *((name, text) for name, text in zip(("Subset", "Weights"), results.design.written, strict=True) if text),
         ("Mechanism", f"{results.mech}, noise {results.noise}"),
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),

@@ -54,7 +54,15 @@ CASES = [
     ({"unit": "person"}, ps.FormulaError, "'person'"),
     ({"rows_per_unit": 3}, ps.PrivacyError, "unit="),
     ({"unit": "g", "rows_per_unit": 0}, ps.PrivacyError, "rows_per_unit"),
-    ({"subset": "x > 0"}, ps.PrivacyError, "no option 'subset'"),
+    ({"cov_type": "HC"}, ps.PrivacyError, "no option 'cov_type'"),
+    ({"subset": "z > 0"}, ps.FormulaError, "no column 'z'"),
+    ({"subset": "x > x.mean()"}, ps.FormulaError, "each row alone"),
+    ({"subset": "g"}, ps.FormulaError, "condition"),
+    ({"subset": DATA["x"] > 0}, ps.FormulaError, "text"),
+    ({"subset": "x >"}, ps.FormulaError, "cannot be read"),
+    ({"weights": "x - 1"}, ps.DomainError, "0 <= low"),
+    ({"weights": "w"}, ps.DomainError, "'w'"),
+    ({"weights": [1.0] * 40}, ps.FormulaError, "text"),
 ]
 
 

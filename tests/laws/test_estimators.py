@@ -167,6 +167,36 @@ def test_without_inference_intervals_are_nan_and_say_why(verb, mech):
 
 
 @estimators
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_subset_is_chosen_inside(verb, mech, complete):
+    data = frame()
+    domain = ps.Domain({**DOMAIN, "age": (0, 90)}, complete=complete)
+    data["age"] = np.arange(2000) % 91
+    kept = data[(data["age"] >= 18) & (data["g"] != "b")]
+    fit = VERBS[verb]("y ~ x", data, eps=LIMIT, mech=mech, domain=domain, subset="age >= 18 & ~(g == 'b')")
+    truth = smf.ols("y ~ x", kept).fit()
+    np.testing.assert_allclose(fit.params, truth.params, rtol=1e-5)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=1e-3)
+    assert fit.nobs == 2000
+    assert "age >= 18 & ~(g == 'b')" in str(fit.summary())
+
+
+@estimators
+def test_weights_are_those_of_weighted_least_squares(verb, mech):
+    data = frame().assign(w=np.random.default_rng(5).uniform(0, 4, 2000))
+    data.loc[::11, "w"] = np.nan
+    kept = data[data["w"].notna()]
+    fit = VERBS[verb]("y ~ x + g", data, eps=LIMIT, mech=mech, domain={**DOMAIN, "w": (0, 4)}, weights="w")
+    truth = smf.wls("y ~ x + g", kept, weights=kept["w"]).fit()
+    np.testing.assert_allclose(fit.params, truth.params, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=1e-3)
+    assert fit.facts["sigma"] == pytest.approx(truth.scale**0.5, rel=1e-3)
+    assert fit.glance().loc[0, "n_used"] == pytest.approx(len(kept), abs=0.01)
+    assert [release.name for release in fit.releases] == ["moments", "rows"]
+    pickle.loads(pickle.dumps(fit)).summary()
+
+
+@estimators
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_units_are_persons_with_several_rows(verb, mech, rows_per_unit):
     data = frame(3000).assign(person=np.arange(3000) // 3)

@@ -1,0 +1,112 @@
+"""Which rows count, and how much: decided row by row inside the gate, so that it stays as secret as the rows.
+
+Filtering a frame before a fit would make its length, which is public, a statement about the rows.
+"""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.errors import DomainError, FormulaError
+from privstats.gate.domain import Domain
+from privstats.gate.factors import NumericFactor, factor
+from privstats.numerics.law import FloatArray
+
+_WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A condition on rows and a weight of rows; either may be missing.
+
+    Parameters
+    ----------
+    subset : NumericFactor, optional
+        Rows where it is zero or missing contribute nothing.
+    weights : NumericFactor, optional
+        A row counts as `weights`, divided by its public upper bound.
+    """
+
+    subset: NumericFactor | None
+    weights: NumericFactor | None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(name for part in (self.subset, self.weights) if part is not None for name in part.reads)
+
+    @property
+    def largest_weight(self) -> float:
+        """The weight that counts as one row."""
+        return self.weights.within.hi if self.weights is not None else 1.0
+
+    def keeps(self, rows: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return which admitted rows count."""
+        kept = np.ones(len(rows), dtype=bool)
+        if self.subset is not None:
+            holds = self.subset.eval({}, rows)
+            kept &= ~np.isnan(holds) & (holds != 0)
+        if self.weights is not None:
+            kept &= ~np.isnan(self.weights.eval({}, rows))
+        return kept
+
+    def weighs(self, rows: pd.DataFrame) -> FloatArray | None:
+        """Return the weight of each row, in [0, 1]; None if all weigh the same."""
+        if self.weights is None:
+            return None
+        return np.clip(np.nan_to_num(self.weights.eval({}, rows)) / self.largest_weight, 0.0, 1.0)
+
+
+def select(subset: Any, weights: Any, domain: Domain) -> Selection:
+    """Return the selection that two expressions write.
+
+    Parameters
+    ----------
+    subset : str, optional
+        A condition such as ``"age >= 18 & region == 'N'"``.
+    weights : str, optional
+        A column or expression with public bounds, nowhere negative.
+    domain : Domain
+        Bounds and levels of what they read.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    FormulaError, DomainError
+        If an expression is not row-wise, or the weights are not bounded.
+    """
+    chosen = None if subset is None else _numeric("subset", _spelt_out(subset), domain)
+    weighted = None if weights is None else _numeric("weights", weights, domain)
+    if weighted is not None and not 0 <= weighted.within.lo < weighted.within.hi:
+        raise DomainError(f"weights='{weights}' must have public bounds (low, high) with 0 <= low < high")
+    return Selection(chosen, weighted)
+
+
+def _numeric(what: str, code: Any, domain: Domain) -> NumericFactor:
+    if not isinstance(code, str):
+        raise FormulaError(f"{what} must be an expression in the columns, as text")
+    part = factor(code, domain)
+    if not isinstance(part, NumericFactor):
+        raise FormulaError(f"{what}='{code}' is not a condition or a number")
+    return part
+
+
+def _spelt_out(subset: Any) -> Any:
+    """Return a condition with & | ~ as and, or, not."""
+    if not isinstance(subset, str):
+        return subset
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(subset).readline))
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return subset
+    return " ".join(_WORDS.get(token.string, token.string) for token in tokens).strip()
