@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
+export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
+
 .PHONY: demo test check tests benchmarks clean
 
 demo: .venv/demo

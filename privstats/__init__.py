@@ -1,5 +1,6 @@
 """R-style statistical modelling under differential privacy, with honest standard errors."""
 
+from privstats import datasets
 from privstats.api import dp_lm, plan
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
@@ -24,6 +25,7 @@ __all__ = [
     "PrivacyError",
     "PrivstatsError",
     "PureDP",
+    "datasets",
     "dp_lm",
     "gdp_delta",
     "gdp_eps",

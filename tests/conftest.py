@@ -10,22 +10,11 @@ import pytest
 import privstats as ps
 from privstats.mechanisms import MECHANISMS
 
-DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
+    os.environ.setdefault("PRIVSTATS_DATA", str(shared))
 
 PURE = {"l1": {"eps": 1.0}, "l2": {"eps": 1.0}, "linf": {"eps": 1.0}}
 PRICES = {**PURE, "gaussian": {"mu": 1.0}}
-
-
-@pytest.fixture
-def real_data():
-    """The folder of real data files; a test that needs one skips where it is absent."""
-
-    def path(name):
-        if not (DATA / name).exists():
-            pytest.skip(f"{name} is not in {DATA}: set PRIVSTATS_DATA to the folder that holds it")
-        return DATA / name
-
-    return path
 
 
 def design_6_1(n, seed, p=5):
