@@ -12,8 +12,9 @@ from privstats.errors import PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.fit import fit
 from privstats.gate.domain import Domain
-from privstats.plan import Plan, Request, make_plan
+from privstats.plan import Plan, make_plan
 from privstats.privacy.ledger import Ledger
+from privstats.request import Request
 from privstats.results.results import Results
 
 VERBS = tuple(dict.fromkeys(verb for verb, _ in ESTIMATORS))
@@ -128,7 +129,8 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     Returns
     -------
     Plan
-        Prints as a table of questions, mechanisms, shares and costs.
+        Prints as tables of questions, mechanisms, shares and costs, and of what to expect; `Plan.expected`,
+        `Plan.eps_for` and `Plan.n_for` answer for other assumptions and targets.
 
     Raises
     ------
@@ -148,6 +150,12 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     question    kind    mechanism    share    cost
     ----------  ------  -----------  -------  ---------
     moments     gram    linf         100.0%   eps = 0.5
+    <BLANKLINE>
+    expected      std err    95 % width    privacy
+    ----------  ---------  ------------  ---------
+    Intercept      0.0952         0.369        82%
+    x               0.269          1.04        93%
+    assumed: predictors uniform on the domain, residual scale an eighth of the response's range
     """
     if verb not in VERBS:
         raise PrivacyError(f"verb={quote(verb)} is not one of {', '.join(map(repr, VERBS))}")

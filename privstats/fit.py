@@ -11,8 +11,9 @@ from privstats.gate.design import check_schema
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream, source
-from privstats.plan import Request, make_plan
+from privstats.plan import make_plan
 from privstats.privacy.ledger import Ledger
+from privstats.request import Request
 from privstats.results.results import Results
 
 

@@ -3,84 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from tabulate import tabulate
 
-from privstats.errors import BudgetError, FormulaError, PrivacyError, quote
+from privstats.errors import BudgetError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
+from privstats.forecast import Forecast, assumed_rows, smallest
 from privstats.gate.design import Design, bind
-from privstats.gate.domain import Domain, as_domain
+from privstats.gate.domain import as_domain
 from privstats.gate.gate import Turn
 from privstats.gate.rehearsal import Rehearsal
 from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.calibrate import calibrate
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
-from privstats.privacy.neighbors import Neighbors
-
-# What mech="auto" means, from public facts only: (verb, currency) -> (algorithm, noise).
-AUTO = {
-    ("lm", "eps"): ("suffstats", "linf"),
-    ("lm", "mu"): ("suffstats", "gaussian"),
-}
-INFERENCE = ("sandwich", "none")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a verb was asked for, apart from the data: all of it public."""
-
-    verb: str
-    formula: str
-    eps: float | None = None
-    mu: float | None = None
-    delta: float = 0.0
-    domain: Domain | Mapping[str, Any] | None = None
-    mech: str = "auto"
-    noise: str | None = None
-    neighbors: str = "replace"
-    inference: str = "sandwich"
-    shares: Mapping[str, float] | None = None
-    unit: str | None = None
-    rows_per_unit: int = 1
-    subset: str | None = None
-    weights: str | None = None
-
-    @property
-    def promise(self) -> Guarantee:
-        """The guarantee asked for."""
-        neighbors = Neighbors(self.neighbors, self.unit, self.rows_per_unit)
-        if (self.eps is None) == (self.mu is None):
-            raise BudgetError("give exactly one of eps and mu (delta= goes with eps)")
-        if self.mu is not None and self.delta != 0:
-            raise BudgetError("delta= goes with eps; mu= needs none")
-        promise: Guarantee
-        if self.mu is not None:
-            promise = GaussianDP(self.mu, neighbors)
-        elif self.delta == 0 and not isinstance(self.delta, bool):
-            promise = PureDP(self.eps, neighbors)  # type: ignore[arg-type]
-        else:
-            promise = ApproxDP(self.eps, self.delta, neighbors)  # type: ignore[arg-type]
-        if not promise.admits(()) or promise == promise.spent(()):
-            raise BudgetError(f"a promise of {promise.budget} cannot pay for anything: eps and mu must be positive")
-        return promise
-
-    @property
-    def algorithm(self) -> tuple[str, str]:
-        """The names of estimator and noise, "auto" resolved."""
-        currency = "eps" if self.mu is None and self.delta == 0 else "mu"
-        mech, noise = AUTO[self.verb, currency]
-        mech = mech if self.mech == "auto" else self.mech
-        noise = noise if self.noise is None else self.noise
-        mechs = [name for verb, name in ESTIMATORS if verb == self.verb]
-        _choose("mech", mech, ["auto", *mechs])
-        _choose("noise", noise, list(MECHANISMS))
-        return mech, noise
+from privstats.privacy.guarantee import Guarantee
+from privstats.privacy.ledger import Ledger
+from privstats.request import INFERENCE, Request, choose
+from privstats.results.results import Results
 
 
 @dataclass(frozen=True)
@@ -113,6 +59,8 @@ class Plan:
     mechanisms: tuple[Mechanism, ...]
     facts: Facts = field(repr=False)
     design: Design = field(repr=False)
+    request: Request = field(repr=False)
+    rows: int = field(repr=False)
 
     @property
     def digest(self) -> str:
@@ -128,6 +76,100 @@ class Plan:
             self.mechanisms,
         )
         return hashlib.sha256(repr(decided).encode()).hexdigest()
+
+    def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
+        """Return the standard errors and interval widths to expect, privacy noise included.
+
+        Parameters
+        ----------
+        like : DataFrame, optional
+            Synthetic or public rows to stand for the data; by default predictors are uniform on the domain.
+        residual : float, optional
+            Residual standard deviation in the response's units; by default that of `like`, or an eighth of
+            the response's range.
+
+        Returns
+        -------
+        DataFrame
+            One row a coefficient: std_error, width (of the 95 % interval) and privacy, the share of the squared
+            standard error that is due to privacy noise.
+
+        Raises
+        ------
+        FormulaError, PrivacyError
+            If `like` lacks a column or `residual` is not positive.
+        """
+        rows = assumed_rows(self.design, self.promise.neighbors, like, residual)
+        estimator = ESTIMATORS[self.request.verb, self.mech]
+        talk = Forecast(rows, self.rows, self.mechanisms)
+        answer = estimator(talk.ask, self.facts, self.noise)
+        results = Results(
+            formula=self.formula,
+            mech=self.mech,
+            noise=self.noise,
+            guarantee=self.promise,
+            releases=talk.releases,
+            ledger=Ledger(self.promise),
+            design=self.design,
+            answer=answer,
+            n=self.n,
+            seeded=True,
+            chances=public_stream,
+        )
+        interval = results.conf_int()
+        return pd.DataFrame(
+            {"std_error": results.bse, "width": interval[1] - interval[0], "privacy": results.privacy_share}
+        )
+
+    def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
+        """Return the smallest budget (eps, or mu where that was asked for) that makes intervals narrow enough.
+
+        Parameters
+        ----------
+        width : float
+            Wanted width of the 95 % interval.
+        term : str, optional
+            Of this coefficient; by default of every one but the intercept.
+        **assumptions
+            As for `expected`.
+
+        Returns
+        -------
+        float
+            To 0.1 %.
+
+        Raises
+        ------
+        BudgetError
+            If no budget is enough: the sampling error alone is wider.
+        """
+        in_mu = self.request.mu is not None
+        paid = self.request.mu if self.request.mu is not None else self.request.eps
+        assert paid is not None
+
+        def reaches(budget: float) -> bool:
+            request = replace(self.request, mu=budget) if in_mu else replace(self.request, eps=budget)
+            return make_plan(request, self.rows)._within(width, term, assumptions)
+
+        return smallest(reaches, paid, "budget")
+
+    def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
+        """Return the smallest number of rows at which intervals are narrow enough; arguments as for `eps_for`."""
+
+        def reaches(n: float) -> bool:
+            fewest = len(self.design.names) + 1
+            return make_plan(self.request, max(fewest, math.ceil(n)))._within(width, term, assumptions)
+
+        return math.ceil(smallest(reaches, float(self.rows), "number of rows"))
+
+    def _within(self, width: float, term: str | None, assumptions: dict[str, Any]) -> bool:
+        widths = self.expected(**assumptions)["width"]
+        if term is not None:
+            choose("term", term, list(widths.index))
+            widths = widths[[term]]
+        elif len(widths) > 1:
+            widths = widths.drop("Intercept", errors="ignore")
+        return bool((widths <= width).all())
 
     def __str__(self) -> str:
         whole = sum(turn.share for turn in self.turns)
@@ -149,6 +191,17 @@ class Plan:
             ("Algorithm", f"{self.mech}, noise {self.noise}"),
             ("Promise", str(self.promise)),
         ]
+        expected = self.expected()
+        if expected["width"].isna().all():
+            return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
+        outlook = tabulate(
+            [(name, f"{se:.3g}", f"{width:.3g}", f"{share:.0%}") for name, se, width, share in expected.itertuples()],
+            ("expected", "std err", "95 % width", "privacy"),
+            disable_numparse=True,
+            colalign=("left", "right", "right", "right"),
+        )
+        assumed = "assumed: predictors uniform on the domain, residual scale an eighth of the response's range"
+        table = f"{table}\n\n{outlook}\n{assumed}"
         return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
 
     __repr__ = __str__
@@ -158,7 +211,7 @@ def make_plan(request: Request, n: int) -> Plan:
     """Rehearse a request on synthetic rows and price what it asks. Looks at no data."""
     promise = request.promise
     mech, noise = request.algorithm
-    _choose("inference", request.inference, list(INFERENCE))
+    choose("inference", request.inference, list(INFERENCE))
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise PrivacyError("n must be a whole number of rows")
     design = bind(request.formula, as_domain(request.domain), request.subset, request.weights)
@@ -179,19 +232,14 @@ def make_plan(request: Request, n: int) -> Plan:
     ESTIMATORS[request.verb, mech](rehearsal.ask, facts, noise)
     turns = _with_shares(rehearsal.turns, request.shares)
     mechanisms = _calibrated(turns, promise)
-    return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design)
-
-
-def _choose(what: str, name: Any, known: list[str]) -> None:
-    if name not in known:
-        raise PrivacyError(f"{what}={quote(name)} is not one of {', '.join(map(repr, known))}")
+    return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n)
 
 
 def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) -> tuple[Turn, ...]:
     """Return the turns with the user's shares in place of their own."""
     known = {turn.name for turn in turns}
     for name, share in (shares or {}).items():
-        _choose("a share's question", name, sorted(known))
+        choose("a share's question", name, sorted(known))
         if not isinstance(share, int | float) or not 0 < share < float("inf"):
             raise BudgetError(f"the share of '{name}' must be a positive number")
     chosen = dict(shares or {})

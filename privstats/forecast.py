@@ -1,0 +1,117 @@
+"""What a plan may be expected to deliver: standard errors and widths, before any budget is spent.
+
+The estimator is run once more on synthetic rows, blown up to the planned number of rows, with answers that carry the
+law of their noise but none of it. So what is expected is computed by the code that will compute the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import BudgetError, PrivacyError
+from privstats.gate.block import Block
+from privstats.gate.design import Design, check_schema
+from privstats.gate.gate import Conversation, Speaker, Turn
+from privstats.gate.questions import Question
+from privstats.gate.rows import MemoryRows
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray
+from privstats.privacy.neighbors import Neighbors
+from privstats.privacy.release import Release
+
+SYNTHETIC_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssumedRows(MemoryRows):
+    """Synthetic rows whose response is noise of a given scale about the middle of its range."""
+
+    residual: float
+
+    def _blocks(self) -> Iterator[Block]:
+        for block in super()._blocks():
+            yield replace(block, y=np.where(block.present, self.residual * _signs(block), 0.0))
+
+
+def _signs(block: Block) -> FloatArray:
+    """Return +-1, a fixed pattern that owes nothing to the predictors."""
+    return np.where(public_stream(-2).integers(0, 2, len(block.y)) == 1, 1.0, -1.0)
+
+
+class Forecast(Conversation):
+    """A conversation about synthetic rows that stand for `n`, answered without noise."""
+
+    def __init__(self, rows: MemoryRows, n: float, speakers: Sequence[Speaker]) -> None:
+        super().__init__(rows, public_stream)
+        self._blow_up = n / len(rows.frame)
+        self._speakers = list(speakers)
+
+    def _turn(self, question: Question, turn: Turn) -> Speaker:
+        return self._speakers.pop(0)
+
+    def _answer(self, questions: Sequence[Question], speakers: Sequence[Speaker]) -> tuple[Release, ...]:
+        noisy = super()._answer(questions, speakers)
+        exact: list[Total] = self._rows.sum(questions)
+        return tuple(
+            replace(release, value=self._blow_up * total.value()) for release, total in zip(noisy, exact, strict=True)
+        )
+
+
+def assumed_rows(design: Design, neighbors: Neighbors, like: pd.DataFrame | None, residual: float | None) -> MemoryRows:
+    """Return the rows a forecast assumes.
+
+    Parameters
+    ----------
+    design : Design
+        The planned design.
+    neighbors : Neighbors
+        The planned relation.
+    like : DataFrame, optional
+        Synthetic or public rows; by default predictors uniform on the domain.
+    residual : float, optional
+        Residual standard deviation in the response's units; by default that of `like`, or an eighth of the
+        response's range.
+
+    Returns
+    -------
+    MemoryRows
+    """
+    if like is not None:
+        check_schema(like, design.reads)
+    elif residual is None:
+        residual = design.response_unit / 4
+    frame = like if like is not None else design.domain.draw(design.reads, SYNTHETIC_ROWS, public_stream(-1))
+    if neighbors.unit is not None:
+        frame = frame.assign(**{neighbors.unit: range(len(frame))})
+    if residual is None:
+        return MemoryRows(frame, design, neighbors)
+    if not 0 < residual < math.inf:
+        raise PrivacyError("residual= must be a positive number, in the units of the response")
+    return AssumedRows(frame, design, neighbors, residual / design.response_unit)
+
+
+def smallest(reaches: Callable[[float], bool], start: float, what: str) -> float:
+    """Return the smallest number at which a monotone condition holds, to 0.1 %.
+
+    Raises
+    ------
+    BudgetError
+        If it does not hold anywhere within a factor of 10^9 of `start`.
+    """
+    low, high = start, start
+    while not reaches(high):
+        low, high = high, 4 * high
+        if high > 1e9 * start:
+            raise BudgetError(f"no {what} is enough: the sampling error alone is wider")
+    while low == high or (reaches(low) and low > 1e-9 * start):
+        high, low = low, low / 4
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
