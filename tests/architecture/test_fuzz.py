@@ -18,7 +18,8 @@ ODD = [np.nan, None, np.inf, -np.inf, "text", "", True, 1e308, -3, CANARY, pd.Ti
 PIECES = """
     y | x | z | g | Q('a b') | C(g) | C(g, Sum) | C(x) | I(x ** 2) | np.log(z) | np.log(x) | x / z | poly(x, 2)
     bs(z, knots=[2]) | bs(z, df=4) | np.where(x > 0, x, z) | x.mean() | I(x - x.mean()) | center(x) | nowhere
-    Intercept | (g == 'a') | I(g == 'zz') | 0 | 1 | -1 | I(1 / x) | I(x * | lambda: 1 | np.exp(z) | class | é | 'a' | x[0]
+    Intercept | (g == 'a') | I(g == 'zz') | 0 | 1 | -1 | I(1 / x) | I(x * | lambda: 1 | np.exp(z) | class | é
+    'a' | x[0]
 """
 pieces = st.sampled_from([piece.strip() for line in PIECES.strip().splitlines() for piece in line.split("|")])
 sound = st.sampled_from(
