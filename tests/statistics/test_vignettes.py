@@ -1,0 +1,31 @@
+"""Every vignette runs from top to bottom, as a reader would run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VIGNETTES = Path(__file__).parents[2] / "vignettes"
+SHOWS = {
+    "demo.py": ["Doctor visits", "Guarantee", "privacy"],
+    "housing.py": ["assumed: predictors uniform", "C(county)[T.Santa Clara]", "times longer", "eps = 4: kappa"],
+}
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"])
+def test_a_vignette_runs_and_shows_what_it_promises(name, tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(VIGNETTES / name), str(tmp_path)],
+        cwd=VIGNETTES.parent,
+        env={**os.environ, "PYTHONPATH": str(VIGNETTES.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    for text in SHOWS[name]:
+        assert text in run.stdout
+    if f"drawn: {Path(name).stem}.png" in run.stdout:
+        assert (tmp_path / f"{Path(name).stem}.png").stat().st_size > 10_000
