@@ -18,7 +18,7 @@ from privstats.request import Request
 from privstats.results.results import Results
 
 VERBS = tuple(dict.fromkeys(verb for verb, _ in ESTIMATORS))
-OPTIONS = ("unit", "rows_per_unit", "subset", "weights")
+OPTIONS = ("unit", "rows_per_unit", "subset", "weights", "bounds_share")
 
 
 @door
@@ -76,6 +76,7 @@ def dp_lm(
     **options
         ``unit="person_id"``: protect all rows of a person, of which the first ``rows_per_unit`` (1) count.
         ``subset="age >= 18 & region == 'N'"``: rows outside contribute nothing, and nobody learns how many.
+        ``bounds_share=0.1``: share of the budget that buys the range of numeric factors without declared bounds.
         ``weights="w"``: weighted least squares; the weights need public bounds, nowhere negative.
 
     Returns

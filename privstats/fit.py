@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from privstats import ranges
 from privstats.errors import BudgetError
 from privstats.estimators import ESTIMATORS
-from privstats.gate.design import check_schema
+from privstats.gate.design import bind, check_schema
+from privstats.gate.domain import as_domain
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream, source
 from privstats.plan import make_plan
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.release import Release
 from privstats.request import Request
 from privstats.results.results import Results
 
@@ -23,26 +26,34 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
     check_schema(data, () if request.unit is None else (request.unit,))
     planned = make_plan(request, len(data))
     check_schema(data, planned.design.reads)
+    ranges.check_numeric(planned.buys, as_domain(request.domain), data)
+    neighbors = planned.promise.neighbors
     if ledger is None:
         ledger = Ledger(planned.promise)
     elif not isinstance(ledger, Ledger):
         raise BudgetError("ledger must be a Ledger")
     events = [mechanism.event for mechanism in planned.mechanisms]
-    ledger.charge(events, f"dp_{request.verb}: {request.formula}", planned.promise.neighbors)
-    rows = MemoryRows(data, planned.design, planned.promise.neighbors)
-    paid_turns = list(zip(planned.turns, planned.mechanisms, strict=True))
-    gate = Gate(rows, paid_turns, partial(chance.generator, planned.digest))
+    ledger.charge(events, f"dp_{request.verb}: {request.formula}", neighbors)
+    chances = partial(chance.generator, planned.digest)
+    paid = list(zip(planned.turns, planned.mechanisms, strict=True))
+    design = planned.design
+    bought: tuple[Release, ...] = ()
+    if planned.buys:
+        domain, bought = ranges.buy(planned.buys, as_domain(request.domain), data, paid, neighbors, chances)
+        design = bind(request.formula, domain, request.subset, request.weights)
+    gate = Gate(MemoryRows(data, design, neighbors), paid[len(bought) :], partial(ranges.shifted, chances, len(bought)))
     answer = ESTIMATORS[request.verb, planned.mech](gate.ask, planned.facts, planned.noise)
     return Results(
         formula=request.formula,
         mech=planned.mech,
         noise=planned.noise,
         guarantee=planned.promise,
-        releases=gate.releases,
+        releases=bought + gate.releases,
         ledger=ledger,
-        design=planned.design,
+        design=design,
         answer=answer,
         n=planned.n,
         seeded=chance.seeded,
         chances=public_stream,
+        bought=planned.buys,
     )

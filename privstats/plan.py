@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from privstats.errors import BudgetError, FormulaError, PrivacyError
+from privstats import ranges
+from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
 from privstats.forecast import Forecast, assumed_rows, smallest
@@ -20,6 +21,7 @@ from privstats.gate.design import Design, bind
 from privstats.gate.domain import as_domain
 from privstats.gate.gate import Turn
 from privstats.gate.rehearsal import Rehearsal
+from privstats.gate.terms import lacking
 from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.calibrate import calibrate
@@ -47,7 +49,9 @@ class Plan:
     mechanisms : tuple of Mechanism
         Who answers them, calibrated.
     design : Design
-        The data-free map from rows to columns.
+        The data-free map from rows to columns; with made-up bounds for `buys`.
+    buys : tuple of str
+        Factors without declared bounds, whose ranges the first questions buy.
     """
 
     formula: str
@@ -61,6 +65,7 @@ class Plan:
     design: Design = field(repr=False)
     request: Request = field(repr=False)
     rows: int = field(repr=False)
+    buys: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -99,6 +104,8 @@ class Plan:
         FormulaError, PrivacyError
             If `like` lacks a column or `residual` is not positive.
         """
+        if self.buys:
+            raise DomainError(f"what to expect depends on the bounds of '{self.buys[0]}': declare them")
         rows = assumed_rows(self.design, self.promise.neighbors, like, residual)
         estimator = ESTIMATORS[self.request.verb, self.mech]
         talk = Forecast(rows, self.rows, self.mechanisms)
@@ -191,7 +198,7 @@ class Plan:
             ("Algorithm", f"{self.mech}, noise {self.noise}"),
             ("Promise", str(self.promise)),
         ]
-        expected = self.expected()
+        expected = pd.DataFrame({"width": []}) if self.buys else self.expected()
         if expected["width"].isna().all():
             return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
         outlook = tabulate(
@@ -214,8 +221,11 @@ def make_plan(request: Request, n: int) -> Plan:
     choose("inference", request.inference, list(INFERENCE))
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise PrivacyError("n must be a whole number of rows")
-    design = bind(request.formula, as_domain(request.domain), request.subset, request.weights)
     public_n = n if promise.neighbors.n_is_public else None
+    declared = as_domain(request.domain)
+    wanting = lacking(request.formula, declared) if public_n is not None else ()
+    domain = ranges.placeholder(wanting, declared)
+    design = bind(request.formula, domain, request.subset, request.weights)
     if public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
     facts = Facts(
@@ -231,8 +241,19 @@ def make_plan(request: Request, n: int) -> Plan:
     rehearsal = Rehearsal(design, promise.neighbors, unit_price, public_stream)
     ESTIMATORS[request.verb, mech](rehearsal.ask, facts, noise)
     turns = _with_shares(rehearsal.turns, request.shares)
+    first = ranges.rehearse(wanting, declared, promise.neighbors, unit_price)
+    turns = (*_sharing(first, sum(turn.share for turn in turns), request.bounds_share), *turns)
     mechanisms = _calibrated(turns, promise)
-    return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n)
+    if public_n is not None:
+        ranges.check_enough(wanting, mechanisms, public_n)
+    return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n, wanting)
+
+
+def _sharing(turns: tuple[Turn, ...], others: float, share: Any) -> tuple[Turn, ...]:
+    """Return the turns of stage 0 with equal shares that make up `share` of the whole."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise BudgetError("bounds_share must lie between 0 and 1")
+    return tuple(replace(turn, share=others * share / (1 - share) / len(turns)) for turn in turns)
 
 
 def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) -> tuple[Turn, ...]:

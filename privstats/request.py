@@ -9,7 +9,7 @@ from typing import Any
 from privstats.errors import BudgetError, PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.gate.domain import Domain
-from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms import ADDITIVE
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from privstats.privacy.neighbors import Neighbors
 
@@ -40,6 +40,7 @@ class Request:
     rows_per_unit: int = 1
     subset: str | None = None
     weights: str | None = None
+    bounds_share: float = 0.1
 
     @property
     def promise(self) -> Guarantee:
@@ -69,7 +70,7 @@ class Request:
         noise = noise if self.noise is None else self.noise
         mechs = [name for verb, name in ESTIMATORS if verb == self.verb]
         choose("mech", mech, ["auto", *mechs])
-        choose("noise", noise, list(MECHANISMS))
+        choose("noise", noise, list(ADDITIVE))
         return mech, noise
 
 

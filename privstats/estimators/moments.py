@@ -43,6 +43,7 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     within = Moments(facts.columns + 1, facts.intercept, facts.count_is_public, _response_scale(facts.columns))
     questions = (Gram("moments", AugmentedRow(), within), Sum("rows", Presence(), Cube(1.0, 1)))
     release, *counted = ask(questions[: 1 + facts.weighted], by=noise, share=SHARES[: 1 + facts.weighted])
+    assert release.law is not None  # the noise is additive
     moments, variance = within.unpack(release.value), within.unpack(release.law.variance())
     known = facts.n if facts.count_is_public else None
     moments[0, 0] = known if known is not None else _at_least_one(moments[0, 0], variance[0, 0])

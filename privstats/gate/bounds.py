@@ -88,6 +88,26 @@ class Cube(Bound):
         return Sensitivity(norm, _steps(kind) * self.half * _known(norm, reach), np.ones(self.dim))
 
 
+@dataclass(frozen=True)
+class Line(Bound):
+    """Single numbers, for mechanisms that look at ranks only.
+
+    In the norm "rank": the rank of any point among the values, less `level` times their number, moves by at most 1
+    when a value is replaced, appears or vanishes: the first is at most 1 and the second at most 1 with the same sign.
+    """
+
+    dim: int = 1
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return np.clip(np.nan_to_num(rows), -1e290, 1e290)
+
+    def embed(self, rows: FloatArray) -> FloatArray:
+        return rows
+
+    def one_row(self, norm: str, kind: str) -> Sensitivity:
+        return Sensitivity(norm, _known(norm, {"rank": 1.0}), np.ones(1))
+
+
 def _steps(kind: str) -> int:
     """Two members of a symmetric set are a diameter apart; a member and zero half of one."""
     return 2 if kind == "replace" else 1
@@ -226,4 +246,4 @@ class Moments(Bound):
         return size, math.sqrt(_L2_SQUARES) * room, 1.0, scales
 
 
-BOUNDS: tuple[type[Bound], ...] = (Ball, Cube, Moments)
+BOUNDS: tuple[type[Bound], ...] = (Ball, Cube, Moments, Line)

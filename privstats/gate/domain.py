@@ -90,6 +90,10 @@ class Domain(Mapping[str, Known]):
         known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
 
+    def extended(self, columns: Mapping[str, Any]) -> Domain:
+        """Return a domain that knows more; what is missing in the new columns stays missing."""
+        return Domain({**self._columns, **columns}, self.complete)
+
     def admit(
         self, columns: Mapping[str, pd.Series] | pd.DataFrame, names: Sequence[str], *, clamp: bool = True
     ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:

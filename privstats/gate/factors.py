@@ -140,6 +140,16 @@ def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
     return _numeric(code, node, domain, clamp)
 
 
+def is_unbounded(code: str, domain: Domain) -> bool:
+    """Whether `code` is a row-wise numeric expression without finite bounds."""
+    node = parse(code)
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"C", *BASES}
+    if called or not columns(node) or isinstance(domain.get(ast.unparse(node)), Levels):
+        return False
+    known = {name: domain.known(name) for name in columns(node)}
+    return not (bounds_of(node, known) & domain.bounds(code)).is_finite
+
+
 def _numeric(code: str, node: ast.expr, domain: Domain, clamp: bool) -> NumericFactor:
     return NumericFactor(code, columns(node), _bounds(code, node, domain) if clamp else EVERYTHING)
 

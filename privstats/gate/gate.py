@@ -6,7 +6,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from privstats.errors import PrivacyError
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
-from privstats.numerics.exact import Total
+from privstats.numerics.exact import Gathered, Total
 from privstats.privacy.events import Event
 from privstats.privacy.release import Release, Sensitivity
 
@@ -33,7 +33,7 @@ class Speaker(Protocol):
     @property
     def event(self) -> Event: ...
 
-    def release(self, name: str, exact: Total, sensitivity: Sensitivity, chance: Any) -> Release: ...
+    def release(self, name: str, exact: Total | Gathered, sensitivity: Sensitivity, chance: Any) -> Release: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Turn:
     name: str
     kind: str
     mechanism: str
-    share: float
+    share: float = field(compare=False)  # the plan decides it, not the one who asks
 
 
 class Conversation(ABC):

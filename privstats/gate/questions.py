@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.gate.block import Block
-from privstats.gate.bounds import Bound, Moments
-from privstats.numerics.exact import Total, gram, total
+from privstats.gate.bounds import Bound, Line, Moments
+from privstats.numerics.exact import Gathered, Total, gram, total
 from privstats.numerics.law import FloatArray
 
 RowFunction = Callable[[Block], FloatArray]
@@ -38,8 +38,8 @@ class Question(ABC):
         return self.within.project(self.of(block))
 
     @abstractmethod
-    def total(self, block: Block) -> Total:
-        """Return the exact total of one block."""
+    def total(self, block: Block) -> Total | Gathered:
+        """Return the exact answer for one block; answers for several blocks add up with ``+``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,3 +59,17 @@ class Gram(Question):
 
     def total(self, block: Block) -> Total:
         return gram(self.bounded(block), self.within.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Each(Question):
+    """The values of ``of(block)`` themselves, one a row, for mechanisms that choose among order statistics.
+
+    `level` is the order of the wanted quantile, in (0, 1); an absent row has no value.
+    """
+
+    within: Line
+    level: float
+
+    def total(self, block: Block) -> Gathered:
+        return Gathered((self.bounded(block)[block.present, 0],), self.level)

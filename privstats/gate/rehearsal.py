@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.gate.design import Design
 from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
-from privstats.gate.rows import MemoryRows
+from privstats.gate.rows import MemoryRows, RowMap
 from privstats.privacy.neighbors import Neighbors
 
 SYNTHETIC_ROWS = 64
@@ -27,7 +26,7 @@ class Rehearsal(Conversation):
 
     def __init__(
         self,
-        design: Design,
+        design: RowMap,
         neighbors: Neighbors,
         mechanisms: Mapping[str, Callable[[float], Speaker]],
         chance: Callable[[int], Any],

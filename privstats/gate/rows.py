@@ -5,11 +5,11 @@ Sums are exact and blocks are fixed, so every other place for rows must give the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,22 @@ from numpy.typing import NDArray
 
 from privstats.gate.block import Block
 from privstats.gate.cells import cells, unit_name
-from privstats.gate.design import Design
+from privstats.gate.domain import Domain
 from privstats.gate.questions import Question
-from privstats.numerics.exact import Total
 from privstats.privacy.neighbors import Neighbors
 
 BLOCK_ROWS = 1 << 15
+
+
+class RowMap(Protocol):
+    """A row-wise map from raw columns to blocks."""
+
+    @property
+    def reads(self) -> tuple[str, ...]: ...
+    @property
+    def domain(self) -> Domain: ...
+
+    def block(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> Block: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,10 +40,10 @@ class MemoryRows:
     """The rows of one DataFrame, seen through a design."""
 
     frame: pd.DataFrame
-    design: Design
+    design: RowMap
     neighbors: Neighbors
 
-    def sum(self, questions: Sequence[Question]) -> list[Total]:
+    def sum(self, questions: Sequence[Question]) -> list[Any]:
         """Return the exact total of each question, all in one pass."""
         totals = ([question.total(block) for question in questions] for block in self._blocks())
         return reduce(lambda so_far, more: list(map(add, so_far, more)), totals)

@@ -16,7 +16,7 @@ from patsy.parse_formula import parse_formula as patsy_tree
 
 from privstats.errors import FormulaError
 from privstats.gate.domain import Domain
-from privstats.gate.factors import NumericFactor, factor
+from privstats.gate.factors import NumericFactor, factor, is_unbounded
 from privstats.gate.interval import Interval
 
 KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
@@ -45,6 +45,15 @@ def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]
     for code in _written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
         factor(code, domain)
     return read.lhs_termlist, read.rhs_termlist
+
+
+def lacking(formula: str, domain: Domain) -> tuple[str, ...]:
+    """Return the plain numeric factors of a formula whose bounds are not known, in order; refuses nothing."""
+    try:
+        codes = list(dict.fromkeys(_written(patsy_tree(formula))))
+        return tuple(code for code in codes if is_unbounded(code, domain))
+    except Exception:  # whatever is wrong with the formula, `parse_formula` says it better
+        return ()
 
 
 def _written(tree: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from privstats.mechanisms.random import Generator
 from privstats.numerics.exact import Total, add_noise
@@ -59,7 +59,7 @@ class Mechanism(ABC):
         """What one use costs."""
 
     @abstractmethod
-    def release(self, name: str, exact: Total, sensitivity: Sensitivity, chance: Generator) -> Release:
+    def release(self, name: str, exact: Any, sensitivity: Sensitivity, chance: Generator) -> Release:
         """Return what may be said; `exact` must not leave by any other way."""
 
 
@@ -71,7 +71,8 @@ class AdditiveNoise(Mechanism):
 
     law: ClassVar[type[SpreadLaw]]
 
-    def release(self, name: str, exact: Total, sensitivity: Sensitivity, chance: Generator) -> Release:
+    def release(self, name: str, exact: Any, sensitivity: Sensitivity, chance: Generator) -> Release:
+        assert isinstance(exact, Total)
         law = self.law(self.multiplier * sensitivity.size / sensitivity.weights)
         noise = law.sample(chance, 1)[0]
         return Release(name, add_noise(exact, noise, law.spread), law, self.event)

@@ -36,6 +36,21 @@ class Total:
         return np.array([unit * self.step for unit in self.units], dtype=float)
 
 
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Values of rows, for a mechanism that chooses among them: the order statistic of level `level` is wanted."""
+
+    parts: tuple[FloatArray, ...]
+    level: float
+
+    def __add__(self, other: Gathered) -> Gathered:
+        return Gathered(self.parts + other.parts, self.level)
+
+    def ordered(self) -> FloatArray:
+        """Return all values in ascending order."""
+        return np.sort(np.concatenate(self.parts))
+
+
 def gram(rows: FloatArray, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Total:
     """Sum of the products ``r_i r_j`` over rows with entries in [-1, 1], for the given pairs (i, j).
 

@@ -44,13 +44,13 @@ class Release:
         Which question it answers.
     value : ndarray, shape (dim,)
         The answer, noise included.
-    law : Law
-        The law its noise was drawn from.
+    law : Law, optional
+        The law its noise was drawn from; None where the value was chosen, not perturbed.
     event : Event
         What it cost.
     """
 
     name: str
     value: NDArray[np.float64]
-    law: Law
+    law: Law | None
     event: Event

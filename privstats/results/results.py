@@ -70,6 +70,8 @@ class Results:
         Whether the noise came from a seed, and so protects nobody.
     chances : callable
         Public random streams for simulation.
+    bought : tuple of str
+        Factors whose bounds were not declared but bought; `domain` holds what was bought.
     """
 
     formula: str
@@ -83,6 +85,7 @@ class Results:
     n: int | None
     seeded: bool
     chances: Callable[[int], Chance]
+    bought: tuple[str, ...] = ()
 
     @property
     def domain(self) -> Any:

@@ -115,7 +115,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("Mechanism", f"{results.mech}, noise {results.noise}"),
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),
-        ("Bounds", "declared by the user"),
+        ("Bounds", f"bought privately: {', '.join(results.bought)}" if results.bought else "declared by the user"),
         ("Covariance", "nonrobust (constant error variance)"),
         ("Diagnostics", diagnostics),
     )

@@ -70,7 +70,6 @@ def test_several_questions_are_answered_in_one_pass(monkeypatch):
         Turn("other", "sum", "l1", 1.0),
         Turn("first", "gram", "l1", 1.0),
         Turn("first", "sum", "l2", 1.0),
-        Turn("first", "sum", "l1", 0.9),
     ],
 )
 def test_a_question_that_differs_from_the_plan_is_refused(turn):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms import ADDITIVE, MECHANISMS
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.privacy.calibrate import calibrate
@@ -19,7 +19,7 @@ DRAWS = 4000
 WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
 EXACT = Total(tuple(1 << k for k in range(36, 36 + DIM)), 2.0**-40)
 PROMISES = [PureDP(0.7), ApproxDP(0.7, 1e-6), GaussianDP(0.7)]
-mechanisms = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=list(MECHANISMS))
+mechanisms = pytest.mark.parametrize("kind", [MECHANISMS[name] for name in ADDITIVE], ids=ADDITIVE)
 
 
 def noise_of(mechanism, draws=DRAWS, size=2.0):

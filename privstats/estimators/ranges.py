@@ -1,0 +1,38 @@
+"""Stage 0: buy the range of a column that has no declared bounds.
+
+In two questions: where it lies, then how far it spreads about that point. One question cannot do it: on a scale that
+holds all floats, the width of N(1e6, 1) is no longer visible.
+"""
+
+from __future__ import annotations
+
+from privstats.estimators.base import Ask
+from privstats.gate.bounds import Line
+from privstats.gate.questions import Each
+from privstats.losses.location import Distance, Value
+
+LEVEL = 0.97  # of the distances: leaves 3 % of the rows to drown the rank's own error in
+MARGIN = 2.0  # the range is this many times that distance, on either side
+ENOUGH = 3000.0  # rows times eps for one range; below, bounds are not to be had
+
+
+def buy_range(ask: Ask, name: str) -> tuple[float, float]:
+    """Return a range that holds nearly all values of the block's response, from releases only.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    name : str
+        The factor, for the plan.
+
+    Returns
+    -------
+    tuple of float
+        The range, low and high: symmetric about a private median, never empty.
+    """
+    (middle,) = ask(Each(f"location of {name}", Value(), Line(), 0.5), by="rank")
+    point = float(middle.value[0])
+    (far,) = ask(Each(f"spread of {name}", Distance(point), Line(), LEVEL), by="rank")
+    reach = MARGIN * max(abs(float(far.value[0])), 1e-12 * abs(point), 1e-12)
+    return max(point - reach, -1e300), min(point + reach, 1e300)
