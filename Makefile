@@ -23,6 +23,7 @@ tests: .venv/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
 benchmarks: .venv/test
+	$(BIN)/python benchmarks/private_bounds.py --seed 1
 	$(BIN)/python benchmarks/coverage_moments.py --seed 1
 	$(BIN)/python benchmarks/speed_lm.py --seed 1
 
