@@ -72,7 +72,8 @@ def dp_lm(
     rng : None, int or numpy Generator
         None draws noise from the operating system's randomness. A seed is for tests and vignettes.
     dry_run : bool
-        Return the plan in place of the fit; no row is read and nothing charged.
+        Return the plan in place of the fit; no row is read and nothing charged. Where the number of rows is
+        private the plan knows nothing of it; `plan` takes one you assume.
     **options
         ``unit="person_id"``: protect all rows of a person, of which the first ``rows_per_unit`` (1) count.
         ``subset="age >= 18 & region == 'N'"``: rows outside contribute nothing, and nobody learns how many.
@@ -106,7 +107,7 @@ def dp_lm(
     request = _request("lm", formula, options, eps=eps, mu=mu, delta=delta, domain=domain, mech=mech, noise=noise,
                        neighbors=neighbors, inference=inference, shares=shares)  # fmt: skip
     if dry_run:
-        return make_plan(request, len(data))
+        return make_plan(request, len(data) if request.promise.neighbors.n_is_public else None)
     return fit(request, data, ledger, rng)
 
 

@@ -24,7 +24,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
     """Carry out a request: everything is decided, and paid, before the gate opens."""
     chance = source(rng)
     check_schema(data, () if request.unit is None else (request.unit,))
-    planned = make_plan(request, len(data))
+    planned = make_plan(request, len(data) if request.promise.neighbors.n_is_public else None)
     check_schema(data, planned.design.reads)
     ranges.check_numeric(planned.buys, as_domain(request.domain), data)
     neighbors = planned.promise.neighbors

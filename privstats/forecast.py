@@ -36,7 +36,9 @@ class AssumedRows(MemoryRows):
 
     def _blocks(self) -> Iterator[Block]:
         for block in super()._blocks():
-            yield replace(block, y=np.where(block.present, self.residual * _signs(block), 0.0))
+            weight = 1.0 if block.weight is None else np.maximum(block.weight, 1e-6)
+            y = np.clip(self.residual / np.sqrt(weight) * _signs(block), -1.0, 1.0)
+            yield replace(block, y=np.where(block.present, y, 0.0))
 
 
 def _signs(block: Block) -> FloatArray:

@@ -64,7 +64,7 @@ class Plan:
     facts: Facts = field(repr=False)
     design: Design = field(repr=False)
     request: Request = field(repr=False)
-    rows: int = field(repr=False)
+    rows: int | None = field(repr=False)
     buys: tuple[str, ...] = ()
 
     @property
@@ -90,8 +90,8 @@ class Plan:
         like : DataFrame, optional
             Synthetic or public rows to stand for the data; by default predictors are uniform on the domain.
         residual : float, optional
-            Residual standard deviation in the response's units; by default that of `like`, or an eighth of
-            the response's range.
+            Residual standard deviation in the response's units, with weights that of a row of weight 1; by default
+            that of `like`, or an eighth of the response's range.
 
         Returns
         -------
@@ -104,6 +104,8 @@ class Plan:
         FormulaError, PrivacyError
             If `like` lacks a column or `residual` is not positive.
         """
+        if self.rows is None:
+            raise PrivacyError("the number of rows is private: ask privstats.plan, with one that you assume")
         if self.buys:
             raise DomainError(f"what to expect depends on the bounds of '{self.buys[0]}': declare them")
         rows = assumed_rows(self.design, self.promise.neighbors, like, residual)
@@ -167,7 +169,7 @@ class Plan:
             fewest = len(self.design.names) + 1
             return make_plan(self.request, max(fewest, math.ceil(n)))._within(width, term, assumptions)
 
-        return math.ceil(smallest(reaches, float(self.rows), "number of rows"))
+        return math.ceil(smallest(reaches, float(self.rows or 1000), "number of rows"))
 
     def _within(self, width: float, term: str | None, assumptions: dict[str, Any]) -> bool:
         widths = self.expected(**assumptions)["width"]
@@ -198,7 +200,7 @@ class Plan:
             ("Algorithm", f"{self.mech}, noise {self.noise}"),
             ("Promise", str(self.promise)),
         ]
-        expected = pd.DataFrame({"width": []}) if self.buys else self.expected()
+        expected = pd.DataFrame({"width": []}) if self.buys or self.rows is None else self.expected()
         if expected["width"].isna().all():
             return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
         outlook = tabulate(
@@ -214,12 +216,12 @@ class Plan:
     __repr__ = __str__
 
 
-def make_plan(request: Request, n: int) -> Plan:
+def make_plan(request: Request, n: int | None) -> Plan:
     """Rehearse a request on synthetic rows and price what it asks. Looks at no data."""
     promise = request.promise
     mech, noise = request.algorithm
     choose("inference", request.inference, list(INFERENCE))
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
         raise PrivacyError("n must be a whole number of rows")
     public_n = n if promise.neighbors.n_is_public else None
     declared = as_domain(request.domain)

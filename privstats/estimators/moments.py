@@ -46,7 +46,7 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     assert release.law is not None  # the noise is additive
     moments, variance = within.unpack(release.value), within.unpack(release.law.variance())
     known = facts.n if facts.count_is_public else None
-    moments[0, 0] = known if known is not None else _at_least_one(moments[0, 0], variance[0, 0])
+    moments[0, 0] = known if known is not None else _above_noise(moments[0, 0], variance[0, 0], facts)
     n = max(1.0, float(counted[0].value[0])) if counted else float(moments[0, 0])
     coefficients = slice(0 if facts.intercept else 1, facts.columns + 1)
     spread = _spectral_noise(moments, variance, facts)
@@ -74,9 +74,9 @@ def _response_scale(columns: int) -> float:
     return math.sqrt((-1 + math.sqrt(1 + 8 * SIGNAL**2 * (1 + columns))) / (4 * SIGNAL**2))
 
 
-def _at_least_one(count: float, variance: float) -> float:
-    """Return the noisy count, kept away from zero by its own noise."""
-    return max(count, 1.0, 2 * math.sqrt(variance))
+def _above_noise(count: float, variance: float, facts: Facts) -> float:
+    """Return the noisy count, or total weight, kept away from zero by its own noise; a count is at least 1."""
+    return max(count, 2 * math.sqrt(variance), 1e-9 if facts.weighted else 1.0)
 
 
 def _spectral_noise(moments: FloatArray, variance: FloatArray, facts: Facts) -> float:

@@ -70,8 +70,9 @@ class SplineBasis(Basis):
             self.ends = Interval(float(ends[0]), float(ends[1]))
             inside = all(self.ends.lo < knot < self.ends.hi for knot in self.knots)
             self._spline = kind()
-            options = {"knots": self.knots, "lower_bound": self.ends.lo, "upper_bound": self.ends.hi, **keywords}
-            self._spline.memorize_chunk(np.array([self.ends.lo, self.ends.middle, self.ends.hi]), **options)
+            # on [0, 1], where patsy's arithmetic loses no digits, however far off the range
+            options = {"knots": self._unit(np.array(self.knots)), "lower_bound": 0.0, "upper_bound": 1.0, **keywords}
+            self._spline.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
             self._spline.memorize_finish()
             self._options = options
             self.columns(np.array([self.ends.lo, self.ends.hi]))
@@ -82,12 +83,14 @@ class SplineBasis(Basis):
                 f"'{code}': the knots must be numbers strictly between the bounds, and the options patsy's"
             )
 
+    def _unit(self, x: FloatArray) -> FloatArray:
+        return np.asarray((x - self.ends.lo) / (self.ends.hi - self.ends.lo), dtype=np.float64)
+
     def columns(self, x: FloatArray) -> FloatArray:
         held = self.ends.clamp(np.asarray(x, dtype=float))
         missing = np.isnan(held)
-        columns = np.asarray(
-            self._spline.transform(np.where(missing, self.ends.lo, held), **self._options), dtype=float
-        )
+        unit = np.clip(self._unit(np.where(missing, self.ends.lo, held)), 0.0, 1.0)
+        columns = np.asarray(self._spline.transform(unit, **self._options), dtype=float)
         columns = columns.reshape(len(held), -1)
         columns[missing] = np.nan
         return columns

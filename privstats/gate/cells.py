@@ -77,19 +77,26 @@ def _lookup(place: Mapping[Any, int], value: Any) -> int:
 
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
     """Return dates as days since `origin`, row by row: whatever is not a date is NaN. Time zones count in UTC."""
-    start = pd.Timestamp(origin)
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
-        return np.array((column - start) / pd.Timedelta(days=1), dtype=np.float64)
-    return np.array([_day(value, start) for value in cells(column)], dtype=float)
+        return _days(column.to_numpy(), origin)
+    return np.array([_day(value, origin) for value in cells(column)], dtype=float)
 
 
-def _day(value: Any, start: pd.Timestamp) -> float:
+def _days(moments: Any, origin: datetime.date) -> FloatArray:
+    """Return moments as days: whole days as integers, which cannot overflow, then the rest of the day."""
+    day = moments.astype("M8[D]")
+    whole = (day - np.datetime64(origin, "D")).astype(float)
+    rest = (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
+    return np.where(np.isnat(moments), np.nan, whole + rest)
+
+
+def _day(value: Any, origin: datetime.date) -> float:
     try:
         if not isinstance(value, str | datetime.date | np.datetime64):
             return math.nan
         moment = pd.Timestamp(value)
         moment = moment.tz_convert(None) if moment.tzinfo is not None else moment
-        return float((moment - start) / pd.Timedelta(days=1))
+        return float(_days(np.array([moment.to_datetime64()]), origin)[0])
     except Exception:
         return math.nan
 

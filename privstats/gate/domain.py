@@ -30,8 +30,8 @@ class Domain(Mapping[str, Known]):
         or `Levels` and `Dates` with their options. A name may be a factor of a formula, as in
         ``{"np.log(y)": (8, 14)}``.
     complete : bool or iterable of str
-        Columns declared to have no missing values (True: all). Their rows are counted without noise; a
-        value that is missing after all is taken for the middle of its range.
+        Columns declared to have no missing values (True: all). Where a formula reads only such, rows are counted
+        without noise; one with a missing value after all is taken for a row in the middle of every range.
 
     Raises
     ------

@@ -55,9 +55,10 @@ class NumericFactor(Factor):
     """An expression in numeric columns, held inside `within` after it is evaluated."""
 
     within: Interval = field(compare=False)
+    node: ast.expr = field(compare=False, repr=False)
 
     def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
-        values = values_of(parse(self.code), {name: _raw(data[name]) for name in self.reads})
+        values = values_of(self.node, {name: _raw(data[name]) for name in self.reads})
         return self.within.clamp(np.broadcast_to(values, len(data)))
 
     def column_bounds(self, contrast: Any) -> list[Interval]:
@@ -140,6 +141,11 @@ def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
     return _numeric(code, node, domain, clamp)
 
 
+def condition(code: str, domain: Domain) -> NumericFactor:
+    """Return the numeric expression that `code` writes; a column of truth values is one."""
+    return _numeric(code, parse(code), domain, clamp=True)
+
+
 def is_unbounded(code: str, domain: Domain) -> bool:
     """Whether `code` is a row-wise numeric expression without finite bounds."""
     node = parse(code)
@@ -151,7 +157,7 @@ def is_unbounded(code: str, domain: Domain) -> bool:
 
 
 def _numeric(code: str, node: ast.expr, domain: Domain, clamp: bool) -> NumericFactor:
-    return NumericFactor(code, columns(node), _bounds(code, node, domain) if clamp else EVERYTHING)
+    return NumericFactor(code, columns(node), _bounds(code, node, domain) if clamp else EVERYTHING, node)
 
 
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain, clamp: bool) -> BasisFactor:
@@ -159,7 +165,7 @@ def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain
     public = _bounds(inside, inner, domain)  # a basis lives on the public range, wherever it is evaluated
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
-    of = NumericFactor(inside, columns(inner), public if clamp else EVERYTHING)
+    of = NumericFactor(inside, columns(inner), public if clamp else EVERYTHING, inner)
     return BasisFactor(code, of.reads, of, BASES[kind](code, public, arguments, keywords))
 
 

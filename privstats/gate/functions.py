@@ -78,11 +78,12 @@ FUNCTIONS: dict[str, Rowwise] = {
     "np.maximum": Rowwise(np.maximum, _endpoints(np.maximum), 2),
     "np.clip": Rowwise(_clip, _endpoints(_clip), 3),
     "np.where": Rowwise(
-        _unknown_where_missing(lambda condition, yes, no: np.where(condition != 0, yes, no)),
+        lambda condition, yes, no: np.where(np.isnan(condition), np.nan, np.where(condition != 0, yes, no)),
         lambda condition, yes, no: _hull(yes, no),
         3,
     ),
 }  # fmt: skip
+_SOURCES: dict[str, Any] = {}
 _BUILT_IN = frozenset(FUNCTIONS) | {"C", "Q", "poly", "bs", "cr", "cc"}
 
 
@@ -91,14 +92,14 @@ def rowwise(
 ) -> F:
     """Let formulas call a function of your own, by name.
 
-    It must treat every row alone (the rehearsal checks this on synthetic rows) and is called with arrays of
-    columns held to the domain; its values are held to the bounds. Where it fails on an array it
-    is called row by row, and rows on which it fails count as missing.
+    It is called with one row at a time, as arrays of length 1 held to the domain, so that it cannot mix rows
+    (and is slower than what is built in); its values are held to the bounds, and a row on which it fails
+    counts as missing.
 
     Parameters
     ----------
     function : callable
-        Maps arrays to an array of the same length.
+        Maps arrays of length 1 to one.
     bounds : tuple of float, or callable
         The range of its values; or a function of the arguments' ranges, ``(low, high)`` each, that
         returns their range.
@@ -115,6 +116,10 @@ def rowwise(
     FormulaError
         If the name is not free, or the bounds are not an interval.
 
+    Notes
+    -----
+    A pickled result can be loaded where the function is registered again under its name.
+
     Examples
     --------
     >>> import numpy as np, privstats as ps
@@ -129,8 +134,19 @@ def rowwise(
     if not called.isidentifier() or called in _BUILT_IN:
         raise FormulaError(f"'{called}' cannot be the name of a function in formulas")
     image = _image(called, bounds)
-    FUNCTIONS[called] = Rowwise(_guarded(function), image, len(inspect.signature(function).parameters))
+    if called in _SOURCES and _source(function) != _SOURCES[called]:
+        raise FormulaError(
+            f"another function is registered as '{called}', and results may be using it: give this one a name="
+        )
+    _SOURCES[called] = _source(function)
+    FUNCTIONS[called] = Rowwise(_one_by_one(function), image, len(inspect.signature(function).parameters))
     return function
+
+
+def _source(function: Any) -> Any:
+    """Return what tells two functions apart: the same cell of a notebook, run again, is the same function."""
+    code = getattr(function, "__code__", None)
+    return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 
 
 def _image(name: str, bounds: Any) -> Callable[..., Interval]:
@@ -149,23 +165,19 @@ def _image(name: str, bounds: Any) -> Callable[..., Interval]:
     return lambda *_: fixed
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., FloatArray]:
-    """Return `function` such that a row on which it fails is missing, and no failure gets out."""
+def _one_by_one(function: Callable[..., Any]) -> Callable[..., FloatArray]:
+    """Return `function` called on one row at a time: it cannot mix rows, and a row on which it fails is missing."""
 
-    def one(*row: Any) -> float:
+    def one(*row: float) -> float:
         try:
             return float(np.asarray(function(*(np.array([part]) for part in row)), dtype=float).item())
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return float("nan")
 
     def values(*arguments: Any) -> FloatArray:
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in arguments))
-        try:
-            result = np.asarray(function(*columns), dtype=float)
-        except Exception:
-            result = np.array([])
-        if result.shape != columns[0].shape:
-            result = np.array([one(*row) for row in zip(*columns, strict=True)], dtype=float)
-        return result
+        return np.array([one(*row) for row in zip(*(column.tolist() for column in columns), strict=True)], dtype=float)
 
     return values

@@ -168,6 +168,8 @@ def _walk(node: ast.expr, algebra: _Algebra) -> Any:
     match node:
         case ast.Name(id=name) if name in algebra.of and _is_numeric(algebra.of[name]):
             return algebra.of[name]
+        case ast.Name(id=name) if name in algebra.of and _is_truth(algebra.of[name]):
+            return algebra.compare(algebra.of[name], "==", [True])
         case ast.Name(id=name) if name in algebra.of:
             raise FormulaError(
                 f"'{name}' has levels, not numbers: write C({name}), or {name} == 'level', or declare (low, high)"
@@ -193,6 +195,9 @@ def _walk(node: ast.expr, algebra: _Algebra) -> Any:
             return algebra.compare(algebra.of[name], SYMBOLS[type(op)], _literals(right))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in LOGIC:
             return logic(op, value(left), value(right))
+        case ast.Compare(left=left, ops=[first_op, *ops], comparators=[middle, *rights]) if ops:  # 2 < x < 5
+            first = ast.Compare(left, [first_op], [middle])
+            return logic(ast.And(), value(first), value(ast.Compare(middle, ops, rights)))
         case ast.Call(func=func, args=arguments, keywords=[]) if _arity(func) == len(arguments):
             return algebra.read(FUNCTIONS[ast.unparse(func)])(*map(value, arguments))
     raise FormulaError(f"'{ast.unparse(node)}' is not known to treat each row alone; allowed are {allowed()}")
@@ -200,6 +205,11 @@ def _walk(node: ast.expr, algebra: _Algebra) -> Any:
 
 def _is_numeric(column: Any) -> bool:
     return isinstance(column, Interval | np.ndarray)
+
+
+def _is_truth(column: Any) -> bool:
+    levels = column.values if isinstance(column, Levels) else tuple(column.categories)
+    return all(isinstance(level, bool) for level in levels)
 
 
 def _asks_for_levels(name: str, op: ast.AST, algebra: _Algebra) -> bool:

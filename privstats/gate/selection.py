@@ -6,6 +6,7 @@ Filtering a frame before a fit would make its length, which is public, a stateme
 from __future__ import annotations
 
 import io
+import itertools
 import tokenize
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.domain import Domain
-from privstats.gate.factors import NumericFactor, factor
+from privstats.gate.factors import NumericFactor, condition
 from privstats.numerics.law import FloatArray
 
 _WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
@@ -95,10 +96,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
 def _numeric(what: str, code: Any, domain: Domain) -> NumericFactor:
     if not isinstance(code, str):
         raise FormulaError(f"{what} must be an expression in the columns, as text")
-    part = factor(code, domain)
-    if not isinstance(part, NumericFactor):
-        raise FormulaError(f"{what}='{code}' is not a condition or a number")
-    return part
+    return condition(code, domain)
 
 
 def _spelt_out(subset: Any) -> Any:
@@ -109,4 +107,7 @@ def _spelt_out(subset: Any) -> Any:
         tokens = list(tokenize.generate_tokens(io.StringIO(subset).readline))
     except (tokenize.TokenError, SyntaxError, IndentationError):
         return subset
+    for sign, operand in itertools.pairwise(token.string for token in tokens):
+        if sign == "~" and operand != "(":
+            raise FormulaError(f"in subset='{subset}', write ~(...): what ~ applies to must stand in brackets")
     return " ".join(_WORDS.get(token.string, token.string) for token in tokens).strip()

@@ -15,7 +15,7 @@ from privstats.privacy.release import Release, Sensitivity
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
 WIDEST = float(np.arcsinh(1e290 / FINEST))
-GRID = 2.0**-40  # releases are rounded to this step of the stretched scale: 12 digits of the number
+GRID = 2.0**-44  # releases are rounded to this step of the stretched scale: 13 digits of the number
 
 
 def stretch(values: FloatArray) -> FloatArray:

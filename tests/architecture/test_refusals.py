@@ -57,7 +57,8 @@ CASES = [
     ({"cov_type": "HC"}, ps.PrivacyError, "no option 'cov_type'"),
     ({"subset": "z > 0"}, ps.FormulaError, "no column 'z'"),
     ({"subset": "x > x.mean()"}, ps.FormulaError, "each row alone"),
-    ({"subset": "g"}, ps.FormulaError, "condition"),
+    ({"subset": "g"}, ps.FormulaError, "levels"),
+    ({"subset": "~x > 0"}, ps.FormulaError, "brackets"),
     ({"subset": DATA["x"] > 0}, ps.FormulaError, "text"),
     ({"subset": "x >"}, ps.FormulaError, "cannot be read"),
     ({"weights": "x - 1"}, ps.DomainError, "0 <= low"),
@@ -104,6 +105,17 @@ def test_a_plan_costs_nothing_and_is_what_the_fit_then_does(monkeypatch):
     fit = ps.dp_lm("y ~ x", DATA, 1.0, domain=DOMAIN, noise="l2", ledger=ledger)
     assert [release.event for release in fit.releases] == [mechanism.event for mechanism in planned.mechanisms]
     assert ledger.remaining() == ps.PureDP(0.0)
+
+
+def test_a_dry_run_does_not_tell_a_private_number_of_rows():
+    options = {"domain": DOMAIN, "neighbors": "add_remove", "dry_run": True}
+    plans = [ps.dp_lm("y ~ x", DATA.head(n), 1.0, **options) for n in (39, 40)]
+    assert str(plans[0]) == str(plans[1])
+    assert plans[0].digest == plans[1].digest
+    assert "40" not in repr(vars(plans[1]).get("rows"))
+    with pytest.raises(ps.PrivacyError, match="private"):
+        plans[1].expected()
+    assert ps.plan("lm", "y ~ x", 40, 1.0, domain=DOMAIN, neighbors="add_remove").expected().notna().all(axis=None)
 
 
 def test_a_ledger_is_charged_before_a_row_is_read(monkeypatch):

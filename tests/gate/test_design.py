@@ -7,8 +7,8 @@ import pandas as pd
 import patsy
 import pytest
 
-from privstats import plan, rowwise
-from privstats.errors import DomainError, FormulaError, PrivacyError
+from privstats import rowwise
+from privstats.errors import DomainError, FormulaError
 from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 
@@ -194,10 +194,10 @@ def test_legendre_polynomials_are_orthogonal_on_the_public_range_whatever_the_da
     assert design.names[1:] == tuple(f"poly(x, 4)[{k}]" for k in range(4))
 
 
-def test_a_function_of_the_users_own_is_bounded_and_fails_row_by_row():
+def test_a_function_of_the_users_own_is_bounded_and_called_row_by_row():
     def fussy(x):
         if (x > 2).any():
-            raise ValueError
+            raise SystemExit(1)
         return 1 / (2.5 - x)
 
     rowwise(fussy, bounds=(0.2, 2.0))
@@ -207,20 +207,43 @@ def test_a_function_of_the_users_own_is_bounded_and_fails_row_by_row():
     np.testing.assert_allclose(design.matrix(pd.DataFrame({"x": [-1.0, 0.0]}))[:, 1], [1 / 3.5, 0.4])
     rowwise(lambda a, b: a - b, bounds=lambda a, b: (a[0] - b[1], a[1] - b[0]), name="gap")
     assert bind("y ~ gap(x, z)", DOMAIN).x_scaling.half.tolist() == [3.5]
-    for wrong in (
-        {"bounds": (2, 1)},
-        {"bounds": 3},
-        {"bounds": (0, 1), "name": "np.log"},
-        {"bounds": (0, 1), "name": "C"},
-    ):
+    bad = [{"bounds": (2, 1)}, {"bounds": 3}, {"bounds": (0, 1), "name": "np.log"}, {"bounds": (0, 1), "name": "C"}]
+    for wrong in (*bad, {"bounds": (0, 1), "name": "gap"}):
         with pytest.raises(FormulaError):
             rowwise(lambda x: x, **wrong)
 
 
-def test_a_function_that_mixes_rows_is_refused_at_rehearsal():
-    rowwise(lambda x: x - x.mean(), bounds=(-4, 4), name="centred")
-    with pytest.raises(PrivacyError, match="each row alone"):
-        plan("lm", "y ~ centred(x)", 100, 1.0, domain=DOMAIN)
+@pytest.mark.parametrize("subset", [None, "z == 3"])
+def test_a_function_that_would_mix_rows_sees_one_at_a_time(subset):
+    def zscore(x):
+        return (x - x.min()) / (x.max() - x.min() + 1)
+
+    rowwise(zscore, bounds=(0, 1))
+    design = bind("y ~ zscore(x)", DOMAIN, subset)
+    data = frame(50).assign(z=3.0)
+    alone = np.concatenate([design.block(data.iloc[[k]]).X for k in range(50)])
+    np.testing.assert_array_equal(design.block(data).X, alone)
+
+
+def test_where_keeps_rows_whose_other_branch_is_no_number():
+    domain = Domain({"y": (0, 9), "x": (-1, 3), "np.where(x > 0, np.log(x), 0)": (-7, 2)})
+    block = bind("y ~ np.where(x > 0, np.log(x), 0)", domain).block(pd.DataFrame({"y": 1.0, "x": [-1.0, 0.0, 2.0]}))
+    assert block.present.all()
+
+
+def test_quoted_names_work_inside_bases_and_truth_values_in_arithmetic():
+    domain = Domain({"y": (0, 9), "a b": (0, 1), "t": bool})
+    data = pd.DataFrame({"y": 1.0, "a b": [0.0, 0.5, 1.0], "t": [True, False, True]})
+    matrix = bind("y ~ poly(Q('a b'), 2) + bs(Q('a b'), knots=[.5]) + I(2 * t) - 1", domain).matrix(data)
+    assert matrix[:, 0].tolist() == [-1, 0, 1]
+    assert matrix[:, -1].tolist() == [2, 0, 2]
+    assert bind("y ~ 1", domain, "t and not 0.2 < Q('a b') < 0.7").block(data).present.tolist() == [True, False, True]
+
+
+def test_splines_keep_their_bounds_on_ranges_far_from_zero():
+    design = bind("y ~ bs(x, knots=[1000000000.5])", Domain({"y": (0, 1), "x": (1e9, 1e9 + 1)}))
+    near = bind("y ~ bs(x, knots=[0.5])", Domain({"y": (0, 1), "x": (0, 1)}))
+    np.testing.assert_allclose(design.x_scaling.half, near.x_scaling.half, rtol=1e-9)
 
 
 def test_a_column_called_intercept_is_a_column():

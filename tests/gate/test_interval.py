@@ -94,7 +94,7 @@ def test_expressions_that_may_leave_the_numbers_have_no_finite_bounds(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]", "0 < a < b",
+        "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]",
         "(lambda: a)()", "__import__('os').system('true')", "np.log(a, b)", "np.log(x=a)", "a ** b", "'a'", "True * a",
         "center(a)", "f'{a}'", "a @ b", "a // b", "a % b", "zz + a", "(a := b)", "np.log.__call__(a)", "I(*a)",
     ],

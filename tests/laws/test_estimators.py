@@ -197,6 +197,15 @@ def test_weights_are_those_of_weighted_least_squares(verb, mech):
 
 
 @estimators
+def test_a_generous_bound_on_weights_costs_digits_and_nothing_else(verb, mech):
+    data = frame().assign(w=1.0)
+    fit = VERBS[verb]("y ~ x", data, eps=1e12, mech=mech, domain={**DOMAIN, "w": (0, 1e4)}, weights="w")
+    truth = smf.ols("y ~ x", data).fit()
+    np.testing.assert_allclose(fit.params, truth.params, rtol=1e-2)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=1e-2)
+
+
+@estimators
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_units_are_persons_with_several_rows(verb, mech, rows_per_unit):
     data = frame(3000).assign(person=np.arange(3000) // 3)

@@ -81,6 +81,21 @@ def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
     assert np.unique(fraction).size == fraction.size
 
 
+def test_laplace_tails_go_on_from_block_to_block():
+    class Extreme:
+        """Passes one block of the tail, then draws as deep as its bits allow."""
+
+        draws = iter([np.full((1, 1), 1e-300), *[np.full((1, 1), 1 - 2.0**-53)] * 3])
+
+        def uniform(self, low, high, size):
+            return next(self.draws)
+
+        def integers(self, low, high, size):
+            return np.ones(size)
+
+    assert 31 < MECHANISMS["l1"].law(np.ones(1)).standard(Extreme(), (1, 1))[0, 0] <= 32
+
+
 @mechanisms
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_a_calibrated_plan_spends_all_of_its_promise_and_no_more(kind, promise):
