@@ -108,7 +108,7 @@ def outcome(formula, data, domain, options):
     return None
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(formulas(), frames(), usual | usual | domains, st.just({}) | options)
 def test_whatever_is_asked_of_whatever_data_nothing_shows_but_a_result_or_a_refusal_that_neighbours_share(
     formula, pair, domain, options

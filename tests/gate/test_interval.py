@@ -44,7 +44,7 @@ def expressions(draw, depth=3):
     return "(" + form.format(*(f"({draw(inner)})" for _ in range(form.count("{}")))) + ")"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(expressions(), intervals, intervals, st.integers(0, 2**32 - 1))
 def test_values_of_rows_in_the_domain_lie_in_the_derived_bounds(code, a, b, seed):
     rng = np.random.default_rng(seed)

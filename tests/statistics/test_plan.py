@@ -28,7 +28,7 @@ def realised(n, price, seeds):
 )
 def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
     expected = ps.plan("lm", FORMULA, n, domain=DOMAIN, **price).expected(residual=1.0)
-    assert expected["width"].iloc[1:].median() == pytest.approx(realised(n, price, range(15)), rel=0.15)
+    assert expected["width"].iloc[1:].median() == pytest.approx(realised(n, price, range(9)), rel=0.15)
 
 
 def test_rows_that_resemble_the_data_may_stand_for_them():
