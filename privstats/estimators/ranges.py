@@ -34,5 +34,5 @@ def buy_range(ask: Ask, name: str) -> tuple[float, float]:
     (middle,) = ask(Each(f"location of {name}", Value(), Line(), 0.5), by="rank")
     point = float(middle.value[0])
     (far,) = ask(Each(f"spread of {name}", Distance(point), Line(), LEVEL), by="rank")
-    reach = MARGIN * max(abs(float(far.value[0])), 1e-12 * abs(point), 1e-12)
+    reach = MARGIN * max(abs(float(far.value[0])), 1e-14 * abs(point), 1e-14)
     return max(point - reach, -1e300), min(point + reach, 1e300)
