@@ -13,7 +13,9 @@ from privstats.errors import DomainError
 from privstats.estimators.ranges import ENOUGH, buy_range
 from privstats.gate.bare import BareFactor
 from privstats.gate.domain import Domain
+from privstats.gate.factors import derived
 from privstats.gate.gate import Gate, Speaker, Turn
+from privstats.gate.interval import Interval
 from privstats.gate.known import Numbers
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.rows import MemoryRows
@@ -91,9 +93,20 @@ def buy(
         start = QUESTIONS * number
         rows = MemoryRows(data, BareFactor(code, domain), neighbors)
         gate = Gate(rows, paid[start : start + QUESTIONS], partial(shifted, chance, start))
-        bought[code] = Numbers(*buy_range(gate.ask, code))
+        bought[code] = _inside(derived(code, domain), *buy_range(gate.ask, code))
         releases += gate.releases
     return domain.extended(bought), releases
+
+
+def _inside(known: Interval, low: float, high: float) -> Numbers:
+    """Return a range held inside what is known anyway; one that misses it altogether moves to the nearer end.
+
+    So no release, however far off, can make the design contradictory and the fit fail after it was paid for.
+    """
+    if max(low, known.lo) < min(high, known.hi):
+        return Numbers(max(low, known.lo), min(high, known.hi))
+    width = high - low
+    return Numbers(known.lo, known.lo + width) if high <= known.lo else Numbers(known.hi - width, known.hi)
 
 
 def shifted(chance: Callable[[int], Any], start: int, index: int) -> Any:

@@ -1,6 +1,6 @@
 """Least squares from one noisy matrix of second moments.
 
-The interval is that of section 6.1 of our notes on linear regression: the error of the estimate is
+The error of the estimate is
 ``A^-1 (sampling error + N_xy - N_xx theta)``, where N is the noise of the release, whose law is public.
 """
 

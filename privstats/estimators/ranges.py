@@ -13,6 +13,7 @@ from privstats.losses.location import Distance, Value
 
 LEVEL = 0.97  # of the distances: leaves 3 % of the rows to drown the rank's own error in
 MARGIN = 2.0  # the range is this many times that distance, on either side
+FARTHEST = 1e70  # ranges lie within twice this, so that products of four of them are still numbers
 ENOUGH = 3000.0  # rows times eps for one range; below, bounds are not to be had
 
 
@@ -32,7 +33,7 @@ def buy_range(ask: Ask, name: str) -> tuple[float, float]:
         The range, low and high: symmetric about a private median, never empty.
     """
     (middle,) = ask(Each(f"location of {name}", Value(), Line(), 0.5), by="rank")
-    point = float(middle.value[0])
+    point = float(min(max(middle.value[0], -FARTHEST), FARTHEST))
     (far,) = ask(Each(f"spread of {name}", Distance(point), Line(), LEVEL), by="rank")
     reach = MARGIN * max(abs(float(far.value[0])), 1e-14 * abs(point), 1e-14)
-    return max(point - reach, -1e300), min(point + reach, 1e300)
+    return max(point - reach, -2 * FARTHEST), min(point + reach, 2 * FARTHEST)

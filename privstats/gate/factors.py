@@ -152,8 +152,13 @@ def is_unbounded(code: str, domain: Domain) -> bool:
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"C", *BASES}
     if called or not columns(node) or isinstance(domain.get(ast.unparse(node)), Levels):
         return False
-    known = {name: domain.known(name) for name in columns(node)}
-    return not (bounds_of(node, known) & domain.bounds(code)).is_finite
+    return not derived(code, domain).is_finite
+
+
+def derived(code: str, domain: Domain) -> Interval:
+    """Return what is known of an expression's range, finite or not."""
+    node = parse(code)
+    return bounds_of(node, {name: domain.known(name) for name in columns(node)}) & domain.bounds(code)
 
 
 def _numeric(code: str, node: ast.expr, domain: Domain, clamp: bool) -> NumericFactor:

@@ -114,10 +114,10 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
         try:
             levels.compare(symbol, chosen)
         except ValueError:
-            levels = Levels((0, 1))
+            problem = "compares with what is not a declared level, or levels without order"
         else:
             return Interval(0.0, 1.0)
-        raise FormulaError(f"'{ast.unparse(node)}' compares with what is not a declared level, or levels without order")
+        raise FormulaError(f"'{ast.unparse(node)}' {problem}")
 
     result: Interval = _walk(node, _Algebra(of, constant, lambda function: function.bounds, compare))
     return result

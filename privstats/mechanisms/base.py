@@ -63,6 +63,18 @@ class Mechanism(ABC):
         """Return what may be said; `exact` must not leave by any other way."""
 
 
+class PureMechanism(Mechanism):
+    """A mechanism that costs eps = 1 / multiplier."""
+
+    @classmethod
+    def at(cls, share: float, factor: float) -> Self:
+        return cls(1 / (share * factor))
+
+    @property
+    def event(self) -> Event:
+        return PureEvent(1 / self.multiplier)
+
+
 class AdditiveNoise(Mechanism):
     """Noise of a known law, scaled to the sensitivity, added to an exact total.
 
@@ -78,21 +90,13 @@ class AdditiveNoise(Mechanism):
         return Release(name, add_noise(exact, noise, law.spread), law, self.event)
 
 
-class PureNoise(AdditiveNoise):
+class PureNoise(PureMechanism, AdditiveNoise):
     """K-norm noise: density proportional to ``exp(-|v|_K / multiplier)`` in units of the sensitivity.
 
     Privacy: eps = 1 / multiplier. Neighbours move the weighted total by at most the sensitivity in the
     norm K, hence the log density by at most 1 / multiplier, by the triangle inequality (Hardt and Talwar
     2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
     """
-
-    @classmethod
-    def at(cls, share: float, factor: float) -> Self:
-        return cls(1 / (share * factor))
-
-    @property
-    def event(self) -> Event:
-        return PureEvent(1 / self.multiplier)
 
 
 class NormalNoise(AdditiveNoise):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
 from privstats.numerics.exact import Gathered
 from privstats.numerics.law import FloatArray
-from privstats.privacy.events import Event, PureEvent
 from privstats.privacy.release import Release, Sensitivity
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
@@ -28,7 +27,7 @@ def unstretch(points: FloatArray) -> FloatArray:
     return FINEST * np.sinh(points)
 
 
-class Rank(Mechanism):
+class Rank(PureMechanism):
     """Choose t with density proportional to ``exp(-|#{values < t} - level n| / (2 multiplier))`` on the stretched line.
 
     Privacy: eps = 1 / multiplier (McSherry and Talwar 2007, Theorem 6; Smith 2011): the utility in the exponent is the
@@ -38,14 +37,6 @@ class Rank(Mechanism):
     """
 
     name, norm = "rank", "rank"
-
-    @classmethod
-    def at(cls, share: float, factor: float) -> Self:
-        return cls(1 / (share * factor))
-
-    @property
-    def event(self) -> Event:
-        return PureEvent(1 / self.multiplier)
 
     def release(self, name: str, exact: Any, sensitivity: Sensitivity, chance: Generator) -> Release:
         assert isinstance(exact, Gathered)

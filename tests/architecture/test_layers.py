@@ -1,4 +1,4 @@
-"""Who may import whom (DESIGN, section 4), read from the source."""
+"""Who may import whom (CONTRIBUTING, the rooms), read from the source."""
 
 import ast
 from pathlib import Path

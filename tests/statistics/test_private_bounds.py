@@ -60,6 +60,15 @@ def test_a_column_that_shows_no_range_still_gives_a_result(column):
     assert np.isfinite(fit.conf_int()).all(axis=None)
 
 
+@pytest.mark.parametrize("formula", ["y ~ np.exp(x)", "y ~ I(x ** 2)", "y ~ x * z", "np.sqrt(x) ~ y"])
+def test_a_release_however_far_off_makes_no_fit_fail_that_was_paid_for(formula):
+    n = 8000
+    data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
+    for seed in range(12):  # of nothing but missing values the rank mechanism draws any number there is
+        fit = ps.dp_lm(formula, data, 4.0, domain={"y": (0, 1)}, bounds_share=0.5, rng=seed)
+        assert np.isfinite(fit.params).all()
+
+
 def test_a_response_and_a_transformed_factor_can_be_bought_too():
     rng = np.random.default_rng(2)
     x = rng.lognormal(3, 1, 80_000)
