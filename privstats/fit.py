@@ -32,8 +32,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         ledger = Ledger(planned.promise)
     elif not isinstance(ledger, Ledger):
         raise BudgetError("ledger must be a Ledger")
-    events = [mechanism.event for mechanism in planned.mechanisms]
-    ledger.charge(events, f"dp_{request.verb}: {request.formula}", neighbors)
+    ledger.charge(planned.events, f"dp_{request.verb}: {request.formula}", neighbors)
     chances = partial(chance.generator, planned.digest)
     paid = list(zip(planned.turns, planned.mechanisms, strict=True))
     design = planned.design
@@ -57,5 +56,5 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         chances=public_stream,
         bought=planned.buys,
         chosen=request.mech == "auto",
-        cov_type=request.cov_type,
+        cov_type=request.covariance,
     )

@@ -26,6 +26,7 @@ from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.outlook import describe
 from privstats.privacy.calibrate import calibrate
+from privstats.privacy.events import Event, joined
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.request import INFERENCE, Request, choose
@@ -69,6 +70,11 @@ class Plan:
     request: Request = field(repr=False)
     rows: int | None = field(repr=False)
     buys: tuple[str, ...] = ()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is charged."""
+        return _events(self.turns, self.mechanisms)
 
     @property
     def digest(self) -> str:
@@ -227,7 +233,7 @@ def make_plan(request: Request, n: int | None) -> Plan:
         weighted=request.weights is not None,
         inference=request.inference == "sandwich",
         groups=design.groups,
-        robust=request.cov_type == "HC",
+        robust=request.covariance == "HC",
         theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
         split=request.split,
         ridge=request.ridge,
@@ -259,7 +265,7 @@ def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) ->
         if not isinstance(share, int | float) or not 0 < share < float("inf"):
             raise BudgetError(f"the share of '{name}' must be a positive number")
     chosen = dict(shares or {})
-    return tuple(Turn(t.name, t.kind, t.mechanism, float(chosen.get(t.name, t.share))) for t in turns)
+    return tuple(replace(turn, share=float(chosen.get(turn.name, turn.share))) for turn in turns)
 
 
 def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism, ...]:
@@ -268,4 +274,8 @@ def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism,
     def at(factor: float) -> tuple[Mechanism, ...]:
         return tuple(MECHANISMS[turn.mechanism].at(turn.share, factor) for turn in turns)
 
-    return at(calibrate(lambda factor: [mechanism.event for mechanism in at(factor)], promise))
+    return at(calibrate(lambda factor: _events(turns, at(factor)), promise))
+
+
+def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...]) -> tuple[Event, ...]:
+    return joined((mechanism.event, turn.profile) for turn, mechanism in zip(turns, mechanisms, strict=True))

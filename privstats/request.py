@@ -22,8 +22,8 @@ TIGHT = 1.5  # a bound of the coefficients up to which objective perturbation be
 AUTO = (
     (("lm", "eps", True), ("objpert", "linf")),
     (("lm", "eps", False), ("suffstats", "matrixt")),
-    (("lm", "mu", True), ("suffstats", "gaussian")),
-    (("lm", "mu", False), ("suffstats", "gaussian")),
+    (("lm", "mu", True), ("newton", "gaussian")),
+    (("lm", "mu", False), ("newton", "gaussian")),
 )
 
 
@@ -50,7 +50,7 @@ class Request:
     theta_bound: float | None = None
     split: float | None = None
     ridge: float | str | None = None
-    cov_type: str = "nonrobust"
+    cov_type: str | None = None
 
     @property
     def promise(self) -> Guarantee:
@@ -88,6 +88,11 @@ class Request:
         choose(f"mech={quote(mech)}: noise", noise, list(known))
         return mech, noise
 
+    @property
+    def covariance(self) -> str:
+        """What intervals assume of the errors: what was asked for, or what the algorithm can do at little cost."""
+        return self.cov_type or ESTIMATORS[self.verb, self.algorithm[0]].cov_type
+
     def _check_options(self) -> None:
         """Refuse options out of range, and those that the algorithm asked for does not have."""
         widest = ESTIMATORS[self.verb, "objpert" if self.mech == "auto" else self.mech].widest
@@ -104,8 +109,9 @@ class Request:
             and not (is_number(self.ridge) and 0 <= self.ridge < math.inf)
         ):
             raise PrivacyError("ridge must be 'adaptive' or a number that is not negative")
-        choose("cov_type", self.cov_type, list(COVARIANCES))
-        if self.cov_type != "nonrobust" and self.inference == "none":
+        if self.cov_type is not None:
+            choose("cov_type", self.cov_type, list(COVARIANCES))
+        if self.cov_type is not None and self.inference == "none":
             raise PrivacyError("cov_type is about intervals, and inference='none' wants none")
         if self.mech == "auto" and self.split is not None:
             raise PrivacyError("split belongs to mech='objpert': name it")

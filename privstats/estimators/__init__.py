@@ -5,6 +5,7 @@ from functools import partial
 from privstats.estimators.base import Algorithm
 from privstats.estimators.choose import choose
 from privstats.estimators.moments import suffstats
+from privstats.estimators.newton import newton
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (
@@ -19,4 +20,5 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
         partial(choose, by="expmech"), ("loss",), ("theta_bound", "cov_type"), SAMPLED, WIDEST
     ),
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
+    ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
 }

@@ -112,6 +112,8 @@ class Algorithm:
         Largest number of coefficients, where more would take too long.
     widest : float
         Largest bound of ``|theta|_1``, where a wider one would take too long, or double arithmetic is not fine enough.
+    cov_type : {"nonrobust", "HC"}
+        What its intervals assume where nothing is asked for.
     """
 
     run: Estimator
@@ -119,3 +121,4 @@ class Algorithm:
     options: tuple[str, ...] = ()
     most: int | None = None
     widest: float = 1e6
+    cov_type: str = "nonrobust"

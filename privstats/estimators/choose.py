@@ -19,7 +19,7 @@ from privstats.gate.bounds import Positive
 from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Objective, Sum
 from privstats.gate.scores import Scores
-from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise
+from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, Unsure
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.inference.simulate import root
 from privstats.losses.squares import AugmentedRow, PredictorRow, Presence, SquaredResidual
@@ -116,7 +116,7 @@ def _with_intervals(
     noises, unsure = [Noise(chosen.law, _onto(by, bread))], None
     if curvature is not None and curvature.law is not None:
         noises.append(Noise(curvature.law, times(within, bias, facts.intercept)))
-        unsure = (1, within.where[first:, first:])
+        unsure = Unsure(1, within.where[first:, first:], np.eye(len(theta)))
     (residuals,) = ask(
         Sum("residuals", SquaredResidual(theta, facts.intercept, CLIP), Positive(1.0, 1)), by="l1", share=RESIDUALS
     )

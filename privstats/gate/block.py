@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,3 +31,10 @@ class Block:
     y: FloatArray
     present: NDArray[np.bool_]
     weight: FloatArray | None = None
+    _known: dict[int, tuple[object, FloatArray]] = field(default_factory=dict, repr=False, init=False)
+
+    def remember(self, key: object, make: Callable[[], FloatArray]) -> FloatArray:
+        """Return what `make` makes of this block, made once for each `key` object: several questions may need it."""
+        if id(key) not in self._known:
+            self._known[id(key)] = (key, make())  # the key is kept, so that no other object gets its id
+        return self._known[id(key)][1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from privstats.errors import PrivacyError, quote
 from privstats.numerics.law import FloatArray
+from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity
 
@@ -44,6 +45,10 @@ class Bound(ABC):
         so a set that is asked this must be sensitive to a missing row).
         """
         return self.one_row(norm, neighbors.kind).times(neighbors.rows_per_unit)
+
+    def curve(self, neighbors: Neighbors) -> Curve | None:
+        """Return how the squared sensitivity in l2 depends on the angle between two rows (`Profile`), where proved."""
+        return None
 
 
 @dataclass(frozen=True)

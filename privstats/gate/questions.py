@@ -9,17 +9,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line
+from privstats.gate.leverage import GRID, Bins, Products
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
 from privstats.numerics.exact import Gathered, Quadratic, Total, gram, total
 from privstats.numerics.law import FloatArray
+from privstats.privacy.events import Curve
+from privstats.privacy.neighbors import Neighbors
 
 RowFunction = Callable[[Block], FloatArray]
+
+
+@runtime_checkable
+class Directed(Protocol):
+    """A row function whose vectors are `rows`, or these times a number for each row."""
+
+    rows: object
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +50,11 @@ class Question(ABC):
         """Return each row's vector, inside the bound."""
         return self.within.project(self.of(block))
 
+    def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
+        """Return about which rows it asks, and how its sensitivity depends on the angle between two of them."""
+        curve = self.within.curve(neighbors)
+        return None if curve is None or not isinstance(self.of, Directed) else (self.of.rows, curve)
+
     @abstractmethod
     def total(self, block: Block) -> Total | Gathered | Quadratic:
         """Return the exact answer for one block; answers for several blocks add up with ``+``."""
@@ -46,10 +62,10 @@ class Question(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """The sum over rows of ``of(block)``; an absent row adds nothing."""
+    """The sum over rows of what ``of(block)`` contributes; an absent row adds nothing."""
 
     def total(self, block: Block) -> Total:
-        part = np.where(block.present[:, None], self.bounded(block), 0.0)
+        part = np.where(block.present[:, None], self.within.embed(self.bounded(block)), 0.0)
         return total(part, self.within.one_row("linf", "add_remove").size)
 
 
@@ -57,10 +73,23 @@ class Sum(Question):
 class Gram(Question):
     """The sums of products of the entries of ``of(block)``, never materialised as rows by products."""
 
-    within: Moments
+    within: Moments | Products
 
     def total(self, block: Block) -> Total:
         return gram(self.bounded(block), self.within.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Question):
+    """The total weight of the rows in each bin, of a number and a weight for each row; an absent row has no weight."""
+
+    within: Bins
+
+    def total(self, block: Block) -> Total:
+        rows = self.bounded(block)
+        weights = np.where(block.present, rows[:, 1] * GRID, 0.0)  # whole numbers: float sums of 2^32 rows are exact
+        units = np.bincount(self.within.bins(rows), weights, self.within.dim)
+        return Total(tuple(int(unit) for unit in units), 1 / GRID)
 
 
 @dataclass(frozen=True, eq=False)

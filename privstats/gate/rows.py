@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from privstats.gate.questions import Question
 from privstats.privacy.neighbors import Neighbors
 
 BLOCK_ROWS = 1 << 15
+KEPT = 1 << 25  # numbers: blocks up to so many in all stay in memory for the next question
 
 
 class RowMap(Protocol):
@@ -45,8 +46,14 @@ class MemoryRows:
 
     def sum(self, questions: Sequence[Question]) -> list[Any]:
         """Return the exact total of each question, all in one pass."""
-        totals = ([question.total(block) for question in questions] for block in self._blocks())
+        few = len(self.frame) * len(self.design.reads) <= KEPT
+        blocks = self._kept if few else self._blocks()
+        totals = ([question.total(block) for question in questions] for block in blocks)
         return reduce(lambda so_far, more: list(map(add, so_far, more)), totals)
+
+    @cached_property
+    def _kept(self) -> list[Block]:
+        return list(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         within = None if self.neighbors.unit is None else _allowed(self.frame[self.neighbors.unit], self.neighbors)

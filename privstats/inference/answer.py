@@ -33,6 +33,25 @@ class Noise:
 
 
 @dataclass(frozen=True, eq=False)
+class Unsure:
+    """Noise in the bread that did not enter the estimate: ``onto N onto'``, with N a symmetric matrix of a draw.
+
+    Parameters
+    ----------
+    index : int
+        Which of the answer's noises it is.
+    where : ndarray of int, shape (m, m)
+        Which coordinate of the draw stands where in N; -1 where none does.
+    onto : ndarray, shape (coefficients, m)
+        Takes N to the bread.
+    """
+
+    index: int
+    where: NDArray[np.intp]
+    onto: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Unknown:
     """A stand-in for the law of what nobody has measured: independent normal coordinates of the given `spread`."""
 
@@ -122,6 +141,8 @@ class OwnVariance(Meat):
         Which packed coordinate stands where.
     freedom : float
         Residual degrees of freedom.
+    back : ndarray, shape (coefficients, coefficients), optional
+        What the released matrix was multiplied by on both sides; the noise is on the other side of it.
     """
 
     released: FloatArray
@@ -129,6 +150,7 @@ class OwnVariance(Meat):
     scale: float
     where: NDArray[np.intp]
     freedom: float
+    back: FloatArray | None = None
 
     def covariance(self) -> FloatArray:
         values, vectors = np.linalg.eigh(self.released)
@@ -136,10 +158,10 @@ class OwnVariance(Meat):
 
     def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
         noise = self.scale * self.law.sample(chance, len(heard[0]))
-        products = np.einsum("qi,qj->qij", onto, onto)
+        best = np.einsum("qi,ij,qj->q", onto, self.released, onto)
+        inside = onto if self.back is None else onto @ self.back
         weights = np.zeros((noise.shape[1], len(onto)))
-        np.add.at(weights, self.where, np.moveaxis(products, 0, -1))
-        best = np.einsum("qij,ij->q", products, self.released)
+        np.add.at(weights, self.where, np.einsum("qi,qj->ijq", inside, inside))
         return np.maximum(best - noise @ weights, 0.0)
 
 
@@ -157,9 +179,8 @@ class Answer:
         Covariance of the estimating equation's sampling error; None where no valid interval exists.
     noises : tuple of Noise
         Privacy noise, mutually independent.
-    unsure : tuple of int and ndarray of int, shape (coefficients, coefficients), optional
-        Where the bread itself was released with noise that did not enter `theta`: which of `noises` it is, and which of
-        its coordinates stands where in the bread.
+    unsure : Unsure, optional
+        Where the bread itself was released with noise that did not enter `theta`.
     lost : ndarray, shape (coefficients, r), optional
         Directions of theta of which the releases say nothing: what they move has no interval.
     shrunk : ndarray, shape (coefficients,), optional
@@ -179,7 +200,7 @@ class Answer:
     n: float
     facts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    unsure: tuple[int, NDArray[np.intp]] | None = None
+    unsure: Unsure | None = None
     lost: FloatArray | None = None
     shrunk: FloatArray | None = None
 

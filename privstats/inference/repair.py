@@ -81,3 +81,27 @@ def toward_zero(theta: FloatArray, covariance: FloatArray) -> FloatArray:
     prior = believable * np.eye(len(theta))
     shrunk: FloatArray = believable * np.linalg.solve(covariance + prior, theta).astype(float)
     return shrunk
+
+
+def toward_diagonal(matrix: FloatArray, sd: float, least: float) -> tuple[FloatArray, float]:
+    """Shrink the off-diagonal entries of a noisy matrix toward zero by what noise explains of them.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, m)
+        Symmetric.
+    sd : float
+        Standard deviation of the noise of an off-diagonal entry.
+    least : float
+        What the diagonal is raised to.
+
+    Returns
+    -------
+    tuple of ndarray and float
+        The matrix, and the share of its off-diagonal entries that was kept (after Ledoit and Wolf 2004).
+    """
+    m = len(matrix)
+    apart = matrix * (1 - np.eye(m))
+    seen = float((apart**2).sum()) / max(1, m * (m - 1))
+    kept = max(0.0, 1 - sd**2 / seen) if seen > 0 else 0.0
+    return np.diag(np.maximum(np.diag(matrix), least)) + kept * apart, kept

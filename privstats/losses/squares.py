@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +13,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Rows(Protocol):
-    """Scaled predictors, response, and which rows count."""
+    """Scaled predictors, response, and which rows count; and what was made of them before."""
 
     @property
     def X(self) -> FloatArray: ...
@@ -22,6 +23,7 @@ class Rows(Protocol):
     def present(self) -> NDArray[np.bool_]: ...
     @property
     def weight(self) -> FloatArray | None: ...
+    def remember(self, key: object, make: Callable[[], FloatArray]) -> FloatArray: ...
 
 
 @dataclass(frozen=True)

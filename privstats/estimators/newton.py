@@ -1,0 +1,252 @@
+"""Least squares by adaptive noisy Newton steps: intervals nearly as short as those without privacy.
+
+On rows made alike (`prepare`), each step asks for the sum of their clipped scores at the last iterate. The clip comes
+from a released histogram of residuals, the step's direction from a released matrix; noise in either costs no bias, since
+the iterates contract toward the root of the exact score. The mean of the last iterates is the estimate: its error is
+``(p A)^-1 (sampling error + noise)``, with p the share of residuals that are not clipped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import chdtri
+
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.shrinkage import hopeless
+from privstats.estimators.tally import Tally
+from privstats.estimators.whiten import Ground, prepare
+from privstats.gate.leverage import Bins, Products, Pulls
+from privstats.gate.questions import Gram, Histogram, Sum
+from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
+from privstats.losses.leverage import Pull, Pulled, ResidualSize
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+
+BURN, MAIN = 4, 2  # steps
+BURN_SCORE, MAIN_SCORE, BURN_SIZES, MAIN_SIZES, MEAT = 0.029, 0.33, 0.01, 0.06, 0.07  # shares, each
+ENDS = 2.0 ** (1 - np.arange(32, -1, -1) / 3)  # of the bins of residual sizes; |y| <= 1
+COARSE = 0.9  # quantile of the residuals at which the first steps clip
+LEAST = 0.3  # of p in the first steps, which must not be too long
+LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at most 1
+GUARD = 2.0  # times what may have been clipped away on one side: what intervals allow for
+NOISY = 0.3  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
+FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise
+WEAK = 0.85  # of the noise: smaller eigenvalues may well be zero
+SETTLED = 0.001  # level of the test that the last iterates differ by their noise
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The last steps: iterates, the scores they followed, and the clip.
+
+    Parameters
+    ----------
+    iterates : tuple of ndarray, shape (m,)
+        After each of the last steps, for whitened rows.
+    scores : tuple of Release
+        What they followed, as parts of radius times clip.
+    sizes : Release
+        Histogram of the residuals from which the clip was chosen,
+    tally : Tally
+        and what it tells.
+    clip : float
+        Largest residual.
+    """
+
+    iterates: tuple[FloatArray, ...]
+    scores: tuple[Release, ...]
+    sizes: Release
+    tally: Tally
+    clip: float
+
+    @property
+    def p(self) -> float:
+        """Share of the residuals that are not clipped."""
+        return _unclipped(self.tally, self.clip)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the iterates in their mean, by the precision of their noise."""
+        precisions = np.array([1 / _variance(score) for score in self.scores])
+        return precisions / precisions.sum()
+
+    @property
+    def theta(self) -> FloatArray:
+        """The estimate, for whitened rows."""
+        return self.weights @ np.array(self.iterates)
+
+
+def newton(ask: Ask, facts: Facts, noise: str) -> Answer:
+    """Solve the clipped score equations by noisy Newton steps.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts of the fit.
+    noise : str
+        Additive mechanism that answers.
+
+    Returns
+    -------
+    Answer
+        In scaled units, with `kappa`, the noise of the matrix against the weakest direction of whitened rows.
+    """
+    ground = prepare(ask, facts, noise, MAIN * MAIN_SCORE)
+    path = _descend(ask, facts, noise, ground)
+    rows = Gram("meat", Pulled(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True))
+    robust = facts.robust and not facts.interval_free
+    meat = ask(rows, by=noise, share=MEAT)[0] if robust else None
+    return _answer(facts, ground, path, meat)
+
+
+def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
+    theta, within = np.zeros(facts.coefficients), Pulls(facts.coefficients)
+    iterates: tuple[FloatArray, ...] = ()
+    scores: tuple[Release, ...] = ()
+    for step in range(1, BURN + MAIN + 1):
+        first = step <= BURN
+        if step <= BURN + 1:
+            (sizes,) = ask(
+                Histogram(f"sizes {step}", ResidualSize(ground.held, theta), Bins(ENDS[:-1])),
+                by=noise,
+                share=BURN_SIZES if first else MAIN_SIZES,
+            )
+            tally = Tally.of(sizes, ENDS)
+            clip = tally.quantile(COARSE) if first else _best_clip(tally, ground, scores[-1])
+        (score,) = ask(
+            Sum(f"score {step}", Pull(ground.held, theta, clip), within),
+            by=noise,
+            share=BURN_SCORE if first else MAIN_SCORE,
+        )
+        p = max(LEAST * first, _unclipped(tally, clip))
+        theta = theta + _capped(np.linalg.solve(p * ground.A, ground.held.radius * clip * score.value).astype(float))
+        scores += (score,)
+        iterates += (theta,)
+    return Path(iterates[BURN:], scores[BURN:], sizes, tally, clip)
+
+
+def _best_clip(tally: Tally, ground: Ground, score: Release) -> float:
+    """Return the clip of the last steps that promises the smallest error.
+
+    The squared error is ``[(2 C R / mu)^2 tr A^-2 + E psi^2 tr A^-1] / p^2``, and as bias what is clipped away, were it
+    all on one side and in rows of radius R: twice ``R E (|r| - C)_+``.
+    """
+    R, inverse = ground.held.radius, np.linalg.inv(ground.A)
+    unit = R**2 * _variance(score) * BURN_SCORE / (MAIN * MAIN_SCORE)
+    risks = [
+        (C**2 * unit * np.trace(inverse @ inverse) + tally.clipped_square(C) * np.trace(inverse))
+        / _unclipped(tally, C) ** 2
+        + 2 * R**2 * tally.excess(C) ** 2
+        for C in ENDS
+    ]
+    return float(ENDS[int(np.argmin(risks))])
+
+
+def _unclipped(tally: Tally, clip: float) -> float:
+    return max(0.05, tally.below(clip))
+
+
+def _variance(score: Release) -> float:
+    """Return the variance of a score's coordinates, which is the same for all."""
+    assert score.law is not None
+    return float(score.law.variance()[0])
+
+
+def _capped(step: FloatArray) -> FloatArray:
+    return step * min(1.0, LONGEST / max(float(np.linalg.norm(step)), 1e-300))
+
+
+def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) -> Answer:
+    """Map the estimate, and all noise in it, to the coefficients of scaled columns."""
+    T = ground.T
+    back: FloatArray = np.linalg.inv(T).T.astype(float)  # takes scores of whitened rows to those of scaled columns
+    p, bread = path.p, back @ ground.A @ back.T
+    reach = ground.held.radius * path.clip / p
+    noises = [
+        Noise(score.law, weight * reach * back)
+        for score, weight in zip(path.scores, path.weights.tolist(), strict=True)
+        if score.law is not None
+    ]
+    excess = path.tally.excess(path.clip) + path.tally.hidden(path.clip)
+    noises.append(Noise(Unknown(np.full(len(T), GUARD * excess * ground.n / p)), back))
+    apart = path.iterates[-1] - path.iterates[0]
+    settled = _settled(ground, path, apart)
+    if not settled:
+        noises.append(Noise(Unknown(np.ones(1)), (back @ ground.A @ apart)[:, None]))
+    assert ground.gram.law is not None
+    unsure = Unsure(len(noises), Products(len(T)).where, ground.kept * ground.held.radius * back)
+    noises.append(Noise(ground.gram.law, np.zeros((len(T), len(ground.gram.value)))))
+    meat, noises = _meat(ground, path, released, noises, back)
+    theta = T @ path.theta
+    shrunk, notes = hopeless(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
+    values, vectors = np.linalg.eigh(ground.A)
+    lost = _lost(T, values, vectors, ground)
+    sigma = math.sqrt(path.tally.clipped_square(path.clip))
+    return Answer(
+        theta=theta,
+        bread=bread,
+        meat=None if facts.interval_free else meat,
+        noises=tuple(noises),
+        n=ground.n,
+        unsure=unsure,
+        lost=lost,
+        shrunk=shrunk,
+        facts={"kappa": ground.kept * ground.spread / float(values[0]), "sigma": sigma, "n_used": ground.n},
+        notes=(*notes, *_hidden(lost, facts), *_unsettled(settled), *facts.no_intervals_because),
+    )
+
+
+def _meat(
+    ground: Ground, path: Path, released: Release | None, noises: list[Noise], back: FloatArray
+) -> tuple[Meat, list[Noise]]:
+    """Return the covariance of the sampling error of ``score / p``, and all noise that it is known by."""
+    p, A, tally = path.p, ground.A, path.tally
+    freedom = max(1.0, ground.n - len(A))
+    scale = tally.clipped_square(path.clip) * ground.n / freedom / p**2
+    assert path.sizes.law is not None
+    if released is None or released.law is None:
+        tells = (tally.squares(path.clip) / p**2 - scale) / tally.total * (tally.mass > 0)
+        noises = [*noises, Noise(path.sizes.law, np.zeros((len(A), len(tells))))]
+        heard = (*(np.zeros(noise.onto.shape[1]) for noise in noises[:-1]), tells)
+        return ConstantVariance(back @ A @ back.T, scale, heard, freedom), noises
+    unit = (ground.held.radius * path.clip / p) ** 2 * ground.n / freedom
+    noise = unit * math.sqrt(2 * float(released.law.variance().min()))
+    kept = min(1.0, NOISY * scale * ground.n / noise)
+    where = Products(len(A)).where
+    values, vectors = np.linalg.eigh((1 - kept) * scale * A + kept * unit * released.value[where])
+    meat = (vectors * np.maximum(values, FLAT * scale * ground.n)) @ vectors.T
+    return OwnVariance(back @ meat @ back.T, released.law, kept * unit, where, freedom, back), noises
+
+
+def _settled(ground: Ground, path: Path, apart: FloatArray) -> bool:
+    """Whether the last iterates differ by no more than the noise of their scores explains."""
+    pull = path.p * ground.A @ apart / (ground.held.radius * path.clip)
+    explained = _variance(path.scores[0]) + _variance(path.scores[-1])
+    return bool(pull @ pull <= chdtri(len(apart), SETTLED) * explained)
+
+
+def _lost(T: FloatArray, values: FloatArray, vectors: FloatArray, ground: Ground) -> FloatArray | None:
+    """Return directions of theta, shape (m, r), in which even whitened rows vary less than the noise; None if none."""
+    weak = values < min(WEAK * ground.kept * ground.spread, ground.n / 3)
+    directions: FloatArray = np.linalg.qr(T @ vectors[:, weak])[0]
+    return directions if weak.any() else None
+
+
+def _hidden(lost: FloatArray | None, facts: Facts) -> tuple[str, ...]:
+    if lost is None:
+        return ()
+    return (
+        f"{lost.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: coefficients "
+        "that they move have no interval (NaN)",
+    )
+
+
+def _unsettled(settled: bool) -> tuple[str, ...]:
+    if settled:
+        return ()
+    return ("the last steps differ by more than their noise: intervals allow for it; a larger budget is needed",)

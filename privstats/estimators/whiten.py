@@ -1,0 +1,137 @@
+"""Make rows alike before anything is asked about responses: private standardisation, whitening, and a radius.
+
+Nothing here changes what is estimated but the radius, which shortens rows of extreme leverage.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.tally import Tally
+from privstats.gate.leverage import Bins, ColumnMoments, Products
+from privstats.gate.questions import Gram, Histogram, Sum
+from privstats.inference.repair import toward_diagonal
+from privstats.losses.leverage import ColumnRow, Held, Leverage, Whitened
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+
+COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.18  # shares
+ROOM = 1.5  # rows are first held to this many times their mean squared length
+WEAKEST = 0.01  # of the rows: directions that vary less are not stretched further
+LEVELS = 32  # bins of the squared lengths
+USUAL = 0.99  # of the rows are not to be shortened
+BARELY = 0.4 / 6  # radius at which noise is .4 of the sampling error of scores clipped at 3 sigma
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Rows as they are used, and their second moments.
+
+    Parameters
+    ----------
+    held : Held
+        The rows.
+    A : ndarray, shape (m, m)
+        Their second moments, positive definite: released, then shrunk by `kept` where only noise speaks.
+    gram : Release
+        What was released of `A`.
+    kept : float
+        Share of the released off-diagonal entries in `A`.
+    spread : float
+        2 sqrt(m) standard deviations of the noise of an entry of `A`: about its largest eigenvalue.
+    n : float
+        Rows, or their total weight.
+    """
+
+    held: Held
+    A: FloatArray
+    gram: Release
+    kept: float
+    spread: float
+    n: float
+
+    @property
+    def T(self) -> FloatArray:
+        """The map from coefficients of whitened rows to those of scaled columns, shape (m, m)."""
+        rows = self.held.whitened
+        back = np.diag(np.concatenate([np.ones(int(rows.intercept)), 1 / rows.unit]))
+        if rows.intercept:
+            back[0, 1:] = -rows.centre / rows.unit
+        product: FloatArray = back @ rows.W
+        return product
+
+
+def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
+    """Buy what makes rows alike.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts of the fit.
+    noise : str
+        Additive mechanism that answers.
+    scores : float
+        Share of the scores to come: their noise decides how far rows may reach.
+    """
+    centre, unit, n = _columns(ask, facts, noise)
+    m = facts.coefficients
+    plain = Whitened(centre, unit, np.eye(m), facts.intercept)
+    start = Held(plain, math.sqrt(ROOM * m))
+    (coarse,) = ask(Gram("correlation", start, Products(m)), by=noise, share=CORRELATION)
+    B, kept, spread = _moments(coarse, start.radius, n)
+    values, vectors = np.linalg.eigh(B)
+    weakest = max(WEAKEST * n, min(kept * spread / 2, n))
+    whitened = Whitened(centre, unit, vectors / np.sqrt(np.maximum(values, weakest) / n) @ vectors.T, facts.intercept)
+    held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
+    (gram,) = ask(Gram("rows", held, Products(m)), by=noise, share=GRAM)
+    A, kept, spread = _moments(gram, held.radius, n)
+    return Ground(held, A, gram, kept, spread, n)
+
+
+def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float]:
+    """Return the centre and the scale of each predictor, and the number of rows (or their total weight)."""
+    within = ColumnMoments(facts.columns, not facts.count_is_public or facts.weighted)
+    if not within.dim:
+        assert facts.n is not None
+        return np.zeros(0), np.ones(0), float(facts.n)
+    (release,) = ask(Sum("columns", ColumnRow(), within), by=noise, share=COLUMNS)
+    assert release.law is not None
+    value, variance = release.value, release.law.variance()
+    n, first = float(facts.n or 0), int(within.counted)
+    if within.counted:
+        most = math.inf if facts.n is None else n
+        n = min(most, max(value[0], 2 * math.sqrt(variance[0]), 1e-9 if facts.weighted else 1.0))
+    sums, squares = np.split(value[first:], 2)
+    of_sums, of_squares = np.split(variance[first:], 2)
+    centre = np.clip(sums / n, -1.0, 1.0) * facts.intercept
+    floor = np.sqrt(of_squares + 4 * centre**2 * of_sums) / n
+    return centre, np.sqrt(np.clip(np.maximum(squares / n - centre**2, floor), 1e-6, 1.0)), n
+
+
+def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, scores: float) -> float:
+    """Return the length to which rows are held: that of nearly all, and more where the noise allows it."""
+    farthest = float(facts.intercept) + float((((1 + np.abs(whitened.centre)) / whitened.unit) ** 2).sum())
+    largest = max(farthest * float(np.linalg.norm(whitened.W, 2)) ** 2, 1.0)
+    ends = np.geomspace(min(0.25, largest / 4), largest, LEVELS)
+    (release,) = ask(Histogram("leverage", Leverage(whitened), Bins(ends[:-1])), by=noise, share=LEVERAGE)
+    barely = BARELY * release.event.mu() * math.sqrt(scores / LEVERAGE * n)
+    return math.sqrt(min(largest, max(Tally.of(release, ends).quantile(USUAL), barely**2)))
+
+
+def _moments(release: Release, radius: float, n: float) -> tuple[FloatArray, float, float]:
+    """Return second moments that are positive definite, the share of the off-diagonal kept, and the noise's spread."""
+    assert release.law is not None
+    m = (math.isqrt(8 * len(release.value) + 1) - 1) // 2
+    where = Products(m).where
+    sd = radius**2 * math.sqrt(float(release.law.variance().min()))
+    spread = 2 * math.sqrt(m) * sd
+    A, kept = toward_diagonal(radius**2 * release.value[where], sd, 0.2 * n)
+    values, vectors = np.linalg.eigh(A)
+    floor = max(0.02 * n, min(kept * spread / 2, n / 2))
+    return (vectors * np.maximum(values, floor)) @ vectors.T, kept, spread

@@ -1,0 +1,167 @@
+"""Rows made alike: standardised, freed of their correlation, and held to a known length; and what their residuals do.
+
+All of it by public numbers and earlier releases. A row of weight w counts as sqrt(w) times itself, its response too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.losses.squares import FloatArray, Rows
+
+
+@dataclass(frozen=True)
+class ColumnRow:
+    """The weight of a row and its predictors: what sums of columns and of their squares are made of."""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, columns + 1)."""
+        weight = rows.present if rows.weight is None else np.where(rows.present, rows.weight, 0.0)
+        return np.column_stack([weight, rows.X])
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Rows ``u = W' (1, (x - centre) / unit)``, without the 1 where the model has no intercept.
+
+    Parameters
+    ----------
+    centre, unit : ndarray, shape (columns,)
+        Of the predictors.
+    W : ndarray, shape (m, m)
+        Takes the correlation away, as far as it is known.
+    intercept : bool
+        Whether the model has one.
+    """
+
+    centre: FloatArray
+    unit: FloatArray
+    W: FloatArray
+    intercept: bool
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, m), column after column; absent rows are zero."""
+        root = rows.present.astype(float) if rows.weight is None else rows.present * np.sqrt(rows.weight)
+        columns = [root] * self.intercept
+        for x, centre, unit in zip(rows.X.T, self.centre, self.unit, strict=True):
+            columns.append((x - centre) / unit * root)
+        u = np.zeros((len(root), len(self.W)), order="F")
+        for column, weights in zip(columns, self.W, strict=True):
+            for k, weight in enumerate(weights.tolist()):
+                if weight != 0:
+                    u[:, k] += weight * column
+        return u
+
+
+@dataclass(frozen=True, eq=False)
+class Leverage:
+    """The squared length of a row, and 1: where most rows lie."""
+
+    whitened: Whitened
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 2)."""
+        return np.column_stack([squared_length(self.whitened(rows)), np.ones(len(rows.y))])
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Rows shortened to a length of at most `radius`, as parts of it: ``omega u / radius``, omega = min(1, radius / |u|).
+
+    Parameters
+    ----------
+    whitened : Whitened
+        u.
+    radius : float
+        Positive.
+    """
+
+    whitened: Whitened
+    radius: float
+
+    @property
+    def rows(self) -> Held:
+        """The rows whose directions these are."""
+        return self
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, m)."""
+        return self._parts(rows)[:, :-1]
+
+    def omega(self, rows: Rows) -> FloatArray:
+        """Return how much each row is shortened, shape (n,)."""
+        return self._parts(rows)[:, -1]
+
+    def residual(self, rows: Rows, theta: FloatArray) -> FloatArray:
+        """Return ``y - u' theta``, shape (n,), for theta in the coordinates of u."""
+        held, omega = self(rows), self.omega(rows)
+        fitted = np.zeros(len(rows.y))
+        for column, slope in zip(held.T, (self.radius * theta).tolist(), strict=True):
+            fitted += slope * column
+        root = 1.0 if rows.weight is None else np.sqrt(rows.weight)
+        return root * rows.y - fitted / omega
+
+    def _parts(self, rows: Rows) -> FloatArray:
+        return rows.remember(self, lambda: self._make(rows))
+
+    def _make(self, rows: Rows) -> FloatArray:
+        u = self.whitened(rows)
+        parts = np.ones((len(u), u.shape[1] + 1), order="F")
+        parts[:, -1] = np.minimum(1.0, self.radius / np.sqrt(np.maximum(squared_length(u), 1e-300)))
+        for k, column in enumerate(u.T):
+            parts[:, k] = column * parts[:, -1] / self.radius
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSize:
+    """The absolute residual at theta, and the weight ``omega^2`` (times the row's own) with which it counts."""
+
+    held: Held
+    theta: FloatArray
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 2)."""
+        own = 1.0 if rows.weight is None else rows.weight
+        return np.column_stack([np.abs(self.held.residual(rows, self.theta)), own * self.held.omega(rows) ** 2])
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """A held row, and its residual at theta clipped to [-clip, clip], as a part of `clip`, times omega.
+
+    Their product, times radius and clip, is the row's clipped score ``omega^2 u psi(y - u' theta)``.
+    """
+
+    rows: Held
+    theta: FloatArray
+    clip: float
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, m + 1)."""
+        part = np.clip(self.rows.residual(rows, self.theta) / self.clip, -1.0, 1.0)
+        return np.column_stack([self.rows(rows), part * self.rows.omega(rows)])
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """The product of the two: sums of its products are the meat of a sandwich."""
+
+    rows: Held
+    theta: FloatArray
+    clip: float
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, m)."""
+        parts = Pull(self.rows, self.theta, self.clip)(rows)
+        return parts[:, :-1] * parts[:, -1:]
+
+
+def squared_length(u: FloatArray) -> FloatArray:
+    """Return |u|^2 of each row, summed column after column: the same in any company."""
+    squared = np.zeros(len(u))
+    for column in u.T:
+        squared += column**2
+    return squared
