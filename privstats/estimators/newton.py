@@ -9,7 +9,7 @@ the iterates contract toward the root of the exact score. The mean of the last i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
@@ -19,8 +19,9 @@ from privstats.estimators.shrinkage import hopeless
 from privstats.estimators.tally import Tally
 from privstats.estimators.whiten import Ground, prepare
 from privstats.gate.leverage import Bins, Products, Pulls
-from privstats.gate.questions import Gram, Histogram, Sum
+from privstats.gate.questions import Gram, Histogram, Score
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
+from privstats.inference.simulate import root
 from privstats.losses.leverage import Pull, Pulled, ResidualSize
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -32,6 +33,7 @@ COARSE = 0.9  # quantile of the residuals at which the first steps clip
 LEAST = 0.3  # of p in the first steps, which must not be too long
 LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at most 1
 GUARD = 2.0  # times what may have been clipped away on one side: what intervals allow for
+CONSTANT = 2.0  # times the same, in the constant
 NOISY = 0.3  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
 FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise
 WEAK = 0.85  # of the noise: smaller eigenvalues may well be zero
@@ -119,7 +121,7 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
             tally = Tally.of(sizes, ENDS)
             clip = tally.quantile(COARSE) if first else _best_clip(tally, ground, scores[-1])
         (score,) = ask(
-            Sum(f"score {step}", Pull(ground.held, theta, clip), within),
+            Score(f"score {step}", Pull(ground.held, theta, clip), within, ground.held),
             by=noise,
             share=BURN_SCORE if first else MAIN_SCORE,
         )
@@ -173,7 +175,9 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         if score.law is not None
     ]
     excess = path.tally.excess(path.clip) + path.tally.hidden(path.clip)
-    noises.append(Noise(Unknown(np.full(len(T), GUARD * excess * ground.n / p)), back))
+    noises.append(Noise(Unknown(np.full(len(T), GUARD * excess * math.sqrt(ground.n) / p)), back @ root(ground.A)))
+    if facts.intercept:
+        noises.append(Noise(Unknown(np.full(1, CONSTANT * excess / p)), bread[:, :1]))
     apart = path.iterates[-1] - path.iterates[0]
     settled = _settled(ground, path, apart)
     if not settled:

@@ -10,12 +10,13 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-CLEAR = 2.0  # standard deviations of its noise by which a tail must exceed zero to be believed
+CLEAR = 2.5  # standard deviations of its noise by which the weight of a window must exceed zero to be believed
+WINDOW = 6  # bins
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """A histogram freed of what may be noise: bins are emptied beyond the last tail that stands clear of it.
+    """A histogram freed of what may be noise: bins are emptied beyond the last window that stands clear of it.
 
     Parameters
     ----------
@@ -36,10 +37,10 @@ class Tally:
         """Read a released histogram."""
         assert release.law is not None
         noise = math.sqrt(float(release.law.variance()[0]))
-        tails = np.cumsum(release.value[::-1])[::-1]
-        clear = tails > CLEAR * noise * np.sqrt(np.arange(len(tails), 0, -1))
-        mass = np.where(np.arange(len(tails)) <= np.nonzero(clear)[0].max(initial=-1), release.value, 0.0)
-        mass = np.maximum(mass, 0.0)
+        bins = np.arange(len(ends))
+        windows = [release.value[start : start + WINDOW] for start in bins]
+        clear = [window.sum() > CLEAR * noise * math.sqrt(len(window)) for window in windows]
+        mass = np.where(bins <= np.max(bins[clear], initial=-1), np.maximum(release.value, 0.0), 0.0)
         if mass.sum() <= 0:
             mass[-1] = 1.0
         return cls(mass, ends, noise)
@@ -77,9 +78,10 @@ class Tally:
         return float(self.mass @ np.where(self.ends <= clip, 0.0, self.middles - clip)) / self.total
 
     def hidden(self, clip: float) -> float:
-        """Return what could be missing from `excess` in emptied bins: as many rows as their noise, one bin further."""
+        """Return what could be missing from `excess` in emptied bins: as many rows as the noise of a window, at its start."""
         last = max(int(np.nonzero(self.mass)[0].max()), int(np.searchsorted(self.ends, clip)))
-        if last + 1 >= len(self.ends):
+        emptied = self.middles[last + 1 : last + 1 + WINDOW]
+        if not len(emptied):
             return 0.0
-        rows = self.noise * math.sqrt(len(self.ends) - 1 - last)
-        return rows * float(self.middles[last + 1] - clip) / self.total
+        rows = self.noise * math.sqrt(len(emptied))
+        return rows * float(emptied[: WINDOW // 3].max() - clip) / self.total

@@ -13,18 +13,20 @@ import numpy as np
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
 from privstats.gate.leverage import Bins, ColumnMoments, Products
-from privstats.gate.questions import Gram, Histogram, Sum
+from privstats.gate.questions import Gram, Histogram
 from privstats.inference.repair import toward_diagonal
-from privstats.losses.leverage import ColumnRow, Held, Leverage, Whitened
+from privstats.losses.leverage import Held, Leverage, Whitened
+from privstats.losses.squares import PredictorRow
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.18  # shares
-ROOM = 1.5  # rows are first held to this many times their mean squared length
+ROOM = 1.5  # times their mean squared length: rows are held to that before more is known, and to no less later
 WEAKEST = 0.01  # of the rows: directions that vary less are not stretched further
 LEVELS = 32  # bins of the squared lengths
 USUAL = 0.99  # of the rows are not to be shortened
-BARELY = 0.4 / 6  # radius at which noise is .4 of the sampling error of scores clipped at 3 sigma
+BARELY = 0.4 / 6  # radius at which noise is .4 of the sampling error of scores clipped at 3 sigma,
+DEAR = 2.5  # and how many times it at which noise is as large: rows that reach farther cost too much
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,7 @@ def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray
     if not within.dim:
         assert facts.n is not None
         return np.zeros(0), np.ones(0), float(facts.n)
-    (release,) = ask(Sum("columns", ColumnRow(), within), by=noise, share=COLUMNS)
+    (release,) = ask(Gram("columns", PredictorRow(), within), by=noise, share=COLUMNS)
     assert release.law is not None
     value, variance = release.value, release.law.variance()
     n, first = float(facts.n or 0), int(within.counted)
@@ -121,7 +123,8 @@ def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, sc
     ends = np.geomspace(min(0.25, largest / 4), largest, LEVELS)
     (release,) = ask(Histogram("leverage", Leverage(whitened), Bins(ends[:-1])), by=noise, share=LEVERAGE)
     barely = BARELY * release.event.mu() * math.sqrt(scores / LEVERAGE * n)
-    return math.sqrt(min(largest, max(Tally.of(release, ends).quantile(USUAL), barely**2)))
+    usual = Tally.of(release, ends).quantile(USUAL)
+    return math.sqrt(min(largest, max(min(usual, (DEAR * barely) ** 2), ROOM * facts.coefficients, barely**2)))
 
 
 def _moments(release: Release, radius: float, n: float) -> tuple[FloatArray, float, float]:

@@ -31,10 +31,11 @@ class Block:
     y: FloatArray
     present: NDArray[np.bool_]
     weight: FloatArray | None = None
-    _known: dict[int, tuple[object, FloatArray]] = field(default_factory=dict, repr=False, init=False)
+    _known: dict[tuple[str, int], tuple[object, FloatArray]] = field(default_factory=dict, repr=False, init=False)
 
-    def remember(self, key: object, make: Callable[[], FloatArray]) -> FloatArray:
-        """Return what `make` makes of this block, made once for each `key` object: several questions may need it."""
-        if id(key) not in self._known:
-            self._known[id(key)] = (key, make())  # the key is kept, so that no other object gets its id
-        return self._known[id(key)][1]
+    def remember(self, what: str, of: object, make: Callable[[], FloatArray]) -> FloatArray:
+        """Return what `make` makes of this block, made once for each object `of`: several questions may need it."""
+        key = (what, id(of))
+        if key not in self._known:
+            self._known[key] = (of, make())  # the object is kept, so that no other gets its id
+        return self._known[key][1]

@@ -127,6 +127,14 @@ class Line(Bound):
         return Sensitivity(norm, _known(norm, {"rank": 1.0}), np.ones(1))
 
 
+def under_the_first(rows: FloatArray) -> FloatArray:
+    """Return rows whose first entry, the root of a weight, lies in [0, 1], and no other is larger than it."""
+    inside = np.nan_to_num(rows)
+    root = np.clip(inside[:, :1], 0.0, 1.0)
+    np.clip(inside, -root, root, out=inside)
+    return inside
+
+
 def steps(kind: str) -> int:
     """Two members of a symmetric set are a diameter apart; a member and zero half of one."""
     return 2 if kind == "replace" else 1

@@ -113,7 +113,8 @@ class Design:
         y = self.y_scaling.apply(np.asarray(y))[:, 0]
         present &= ~(np.isnan(X).any(axis=1) | np.isnan(y)) & self.selection.keeps(rows)
         weight = self.selection.weighs(rows)
-        return Block(np.where(present[:, None], X, 0.0), np.where(present, y, 0.0), present, weight)
+        X = np.asfortranarray(np.where(present[:, None], X, 0.0))  # read column by column
+        return Block(X, np.where(present, y, 0.0), present, weight)
 
     def original(self) -> tuple[FloatArray, FloatArray]:
         """Return (linear, offset): coefficients in the user's units are ``linear @ theta + offset``."""

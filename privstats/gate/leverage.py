@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, quote
-from privstats.gate.bounds import Bound, steps
+from privstats.gate.bounds import Bound, steps, under_the_first
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 from privstats.privacy.events import Curve
@@ -21,43 +21,47 @@ from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Pairs, Sensitivity
 
 GRID = 2.0**ROW_BITS
-ROUNDING = 1e-9  # of the curves: sums are truncated to 2^-40
 
 
 @dataclass(frozen=True)
 class ColumnMoments(Bound):
-    """Columns with entries in [-1, 1] and their squares, by a weight in [0, 1]; and the weight itself if `counted`.
+    """Of rows ``r = (1, x)`` with |x_j| <= 1, or the zero row: the products ``1 x_j`` and ``x_j x_j``; if `counted`, 1 1.
+
+    Rows may weigh less, as in `Moments`: ``sqrt(w) r``.
 
     Notes
     -----
     *l2*, replace: with x - x' = t and x + x' = s, so |s| + |t| <= 2, the squared shift of (x, sqrt(2.5) x^2) is ``t^2
     (1 + 2.5 s^2) <= t^2 (1 + 2.5 (2 - t)^2) <= 4``, at t = 2. A missing row is at squared distance 3.5 a column, and d /
-    2 for the weight: 4 d in both cases. A smaller weight gives a point between a row's and zero.
+    2 for the count: 4 d in both cases. A smaller weight gives a point between a row's and zero.
     """
 
     columns: int
     counted: bool
 
     @property
+    def pairs(self) -> Pairs:
+        """The products, as row and column indices into r."""
+        each = np.arange(1, self.columns + 1)
+        first = np.zeros(self.columns + self.counted, dtype=np.intp)
+        return np.concatenate([first, each]), np.concatenate([first[: int(self.counted)], each, each])
+
+    @property
     def dim(self) -> int:  # type: ignore[override]
         return 2 * self.columns + self.counted
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside: FloatArray = np.clip(np.nan_to_num(rows), -1.0, 1.0)
-        inside[:, 0] = np.maximum(inside[:, 0], 0.0)
-        return inside
+        return under_the_first(rows)
 
     def embed(self, rows: FloatArray) -> FloatArray:
-        weight, x = rows[:, :1], rows[:, 1:]
-        return np.hstack([weight[:, : int(self.counted)], weight * x, weight * x**2])
+        i, j = self.pairs
+        return rows[:, i] * rows[:, j]
 
     def one_row(self, norm: str, kind: str) -> Sensitivity:
+        if norm != "l2":
+            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for columns; known: l2")
         d = self.columns
         count = [math.sqrt(d / 2) if d else 1.0] * self.counted
-        if norm == "linf":
-            return Sensitivity(norm, float(steps(kind)), np.ones(self.dim))
-        if norm != "l2":
-            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for columns; known: l2, linf")
         weights = np.array([*count, *[1.0] * d, *[math.sqrt(2.5)] * d])
         size = 2 * math.sqrt(d) if kind == "replace" else math.sqrt(3.5 * d + sum(c**2 for c in count))
         return Sensitivity(norm, size if d else 1.0, weights)
@@ -76,18 +80,22 @@ class Pulls(Bound):
     dim: int
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return np.column_stack([into_ball(rows[:, :-1]), np.clip(np.nan_to_num(rows[:, -1]), -1.0, 1.0)])
+        return np.column_stack([into_ball(rows[:, :-1]), self.clip(rows[:, -1])])
+
+    def clip(self, s: FloatArray) -> FloatArray:
+        """Return s held to [-1, 1], on the grid of u."""
+        return onto_grid(np.clip(np.nan_to_num(s), -1.0, 1.0))
 
     def embed(self, rows: FloatArray) -> FloatArray:
         return rows[:, :-1] * rows[:, -1:]
 
     def one_row(self, norm: str, kind: str) -> Sensitivity:
-        if norm not in ("l2", "linf"):
-            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for scores; known: l2, linf")
+        if norm != "l2":
+            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for scores; known: l2")
         return Sensitivity(norm, float(steps(kind)), np.ones(self.dim))
 
     def curve(self, neighbors: Neighbors) -> Curve | None:
-        return (0.5 + ROUNDING, 0.5, 0.0) if _one_row_for_another(neighbors) else None
+        return (0.5, 0.5, 0.0) if _one_row_for_another(neighbors) else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,7 @@ class Products(Bound):
     def curve(self, neighbors: Neighbors) -> Curve | None:
         if not _one_row_for_another(neighbors) or self.m == 1:
             return None
-        return (1.0 + ROUNDING, 0.0, -0.5 if self.pulled else -1.0)
+        return (1.0, 0.0, -0.5 if self.pulled else -1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +174,7 @@ class Bins(Bound):
 
     def project(self, rows: FloatArray) -> FloatArray:
         inside = np.nan_to_num(rows)
-        inside[:, 1] = np.trunc(np.clip(inside[:, 1], 0.0, 1.0) * GRID) / GRID
+        inside[:, 1] = onto_grid(np.clip(inside[:, 1], 0.0, 1.0))
         return inside
 
     def bins(self, rows: FloatArray) -> NDArray[np.intp]:
@@ -180,18 +188,27 @@ class Bins(Bound):
     def one_row(self, norm: str, kind: str) -> Sensitivity:
         reach = {"l1": float(steps(kind)), "l2": math.sqrt(steps(kind)), "linf": 1.0}
         if norm not in reach:
-            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for bins; known: {', '.join(reach)}")
+            raise PrivacyError(
+                f"no sensitivity is proved in the norm {quote(norm)} for bins; known: {', '.join(reach)}"
+            )
         return Sensitivity(norm, reach[norm], np.ones(self.dim))
 
 
 def into_ball(rows: FloatArray) -> FloatArray:
     """Return rows moved into the unit ball, then toward zero onto a grid of 2^-21: products of them are exact."""
-    inside = np.clip(np.nan_to_num(rows), -1e150, 1e150)
+    inside = np.where(np.isnan(rows), 0.0, np.clip(rows, -1.0, 1.0))
     squared = np.zeros(len(rows))
     for column in inside.T:  # one after the other: the same in any company
         squared += column**2
-    shrink = np.where(squared > 1.0, 1 / np.sqrt(np.maximum(squared, 1.0)) * (1 - 1e-15), 1.0)
-    onto: FloatArray = np.trunc(inside * shrink[:, None] * GRID) / GRID
+    if (squared > 1.0).any():
+        inside *= np.where(squared > 1.0, (1 - 1e-15) / np.sqrt(np.maximum(squared, 1.0)), 1.0)[:, None]
+    return onto_grid(inside)
+
+
+def onto_grid(values: FloatArray) -> FloatArray:
+    """Return values moved toward zero onto a grid of 2^-21."""
+    onto: FloatArray = np.trunc(values * GRID)
+    onto /= GRID
     return onto
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, quote
-from privstats.gate.bounds import Bound, steps
+from privstats.gate.bounds import Bound, steps, under_the_first
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Pairs, Sensitivity
@@ -109,9 +109,7 @@ class Moments(Bound):
         return place
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.nan_to_num(rows)
-        root = np.clip(inside[:, :1], 0.0, 1.0)
-        np.clip(inside, -root, root, out=inside)
+        inside = under_the_first(rows)
         for group in map(list, self.groups):
             part = np.maximum(inside[:, group], 0.0)
             first = part.argmax(axis=1)[:, None]  # the one that may stay

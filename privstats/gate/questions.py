@@ -15,10 +15,10 @@ import numpy as np
 
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line
-from privstats.gate.leverage import GRID, Bins, Products
+from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, into_ball
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
-from privstats.numerics.exact import Gathered, Quadratic, Total, gram, total
+from privstats.numerics.exact import Gathered, Quadratic, Total, gram, total, weighted_sum
 from privstats.numerics.law import FloatArray
 from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
@@ -62,10 +62,10 @@ class Question(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """The sum over rows of what ``of(block)`` contributes; an absent row adds nothing."""
+    """The sum over rows of ``of(block)``; an absent row adds nothing."""
 
     def total(self, block: Block) -> Total:
-        part = np.where(block.present[:, None], self.within.embed(self.bounded(block)), 0.0)
+        part = np.where(block.present[:, None], self.bounded(block), 0.0)
         return total(part, self.within.one_row("linf", "add_remove").size)
 
 
@@ -73,10 +73,38 @@ class Sum(Question):
 class Gram(Question):
     """The sums of products of the entries of ``of(block)``, never materialised as rows by products."""
 
-    within: Moments | Products
+    within: Moments | ColumnMoments | Products
+
+    def bounded(self, block: Block) -> FloatArray:
+        if isinstance(self.of, Directed) and self.of.rows is self.of:
+            return block.remember("held", self.of, lambda: self.within.project(self.of(block)))
+        return super().bounded(block)
 
     def total(self, block: Block) -> Total:
         return gram(self.bounded(block), self.within.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Question):
+    """The sum of the vectors `rows`, each times its number ``of(block)``."""
+
+    within: Pulls
+    rows: RowFunction
+
+    def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
+        curve = self.within.curve(neighbors)
+        return None if curve is None else (self.rows, curve)
+
+    def bounded(self, block: Block) -> FloatArray:
+        u, s = self._parts(block)
+        return np.column_stack([u, s])
+
+    def total(self, block: Block) -> Total:
+        return weighted_sum(*self._parts(block))
+
+    def _parts(self, block: Block) -> tuple[FloatArray, FloatArray]:
+        u = block.remember("held", self.rows, lambda: into_ball(self.rows(block)))
+        return u, np.where(block.present, self.within.clip(self.of(block)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

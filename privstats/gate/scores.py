@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.errors import PrivacyError, quote
-from privstats.gate.bounds import Bound, steps
+from privstats.gate.bounds import Bound, steps, under_the_first
 from privstats.numerics.exact import score_pairs
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Pairs, ScoreSensitivity
@@ -56,10 +56,7 @@ class Scores(Bound):
         return i + (not self.intercept), j + (not self.intercept)
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.nan_to_num(rows)
-        root = np.clip(inside[:, :1], 0.0, 1.0)
-        np.clip(inside, -root, root, out=inside)
-        return inside
+        return under_the_first(rows)
 
     def embed(self, rows: FloatArray) -> FloatArray:
         i, j = self.pairs

@@ -12,16 +12,6 @@ import numpy as np
 from privstats.losses.squares import FloatArray, Rows
 
 
-@dataclass(frozen=True)
-class ColumnRow:
-    """The weight of a row and its predictors: what sums of columns and of their squares are made of."""
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Return shape (n, columns + 1)."""
-        weight = rows.present if rows.weight is None else np.where(rows.present, rows.weight, 0.0)
-        return np.column_stack([weight, rows.X])
-
-
 @dataclass(frozen=True, eq=False)
 class Whitened:
     """Rows ``u = W' (1, (x - centre) / unit)``, without the 1 where the model has no intercept.
@@ -43,6 +33,9 @@ class Whitened:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, m), column after column; absent rows are zero."""
+        return rows.remember("whitened", self, lambda: self._make(rows))
+
+    def _make(self, rows: Rows) -> FloatArray:
         root = rows.present.astype(float) if rows.weight is None else rows.present * np.sqrt(rows.weight)
         columns = [root] * self.intercept
         for x, centre, unit in zip(rows.X.T, self.centre, self.unit, strict=True):
@@ -88,31 +81,22 @@ class Held:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, m)."""
-        return self._parts(rows)[:, :-1]
+        return self.whitened(rows) * (self.omega(rows) / self.radius)[:, None]
 
     def omega(self, rows: Rows) -> FloatArray:
         """Return how much each row is shortened, shape (n,)."""
-        return self._parts(rows)[:, -1]
+        return rows.remember("omega", self, lambda: self._omega(rows))
+
+    def _omega(self, rows: Rows) -> FloatArray:
+        squared = squared_length(self.whitened(rows))
+        return self.radius / np.sqrt(np.maximum(squared, self.radius**2))
 
     def residual(self, rows: Rows, theta: FloatArray) -> FloatArray:
         """Return ``y - u' theta``, shape (n,), for theta in the coordinates of u."""
-        held, omega = self(rows), self.omega(rows)
-        fitted = np.zeros(len(rows.y))
-        for column, slope in zip(held.T, (self.radius * theta).tolist(), strict=True):
-            fitted += slope * column
-        root = 1.0 if rows.weight is None else np.sqrt(rows.weight)
-        return root * rows.y - fitted / omega
-
-    def _parts(self, rows: Rows) -> FloatArray:
-        return rows.remember(self, lambda: self._make(rows))
-
-    def _make(self, rows: Rows) -> FloatArray:
-        u = self.whitened(rows)
-        parts = np.ones((len(u), u.shape[1] + 1), order="F")
-        parts[:, -1] = np.minimum(1.0, self.radius / np.sqrt(np.maximum(squared_length(u), 1e-300)))
-        for k, column in enumerate(u.T):
-            parts[:, k] = column * parts[:, -1] / self.radius
-        return parts
+        residual = rows.y.copy() if rows.weight is None else np.sqrt(rows.weight) * rows.y
+        for column, slope in zip(self.whitened(rows).T, theta.tolist(), strict=True):
+            residual -= slope * column
+        return residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +114,9 @@ class ResidualSize:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """A held row, and its residual at theta clipped to [-clip, clip], as a part of `clip`, times omega.
+    """The residual at theta clipped to [-clip, clip], as a part of `clip`, times omega.
 
-    Their product, times radius and clip, is the row's clipped score ``omega^2 u psi(y - u' theta)``.
+    Its product with a held row, times radius and clip, is that row's clipped score ``omega^2 u psi(y - u' theta)``.
     """
 
     rows: Held
@@ -140,14 +124,14 @@ class Pull:
     clip: float
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """Return shape (n, m + 1)."""
-        part = np.clip(self.rows.residual(rows, self.theta) / self.clip, -1.0, 1.0)
-        return np.column_stack([self.rows(rows), part * self.rows.omega(rows)])
+        """Return shape (n,)."""
+        part: FloatArray = np.clip(self.rows.residual(rows, self.theta) / self.clip, -1.0, 1.0)
+        return part * self.rows.omega(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Pulled:
-    """The product of the two: sums of its products are the meat of a sandwich."""
+    """Held rows times their pulls: sums of products of its entries are the meat of a sandwich."""
 
     rows: Held
     theta: FloatArray
@@ -155,8 +139,7 @@ class Pulled:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, m)."""
-        parts = Pull(self.rows, self.theta, self.clip)(rows)
-        return parts[:, :-1] * parts[:, -1:]
+        return self.rows(rows) * Pull(self.rows, self.theta, self.clip)(rows)[:, None]
 
 
 def squared_length(u: FloatArray) -> FloatArray:

@@ -104,12 +104,41 @@ def gram(rows: FloatArray, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> 
     """
     if len(rows) > MOST_ROWS:
         return gram(rows[:MOST_ROWS], pairs) + gram(rows[MOST_ROWS:], pairs)
-    whole = np.rint(np.ldexp(rows, ROW_BITS))
-    units = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
-    for start in range(0, len(whole), GEMM_ROWS):
-        part = whole[start : start + GEMM_ROWS]
-        units += (part.T @ part).astype(np.int64)
-    return Total(tuple(int(unit) for unit in units[pairs]), math.ldexp(1.0, -2 * ROW_BITS))
+    units = _products(rows, rows)[pairs]
+    return Total(tuple(int(unit) for unit in units), math.ldexp(1.0, -2 * ROW_BITS))
+
+
+def weighted_sum(rows: FloatArray, weights: FloatArray) -> Total:
+    """Sum of rows, each times its weight, all entries and weights in [-1, 1] and rounded as in `gram`.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, m)
+        Entries in [-1, 1].
+    weights : ndarray, shape (n,)
+        In [-1, 1].
+
+    Returns
+    -------
+    Total
+        With ``step = 2^-42``.
+    """
+    if len(rows) > MOST_ROWS:
+        first, rest = slice(MOST_ROWS), slice(MOST_ROWS, None)
+        return weighted_sum(rows[first], weights[first]) + weighted_sum(rows[rest], weights[rest])
+    units = _products(rows, weights[:, None])[:, 0]
+    return Total(tuple(int(unit) for unit in units), math.ldexp(1.0, -2 * ROW_BITS))
+
+
+def _products(left: FloatArray, right: FloatArray) -> NDArray[np.int64]:
+    """Return ``left' right`` in units of 2^-42, of entries rounded to 2^-21."""
+    units = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    for start in range(0, len(left), GEMM_ROWS):
+        part = slice(start, start + GEMM_ROWS)
+        a = np.rint(left[part] * 2.0**ROW_BITS)
+        b = a if right is left else np.rint(right[part] * 2.0**ROW_BITS)
+        units += (a.T @ b).astype(np.int64)
+    return units
 
 
 def total(contributions: FloatArray, bound: float) -> Total:
@@ -133,7 +162,7 @@ def total(contributions: FloatArray, bound: float) -> Total:
     if len(contributions) > MOST_ROWS:
         return total(contributions[:MOST_ROWS], bound) + total(contributions[MOST_ROWS:], bound)
     exponent = math.ceil(math.log2(bound)) - SUM_BITS
-    units = np.trunc(np.ldexp(contributions, -exponent)).astype(np.int64).sum(axis=0)
+    units = (contributions * math.ldexp(1.0, -exponent)).astype(np.int64).sum(axis=0)  # toward zero
     return Total(tuple(int(unit) for unit in units), math.ldexp(1.0, exponent))
 
 
