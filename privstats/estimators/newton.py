@@ -174,10 +174,10 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         for score, weight in zip(path.scores, path.weights.tolist(), strict=True)
         if score.law is not None
     ]
-    excess = path.tally.excess(path.clip) + path.tally.hidden(path.clip)
-    noises.append(Noise(Unknown(np.full(len(T), GUARD * excess * math.sqrt(ground.n) / p)), back @ root(ground.A)))
+    seen, hidden = path.tally.excess(path.clip), path.tally.hidden(path.clip)
+    noises.append(Noise(Unknown(np.full(len(T), (GUARD * seen + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
     if facts.intercept:
-        noises.append(Noise(Unknown(np.full(1, CONSTANT * excess / p)), bread[:, :1]))
+        noises.append(Noise(Unknown(np.full(1, CONSTANT * (seen + hidden) / p)), bread[:, :1]))
     apart = path.iterates[-1] - path.iterates[0]
     settled = _settled(ground, path, apart)
     if not settled:

@@ -84,4 +84,4 @@ class Tally:
         if not len(emptied):
             return 0.0
         rows = self.noise * math.sqrt(len(emptied))
-        return rows * float(emptied[: WINDOW // 3].max() - clip) / self.total
+        return rows * float(emptied[0] - clip) / self.total
