@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,10 @@ from privstats.errors import BudgetError, quote
 from privstats.privacy import price, tradeoff
 from privstats.privacy.events import Event
 from privstats.privacy.neighbors import REPLACE_ROW, Neighbors, as_neighbors
+from privstats.privacy.plots import draw_tradeoff
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
@@ -53,6 +57,31 @@ class Guarantee(ABC):
     @abstractmethod
     def budget(self) -> str:
         """The numbers of the promise, as text."""
+
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
+        """Draw the trade-off function: what the best test about one unit must err.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default in a new figure: hand on what is returned to compare promises.
+        **line
+            Passed to `Axes.plot`; by default the label is the budget.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+
+        Notes
+        -----
+        ``GaussianDP(1.0).plot(ApproxDP(1.0, 1e-6).plot()).legend()`` compares two promises.
+        """
+        return draw_tradeoff(self.tradeoff, ax, **{"label": self.budget, **line})
 
     def __str__(self) -> str:
         return f"{self.budget} ({self.neighbors})"
@@ -145,6 +174,8 @@ class ApproxDP(Guarantee):
 
     def __post_init__(self) -> None:
         self._settle(eps=(self.eps, 0.0, math.inf), delta=(self.delta, 0.0, 1.0))
+        if self.delta == 0:
+            raise BudgetError("delta must lie in (0, 1), such as 1e-6: use PureDP(eps) for a promise without a delta")
 
     def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
         return price.delta_total(events, self.eps * (1 + rounding)) <= self.delta * (1 + rounding)

@@ -71,6 +71,11 @@ def translate(event: Event, paid: Neighbors, budget: Neighbors) -> Event:
     Replacing a unit is removing one and adding another, so add/remove prices double (group of 2).
     The other way there is no bound: replace-one says nothing when the number of units changes.
     """
+    if paid.kind not in event.kinds:
+        raise BudgetError(
+            f"the price of {type(event).__name__} is not proved for '{paid.kind}': charge it with "
+            "neighbors=Neighbors('add_remove'), which a budget for 'replace' counts as two steps"
+        )
     if paid == budget:
         return event
     if paid.unit == budget.unit and paid.kind == "add_remove":

@@ -1,10 +1,11 @@
-"""What several events cost together, in each currency. All of composition is in this file."""
+"""What several events cost together, in each currency. All of composition is here and in `composition`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
+from privstats.privacy.composition import compose, total
 from privstats.privacy.events import Event
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps
 
@@ -15,17 +16,26 @@ def pure_total(events: Iterable[Event]) -> float:
 
 
 def mu_total(events: Iterable[Event]) -> float:
-    """Return total mu: mu^2 adds, exactly (Dong, Roth and Su 2022, Corollary 3.3), also adaptively."""
+    """Return total mu: mu^2 adds, exactly (Dong, Roth and Su 2022, Corollary 3.3), also adaptively.
+
+    A pure event enters by the mu of its worst case: what a mixture of kinds tells is not mu-GDP for any smaller mu that
+    a privacy-loss distribution could prove, since its bounds leave a delta at the far end.
+    """
     return math.sqrt(math.fsum(event.mu() ** 2 for event in events))
 
 
 def eps_total(events: Iterable[Event], delta: float) -> float:
-    """Smallest eps this file can prove at the given delta: all-pure events may ignore delta."""
+    """Smallest eps this package can prove at the given delta: of the sums, and of the loss distribution.
+
+    Privacy: adaptive composition of dominating pairs, Zhu, Dong and Wang (2022), Theorem 10.
+    """
     events = tuple(events)
-    return min(pure_total(events), gdp_eps(mu_total(events), delta))
+    sums = min(pure_total(events), gdp_eps(mu_total(events), delta))
+    return compose(total(events)).eps(delta, sums)
 
 
 def delta_total(events: Iterable[Event], eps: float) -> float:
-    """Smallest delta this file can prove at the given eps."""
+    """Smallest delta this package can prove at the given eps; proof as for `eps_total`."""
     events = tuple(events)
-    return 0.0 if pure_total(events) <= eps else gdp_delta(mu_total(events), eps)
+    sums = 0.0 if pure_total(events) <= eps else gdp_delta(mu_total(events), eps)
+    return min(sums, compose(total(events)).delta(eps)) if sums > 0 else 0.0

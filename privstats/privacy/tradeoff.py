@@ -7,29 +7,40 @@ A trade-off function ``f(alpha)`` is the smallest type II error of any test, at 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import erfcx, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
-from privstats.errors import BudgetError
+from privstats.errors import BudgetError, quote
+from privstats.privacy.profiles import gaussian_profile
 
-_SQRT_HALF = math.sqrt(0.5)
-_LOG_MU = (-30.0, 30.0)  # gdp_mu looks for log(mu) here
+_LOG_MU = (-50.0, 30.0)  # gdp_mu looks for log(mu) here: exp(-50) is the mu of delta = 1e-22 at eps = 0
 
 
-def _mills(u: float) -> float:
-    """Mills ratio (1 - Phi(u)) / phi(u), without cancellation."""
-    return math.sqrt(math.pi / 2) * float(erfcx(u * _SQRT_HALF))
+def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
+    """Refuse what is not an eps, a mu or a delta."""
+    for name, value in {"eps": eps, "mu": mu}.items():
+        if not _is_number(value) or not value >= 0:
+            raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
+    if not _is_number(delta) or not 0 < delta < 1:
+        raise BudgetError(
+            f"{asks} needs a delta between 0 and 1, such as 1e-6 and well below 1 / n, not {quote(delta)}; "
+            "PureDP(eps) is the promise without a delta"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def gdp_delta(mu: float, eps: float) -> float:
     """Smallest delta for which mu-GDP implies (eps, delta)-DP.
 
     ``delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary
-    2.13), computed as ``phi(u) [R(u) - R(v)]`` with R the Mills ratio, so that small deltas keep
-    their digits.
+    2.13), of which small values keep their digits: `profiles.gaussian_profile`.
 
     Parameters
     ----------
@@ -53,17 +64,8 @@ def gdp_delta(mu: float, eps: float) -> float:
     >>> round(gdp_delta(1.0, 4.8866), 9)
     1e-06
     """
-    if not (mu >= 0 and eps >= 0):
-        raise BudgetError("gdp_delta needs mu >= 0 and eps >= 0")
-    if mu == 0 or math.isinf(eps):
-        return 0.0
-    if math.isinf(mu):
-        return 1.0
-    u, v = eps / mu - mu / 2, eps / mu + mu / 2
-    density = math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-    if u < 0:
-        return float(ndtr(-u)) - density * _mills(v)
-    return density * max(0.0, _mills(u) - _mills(v))
+    _checked("gdp_delta", mu=mu, eps=eps)
+    return float(gaussian_profile(mu, eps))
 
 
 def gdp_mu(eps: float, delta: float) -> float:
@@ -91,8 +93,9 @@ def gdp_mu(eps: float, delta: float) -> float:
     >>> round(gdp_mu(4.8866, 1e-6), 4)
     1.0
     """
-    if not (0 <= eps < math.inf and 0 < delta < 1):
-        raise BudgetError("gdp_mu needs a finite eps >= 0 and delta in (0, 1)")
+    _checked("gdp_mu", eps=eps, delta=delta)
+    if math.isinf(eps):
+        raise BudgetError("gdp_mu needs a finite eps: an infinite one promises nothing")
 
     def excess(log_mu: float) -> float:
         return math.log(max(gdp_delta(math.exp(log_mu), eps), 1e-320)) - math.log(delta)
@@ -125,8 +128,9 @@ def gdp_eps(mu: float, delta: float) -> float:
     >>> round(gdp_eps(1.0, 1e-6), 4)
     4.8866
     """
-    if not (mu >= 0 and 0 < delta < 1):
-        raise BudgetError("gdp_eps needs mu >= 0 and delta in (0, 1)")
+    _checked("gdp_eps", mu=mu, delta=delta)
+    if math.isinf(mu):
+        return math.inf
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
     high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # delta(high) < Phi(-u) < delta
@@ -214,7 +218,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
     >>> round(relaxed_eps(1.0, 0.0, 1e-6), 6)
     0.999999
     """
-    if not delta <= larger_delta < 1:
+    if not _is_number(larger_delta) or not delta <= larger_delta < 1:
         raise BudgetError(f"delta must lie in [{delta:g}, 1): a promise cannot be strengthened")
     room = 1 - (larger_delta - delta) * (1 + math.exp(-eps)) / (1 - delta)
     return max(0.0, eps + math.log(room)) if room > 0 else 0.0
@@ -223,6 +227,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
     """Trade-off function of (eps, delta)-DP: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
     a = np.asarray(alpha, dtype=float)
+    eps = min(eps, 700.0)  # e^-700 is no more than rounding
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
     return np.maximum(0.0, sides)
 

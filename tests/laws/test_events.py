@@ -3,23 +3,39 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import EVENTS, GaussianEvent, Jointly, Profile, PureEvent, joined
+from privstats.privacy.events import EVENTS, GaussianEvent, Jointly, Parallel, Profile, PureEvent, Subsampled, joined
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
+from privstats.privacy.profiles import gaussian_profile
 
 SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
-EXAMPLES = [PureEvent(0.3), GaussianEvent(0.4), Jointly(((0.4, SCORE), (0.3, GRAM), (0.2, MEAT)))]
-BUDGETS = [PureDP(20.0), ApproxDP(20.0, 1e-6), GaussianDP(20.0)]
+OF_ONE_PRICE = {
+    PureEvent: PureEvent,
+    GaussianEvent: GaussianEvent,
+    Jointly: lambda price: Jointly(((price, SCORE), (0.3, GRAM))),
+    Subsampled: lambda price: Subsampled(GaussianEvent(price), 0.2),
+    Parallel: lambda price: Parallel((PureEvent(price), GaussianEvent(price))),
+}
+EXAMPLES = [PureEvent(0.3), GaussianEvent(0.4), Subsampled(GaussianEvent(0.4), 0.2), Subsampled(PureEvent(0.4), 0.2)]
+EXAMPLES += [Subsampled(GaussianEvent(0.4), 0.2, steps=2), Parallel((PureEvent(0.4), GaussianEvent(0.35)))]
+EXAMPLES += [Jointly(((0.4, SCORE), (0.3, GRAM), (0.2, MEAT)))]
+BUDGETS = [
+    promise(*numbers, kind)
+    for kind in ("replace", "add_remove")
+    for promise, numbers in ((PureDP, (20.0,)), (ApproxDP, (20.0, 1e-6)), (GaussianDP, (20.0,)))
+]
+ADD_REMOVE = Neighbors("add_remove")
 events = pytest.mark.parametrize("event", EXAMPLES, ids=str)
 budgets = pytest.mark.parametrize("budget", BUDGETS, ids=str)
 
 
 def test_every_event_of_the_registry_is_examined():
-    assert {type(event) for event in EXAMPLES} == set(EVENTS)
+    assert {type(event) for event in EXAMPLES} == set(EVENTS) == set(OF_ONE_PRICE)
 
 
 def payable(event, budget):
@@ -32,9 +48,9 @@ def test_k_copies_cost_what_k_charges_cost(event, budget):
     if not payable(event, budget):
         pytest.skip("no price in this currency")
     together, apart = Ledger(budget), Ledger(budget)
-    together.charge([event] * 3)
+    together.charge([event] * 3, neighbors=ADD_REMOVE)
     for _ in range(3):
-        apart.charge([event])
+        apart.charge([event], neighbors=ADD_REMOVE)
     assert together.spent() == apart.spent()
 
 
@@ -67,11 +83,11 @@ def test_ten_tenths_fit_into_one_and_an_eleventh_does_not():
         ledger.charge([PureEvent(1e-6)])
 
 
-@pytest.mark.parametrize("kind", [PureEvent, GaussianEvent, lambda mu: Jointly(((0.1, GRAM), (mu, SCORE)))])
+@pytest.mark.parametrize("kind", EVENTS)
 @pytest.mark.parametrize("price", [-1.0, -math.inf, math.nan])
 def test_no_event_gives_budget_back(kind, price):
     with pytest.raises(BudgetError, match="less than nothing"):
-        kind(price)
+        OF_ONE_PRICE[kind](price)
 
 
 @events
@@ -79,6 +95,31 @@ def test_group_privacy_multiplies_the_price_by_the_size_of_the_group(event):
     assert event.group(3).mu() >= event.mu()
     if not math.isinf(event.pure()):
         assert event.group(3).pure() == pytest.approx(3 * event.pure())
+
+
+@events
+def test_the_profile_of_an_event_is_one_and_agrees_with_its_prices(event):
+    eps = np.linspace(-4, 4, 401)
+    for delta, of_two in zip(event.profile(eps), event.group(2).profile(eps), strict=True):
+        assert (delta <= gaussian_profile(event.mu(), eps) * (1 + 1e-12)).all()
+        assert (delta[eps > event.pure()] == 0).all()
+        assert (delta <= of_two + 1e-15).all()
+        for each in (delta, of_two):
+            assert (np.diff(each) <= 1e-15).all()
+            assert (each >= np.maximum(0, -np.expm1(eps)) - 1e-15).all()
+            slopes = np.diff(each) / np.diff(np.exp(eps))
+            assert (np.diff(slopes) >= -1e-12).all()  # convex in e^eps
+
+
+@events
+def test_an_event_is_charged_only_to_neighbours_it_is_proved_for(event):
+    for kind in ("replace", "add_remove"):
+        neighbors = Neighbors(kind)
+        if kind in event.kinds:
+            assert translate(event, neighbors, neighbors) == event
+        else:
+            with pytest.raises(BudgetError, match="not proved for 'replace'"):
+                Ledger(ApproxDP(20.0, 1e-6, neighbors)).charge([event])
 
 
 def test_add_remove_prices_double_in_a_replace_ledger_and_the_reverse_is_refused():

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.errors import BudgetError
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu, pure_delta, pure_mu
@@ -26,15 +27,48 @@ def test_delta_of_gdp_has_ten_digits_from_a_tenth_down_to_1e_12(mu, steps):
     assert abs(gdp_delta(mu, eps) - truth) <= 1e-10 * truth
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.25, 1.0, 4.0, 10.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3, 0.1])
-def test_mu_and_eps_solve_the_same_equation(mu, delta):
+@pytest.mark.parametrize("mu", np.geomspace(0.01, 10, 7))
+@pytest.mark.parametrize("delta", [*np.geomspace(1e-12, 0.1, 8), 0.05, 0.003])
+def test_eps_and_mu_solve_the_exact_equation_to_ten_digits_both_ways(mu, delta):
     eps = gdp_eps(mu, delta)
     if eps == 0:
-        assert gdp_delta(mu, 0.0) <= delta
+        assert exact_delta(mu, 0) <= delta
+        eps = mu  # some other eps that this delta has a mu for
     else:
-        assert abs(exact_delta(mu, eps) - delta) <= 1e-10 * delta
-        assert gdp_mu(eps, delta) == pytest.approx(mu, rel=1e-10)
+        slope = mpmath.exp(eps) * mpmath.ncdf(-mpmath.mpf(eps) / mu - mpmath.mpf(mu) / 2)
+        assert abs(exact_delta(mu, eps) - delta) <= 1e-10 * eps * slope
+    inverse = gdp_mu(eps, delta)
+    slope = mpmath.npdf(mpmath.mpf(eps) / inverse - mpmath.mpf(inverse) / 2)
+    assert abs(exact_delta(inverse, eps) - delta) <= 1e-10 * inverse * slope
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_a_mu_at_eps_zero_is_that_of_the_total_variation(delta):
+    truth = 2 * mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf(delta))
+    assert abs(gdp_mu(0.0, delta) - truth) <= 1e-10 * truth
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, 2.0, math.nan, math.inf, None, "1e-6", True])
+def test_a_delta_that_is_none_is_refused_with_the_cure(delta):
+    for convert in (gdp_eps, gdp_mu):
+        with pytest.raises(BudgetError, match="a delta between 0 and 1, such as 1e-6"):
+            convert(1.0, delta)
+    if delta == 0:
+        with pytest.raises(BudgetError, match="use PureDP"):
+            ApproxDP(1.0, delta)
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, None, "1", True])
+def test_a_mu_or_eps_that_is_none_is_refused(bad):
+    for convert in (lambda: gdp_eps(bad, 1e-6), lambda: gdp_mu(bad, 1e-6), lambda: gdp_delta(bad, 1.0)):
+        with pytest.raises(BudgetError, match=r"needs (mu|eps) >= 0"):
+            convert()
+
+
+@pytest.mark.parametrize("mu", [0.0, -1.0])
+def test_a_budget_of_no_mu_is_refused_with_the_cure(mu):
+    with pytest.raises(BudgetError, match="must be"):
+        ps.plan("lm", "y ~ x", 1000, mu=mu, domain={"x": (-1, 1), "y": (-1, 1)})
 
 
 def test_conversions_of_the_literature():
