@@ -278,4 +278,4 @@ def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism,
 
 
 def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...]) -> tuple[Event, ...]:
-    return joined((mechanism.event, turn.profile) for turn, mechanism in zip(turns, mechanisms, strict=True))
+    return joined((mechanism.event, turn.angle) for turn, mechanism in zip(turns, mechanisms, strict=True))

@@ -78,10 +78,10 @@ class Tally:
         return float(self.mass @ np.where(self.ends <= clip, 0.0, self.middles - clip)) / self.total
 
     def hidden(self, clip: float) -> float:
-        """Return what could be missing from `excess` in emptied bins: as many rows as the noise of a window, at its start."""
+        """Return what could be missing from `excess`: as many rows as a window's noise, in the second emptied bin."""
         last = max(int(np.nonzero(self.mass)[0].max()), int(np.searchsorted(self.ends, clip)))
         emptied = self.middles[last + 1 : last + 1 + WINDOW]
         if not len(emptied):
             return 0.0
         rows = self.noise * math.sqrt(len(emptied))
-        return rows * float(emptied[0] - clip) / self.total
+        return rows * float(emptied[:2].max() - clip) / self.total

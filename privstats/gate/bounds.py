@@ -47,7 +47,7 @@ class Bound(ABC):
         return self.one_row(norm, neighbors.kind).times(neighbors.rows_per_unit)
 
     def curve(self, neighbors: Neighbors) -> Curve | None:
-        """Return how the squared sensitivity in l2 depends on the angle between two rows (`Profile`), where proved."""
+        """Return how the squared sensitivity in l2 depends on the angle between two rows (`Angle`), where proved."""
         return None
 
 

@@ -15,7 +15,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.numerics.exact import Gathered, Total
-from privstats.privacy.events import Event, Profile
+from privstats.privacy.events import Event, Angle
 from privstats.privacy.release import Release, Sensitivity
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Turn:
     kind: str
     mechanism: str
     share: float = field(compare=False)  # the plan decides it, not the one who asks
-    profile: Profile | None = None
+    angle: Angle | None = None
 
 
 class Conversation(ABC):
@@ -80,21 +80,21 @@ class Conversation(ABC):
         names = (by,) * len(several) if isinstance(by, str) else tuple(by)
         shares = (share,) * len(several) if isinstance(share, int | float) else tuple(share)
         speakers = [
-            self._turn(question, Turn(question.name, question.kind, name, float(part), self._profile(question)))
+            self._turn(question, Turn(question.name, question.kind, name, float(part), self._angle(question)))
             for question, name, part in zip(several, names, shares, strict=True)
         ]
         answers = sealed(lambda: self._answer(several, speakers))
         self.releases += answers
         return answers
 
-    def _profile(self, question: Question) -> Profile | None:
+    def _angle(self, question: Question) -> Angle | None:
         """Return how the question is priced with others about the same rows; rows are the same if one object."""
         curve = question.curve(self._rows.neighbors)
         if curve is None:
             return None
         if not any(rows is curve[0] for rows in self._families):
             self._families.append(curve[0])
-        return Profile(next(k for k, rows in enumerate(self._families) if rows is curve[0]), curve[1])
+        return Angle(next(k for k, rows in enumerate(self._families) if rows is curve[0]), curve[1])
 
     @abstractmethod
     def _turn(self, question: Question, turn: Turn) -> Speaker:

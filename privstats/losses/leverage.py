@@ -101,15 +101,15 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSize:
-    """The absolute residual at theta, and the weight ``omega^2`` (times the row's own) with which it counts."""
+    """The absolute residual at theta, and the row's own weight: shortened rows count in full, so that they show."""
 
     held: Held
     theta: FloatArray
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 2)."""
-        own = 1.0 if rows.weight is None else rows.weight
-        return np.column_stack([np.abs(self.held.residual(rows, self.theta)), own * self.held.omega(rows) ** 2])
+        own = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        return np.column_stack([np.abs(self.held.residual(rows, self.theta)), own])
 
 
 @dataclass(frozen=True, eq=False)

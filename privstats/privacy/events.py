@@ -101,7 +101,7 @@ Curve = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Profile:
+class Angle:
     """How much of its sensitivity a release can lose to the angle between the two rows that neighbours differ in.
 
     Neighbours move the release by at most its sensitivity times ``sqrt(p0 + p1 t + p2 t^2)``, where t in [0, 1] is the
@@ -132,7 +132,7 @@ class Jointly(Event):
     Parameters
     ----------
     parts : tuple of (float, tuple of float)
-        mu_k, and p_k as in `Profile`.
+        mu_k, and p_k as in `Angle`.
     """
 
     parts: tuple[tuple[float, Curve], ...]
@@ -155,15 +155,15 @@ class Jointly(Event):
         return GaussianEvent(k * math.sqrt(math.fsum(mu**2 for mu, _ in self.parts)))
 
 
-def joined(parts: Iterable[tuple[Event, Profile | None]]) -> tuple[Event, ...]:
+def joined(parts: Iterable[tuple[Event, Angle | None]]) -> tuple[Event, ...]:
     """Return the events of one fit, those of the same family priced together."""
     alone: list[Event] = []
     families: dict[int, list[tuple[float, Curve]]] = {}
-    for event, profile in parts:
-        if profile is None:
+    for event, angle in parts:
+        if angle is None:
             alone.append(event)
         else:
-            families.setdefault(profile.family, []).append((event.mu(), profile.curve))
+            families.setdefault(angle.family, []).append((event.mu(), angle.curve))
     return (*alone, *(Jointly(tuple(family)) for family in families.values()))
 
 

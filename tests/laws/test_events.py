@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import EVENTS, GaussianEvent, Jointly, Parallel, Profile, PureEvent, Subsampled, joined
+from privstats.privacy.events import EVENTS, GaussianEvent, Jointly, Parallel, Angle, PureEvent, Subsampled, joined
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
@@ -154,7 +154,7 @@ def test_releases_about_the_same_rows_cost_what_their_worst_angle_costs():
 
 def test_only_releases_of_one_family_are_priced_together():
     score, gram = GaussianEvent(0.8), GaussianEvent(0.4)
-    together = joined([(score, Profile(0, SCORE)), (PureEvent(0.1), None), (gram, Profile(0, GRAM))])
+    together = joined([(score, Angle(0, SCORE)), (PureEvent(0.1), None), (gram, Angle(0, GRAM))])
     assert together == (PureEvent(0.1), Jointly(((0.8, SCORE), (0.4, GRAM))))
-    apart = joined([(score, Profile(0, SCORE)), (gram, Profile(1, GRAM))])
+    apart = joined([(score, Angle(0, SCORE)), (gram, Angle(1, GRAM))])
     assert GaussianDP(1.0).spent(apart).mu == pytest.approx(math.hypot(0.8, 0.4))
