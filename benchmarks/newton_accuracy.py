@@ -148,7 +148,9 @@ def main() -> int:
                          given.mean(), np.nanmedian(length), np.nanmedian(length) / np.median(ols_length), np.median(seconds)))  # fmt: skip
             print(tabulate(rows[-1:], floatfmt=("", "", "", "g", ".4f", ".2f", ".3f", ".3f", ".4f", ".2f", ".2f"),
                            tablefmt="plain"), flush=True)  # fmt: skip
-    print("\ncolumns: design, n, d, mu, median L2 error, times OLS, coverage, given, median length, times OLS, seconds a fit")
+    print(
+        "\ncolumns: design, n, d, mu, median L2 error, times OLS, coverage, given, median length, times OLS, seconds a fit"
+    )
     return verdict(missed)
 
 

@@ -27,14 +27,13 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 BURN, MAIN = 4, 2  # steps
-BURN_SCORE, MAIN_SCORE, BURN_SIZES, MAIN_SIZES, MEAT = 0.029, 0.33, 0.01, 0.06, 0.07  # shares, each
+BURN_SCORE, MAIN_SCORE, BURN_SIZES, MAIN_SIZES, MEAT = 0.029, 0.33, 0.01, 0.06, 0.10  # shares, each
 ENDS = 2.0 ** (1 - np.arange(32, -1, -1) / 3)  # of the bins of residual sizes; |y| <= 1
 COARSE = 0.9  # quantile of the residuals at which the first steps clip
 LEAST = 0.3  # of p in the first steps, which must not be too long
 LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at most 1
-GUARD = 2.0  # times what may have been clipped away on one side: what intervals allow for
-CONSTANT = 2.0  # times the same, in the constant
-NOISY = 0.3  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
+CONSTANT = 3.0  # times what may have been clipped away: what the interval of the constant allows for; the others once
+NOISY = 0.5  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
 FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise
 WEAK = 0.85  # of the noise: smaller eigenvalues may well be zero
 SETTLED = 0.001  # level of the test that the last iterates differ by their noise
@@ -175,7 +174,7 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         if score.law is not None
     ]
     seen, hidden = path.tally.excess(path.clip), path.tally.hidden(path.clip)
-    noises.append(Noise(Unknown(np.full(len(T), (GUARD * seen + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
+    noises.append(Noise(Unknown(np.full(len(T), (seen + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
     if facts.intercept:
         noises.append(Noise(Unknown(np.full(1, CONSTANT * (seen + hidden) / p)), bread[:, :1]))
     apart = path.iterates[-1] - path.iterates[0]

@@ -15,7 +15,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.numerics.exact import Gathered, Total
-from privstats.privacy.events import Event, Angle
+from privstats.privacy.events import Angle, Event
 from privstats.privacy.release import Release, Sensitivity
 
 T = TypeVar("T")

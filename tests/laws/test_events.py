@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import EVENTS, GaussianEvent, Jointly, Parallel, Angle, PureEvent, Subsampled, joined
+from privstats.privacy.events import EVENTS, Angle, GaussianEvent, Jointly, Parallel, PureEvent, Subsampled, joined
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
