@@ -2,8 +2,8 @@
 
 Designs: (a) X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors; (b) as (a) with X_1 = 2 Beta(1, 5) - 1 and
 error sd .5 + .75 (X_1 + 1); t3 and exp with Student t_3 and centred exponential errors; skewed with the centred
-exponential errors and the sd of (b); rho9 with predictors correlated at .9; dummies with two dummies of 5 %; narrow with
-X_1 in 15 % of its bounds. Response bounds (-8, 8), (-12, 12) where errors have heavier tails than normal ones.
+exponential errors and the sd of (b); rho9 with predictors correlated at .9; dummies with two dummies of 5 %; narrow
+with X_1 in 15 % of its bounds. Response bounds (-8, 8), (-12, 12) where errors have heavier tails than normal ones.
 
 Targets: on (a) and (b), n >= 10,000, median L2 error at most 1.3 times OLS, median length at most 1.45 times (1.6 at
 mu = .5, d = 10); mean coverage in [.93, .98] everywhere, NaN a miss, half a Monte Carlo standard error allowed for; at
@@ -36,6 +36,7 @@ REFERENCE = {
     ("a", 1000, 10, 0.5): (0.46, 1.2),
     ("b", 1000, 5, 1.0): (0.19, 0.32),
 }
+FORMATS = ("", "", "", "g", ".4f", ".2f", ".3f", ".3f", ".4f", ".2f", ".2f")
 
 
 def draw(design: str, n: int, d: int, rng: np.random.Generator) -> tuple[pd.DataFrame, ps.Domain]:
@@ -127,6 +128,14 @@ def targets(key: tuple[str, int, int, float], fits: list[Fit]) -> list[str]:
     return [f"{design}, n = {n}, d = {d}, mu = {mu:g}: {what}" for what in found]
 
 
+def columns(fits: list[Fit]) -> tuple[float, ...]:
+    """Return what the table shows of a cell."""
+    median = {name: float(np.nanmedian([vars(fit)[name] for fit in fits])) for name in vars(fits[0])}
+    error, length = median["error"], median["length"]
+    covered, given = (float(np.mean([vars(fit)[name] for fit in fits])) for name in ("covered", "given"))
+    return error, error / median["ols_error"], covered, given, length, length / median["ols_length"], median["seconds"]
+
+
 def main() -> int:
     """Print a table; return 1 if a target is missed."""
     parser = arguments(__doc__, 200)
@@ -141,16 +150,10 @@ def main() -> int:
             run = partial(replicate, design=design, n=n, d=d, mu=mu, seed=options.seed)
             fits = list(pool.map(run, range(options.replicates), chunksize=4))
             missed += targets((design, n, d, mu), fits)
-            error, covered, given, length, ols_error, ols_length, seconds = (
-                np.array([vars(fit)[name] for fit in fits]) for name in vars(fits[0])
-            )
-            rows.append((design, n, d, mu, np.median(error), np.median(error) / np.median(ols_error), covered.mean(),
-                         given.mean(), np.nanmedian(length), np.nanmedian(length) / np.median(ols_length), np.median(seconds)))  # fmt: skip
-            print(tabulate(rows[-1:], floatfmt=("", "", "", "g", ".4f", ".2f", ".3f", ".3f", ".4f", ".2f", ".2f"),
-                           tablefmt="plain"), flush=True)  # fmt: skip
-    print(
-        "\ncolumns: design, n, d, mu, median L2 error, times OLS, coverage, given, median length, times OLS, seconds a fit"
-    )
+            rows.append((design, n, d, mu, *columns(fits)))
+            print(tabulate(rows[-1:], floatfmt=FORMATS, tablefmt="plain"), flush=True)
+    print("\ncolumns: design, n, d, mu, median L2 error, times OLS, coverage, share of intervals given, median length")
+    print("of the slopes' intervals, times OLS, seconds a fit")
     return verdict(missed)
 
 

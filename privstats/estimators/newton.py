@@ -1,9 +1,9 @@
 """Least squares by adaptive noisy Newton steps: intervals nearly as short as those without privacy.
 
 On rows made alike (`prepare`), each step asks for the sum of their clipped scores at the last iterate. The clip comes
-from a released histogram of residuals, the step's direction from a released matrix; noise in either costs no bias, since
-the iterates contract toward the root of the exact score. The mean of the last iterates is the estimate: its error is
-``(p A)^-1 (sampling error + noise)``, with p the share of residuals that are not clipped.
+from a released histogram of residuals, the step's direction from a released matrix; noise in either costs no bias,
+since the iterates contract toward the root of the exact score. The mean of the last iterates is the estimate: its error
+is ``(p A)^-1 (sampling error + noise)``, with p the share of residuals that are not clipped.
 """
 
 from __future__ import annotations

@@ -25,15 +25,15 @@ GRID = 2.0**ROW_BITS
 
 @dataclass(frozen=True)
 class ColumnMoments(Bound):
-    """Of rows ``r = (1, x)`` with |x_j| <= 1, or the zero row: the products ``1 x_j`` and ``x_j x_j``; if `counted`, 1 1.
+    """Products ``1 x_j`` and ``x_j x_j`` of rows ``(1, x)`` with |x_j| <= 1, or of the zero row; if `counted`, 1 1.
 
     Rows may weigh less, as in `Moments`: ``sqrt(w) r``.
 
     Notes
     -----
     *l2*, replace: with x - x' = t and x + x' = s, so |s| + |t| <= 2, the squared shift of (x, sqrt(2.5) x^2) is ``t^2
-    (1 + 2.5 s^2) <= t^2 (1 + 2.5 (2 - t)^2) <= 4``, at t = 2. A missing row is at squared distance 3.5 a column, and d /
-    2 for the count: 4 d in both cases. A smaller weight gives a point between a row's and zero.
+    (1 + 2.5 s^2) <= t^2 (1 + 2.5 (2 - t)^2) <= 4``, at t = 2. A missing row is at squared distance 3.5 a column, and d
+    / 2 for the count: 4 d in both cases. A smaller weight gives a point between a row's and zero.
     """
 
     columns: int
@@ -111,11 +111,11 @@ class Products(Bound):
 
     Notes
     -----
-    *l2*, squares weighted by 1 / sqrt(2): the squared shift is ``|uu' - vv'|_F^2 / 2 = (|u|^4 + |v|^4 - 2 (u'v)^2) / 2``,
-    at most 1 under replace; at most 1 / 2 from a missing row, or where all rows have one direction (m = 1).
+    *l2*, squares weighted by 1 / sqrt(2): the squared shift is ``|uu' - vv'|_F^2 / 2 = (|u|^4 + |v|^4 - 2 (u'v)^2) /
+    2``, at most 1 under replace; at most 1 / 2 from a missing row, or where all rows have one direction (m = 1).
     *curve*, replace: with u and v made unit vectors by one more coordinate the shift is no smaller, ``1 - t^2``. Of s u
-    and s' v it is ``(s^4 + s'^4 - 2 s^2 s'^2 t^2) / 2``, convex in s^2 and s'^2: at most ``max(1 - t^2, 1 / 2) <= 1 - t^2
-    / 2``.
+    and s' v it is ``(s^4 + s'^4 - 2 s^2 s'^2 t^2) / 2``, convex in s^2 and s'^2: at most ``max(1 - t^2, 1 / 2) <= 1 -
+    t^2 / 2``.
     """
 
     m: int

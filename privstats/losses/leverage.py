@@ -61,7 +61,9 @@ class Leverage:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows shortened to a length of at most `radius`, as parts of it: ``omega u / radius``, omega = min(1, radius / |u|).
+    """Rows shortened to a length of at most `radius`, as parts of it: ``omega u / radius``.
+
+    omega = min(1, radius / |u|).
 
     Parameters
     ----------
