@@ -230,6 +230,7 @@ def make_plan(request: Request, n: int | None) -> Plan:
         intercept=design.intercept,
         complete=design.complete,
         neighbors=promise.neighbors,
+        names=design.names,
         weighted=request.weights is not None,
         inference=request.inference == "sandwich",
         groups=design.groups,

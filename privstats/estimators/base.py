@@ -30,6 +30,8 @@ class Facts:
         Whether rows weigh differently, so that their total weight is not their number.
     neighbors : Neighbors
         The promise's relation.
+    names : tuple of str
+        Of the coefficients, for notes.
     inference : bool
         Whether intervals are wanted.
     groups : tuple of tuple of int
@@ -49,6 +51,7 @@ class Facts:
     intercept: bool
     complete: bool
     neighbors: Neighbors
+    names: tuple[str, ...] = ()
     weighted: bool = False
     inference: bool = True
     groups: tuple[tuple[int, ...], ...] = ()

@@ -21,7 +21,7 @@ from privstats.estimators.whiten import Ground, prepare
 from privstats.gate.leverage import Bins, Products, Pulls
 from privstats.gate.questions import Gram, Histogram, Score
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
-from privstats.inference.simulate import root
+from privstats.inference.simulate import LEAN, root
 from privstats.losses.leverage import Pull, Pulled, ResidualSize
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -35,7 +35,8 @@ LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at m
 CONSTANT = 3.0  # times what may have been clipped away: what the interval of the constant allows for; the others once
 NOISY = 0.5  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
 FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise
-WEAK = 0.85  # of the noise: smaller eigenvalues may well be zero
+WEAK = 1.25  # of the noise: directions of smaller eigenvalues, which may well be zero, are left alone
+HIDDEN = 0.6  # size of what a coefficient may be in those directions
 SETTLED = 0.001  # level of the test that the last iterates differ by their noise
 
 
@@ -184,11 +185,13 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     assert ground.gram.law is not None
     unsure = Unsure(len(noises), Products(len(T)).where, ground.kept * ground.held.radius * back)
     noises.append(Noise(ground.gram.law, np.zeros((len(T), len(ground.gram.value)))))
+    lost = _lost(T, ground)
+    if lost is not None:
+        noises.append(Noise(Unknown(np.full(lost.shape[1], HIDDEN)), bread @ lost))
     meat, noises = _meat(ground, path, released, noises, back)
     theta = T @ path.theta
     shrunk, notes = hopeless(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
-    values, vectors = np.linalg.eigh(ground.A)
-    lost = _lost(T, values, vectors, ground)
+    weakest = float(np.linalg.eigvalsh(ground.A)[0])
     sigma = math.sqrt(path.tally.clipped_square(path.clip))
     return Answer(
         theta=theta,
@@ -199,7 +202,7 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         unsure=unsure,
         lost=lost,
         shrunk=shrunk,
-        facts={"kappa": ground.kept * ground.spread / float(values[0]), "sigma": sigma, "n_used": ground.n},
+        facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.n},
         notes=(*notes, *_hidden(lost, facts), *_unsettled(settled), *facts.no_intervals_because),
     )
 
@@ -233,8 +236,9 @@ def _settled(ground: Ground, path: Path, apart: FloatArray) -> bool:
     return bool(pull @ pull <= chdtri(len(apart), SETTLED) * explained)
 
 
-def _lost(T: FloatArray, values: FloatArray, vectors: FloatArray, ground: Ground) -> FloatArray | None:
+def _lost(T: FloatArray, ground: Ground) -> FloatArray | None:
     """Return directions of theta, shape (m, r), in which even whitened rows vary less than the noise; None if none."""
+    values, vectors = np.linalg.eigh(ground.A)
     weak = values < min(WEAK * ground.kept * ground.spread, ground.n / 3)
     directions: FloatArray = np.linalg.qr(T @ vectors[:, weak])[0]
     return directions if weak.any() else None
@@ -243,9 +247,10 @@ def _lost(T: FloatArray, values: FloatArray, vectors: FloatArray, ground: Ground
 def _hidden(lost: FloatArray | None, facts: Facts) -> tuple[str, ...]:
     if lost is None:
         return ()
+    moved = [name for name, row in zip(facts.names, lost, strict=True) if np.linalg.norm(row) > LEAN]
     return (
         f"{lost.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: coefficients "
-        "that they move have no interval (NaN)",
+        f"that they move have no interval (NaN), those of {', '.join(moved)}",
     )
 
 
