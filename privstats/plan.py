@@ -273,7 +273,7 @@ def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism,
     """Scale all mechanisms by one factor until their price meets the promise."""
 
     def at(factor: float) -> tuple[Mechanism, ...]:
-        return tuple(MECHANISMS[turn.mechanism].at(turn.share, factor) for turn in turns)
+        return tuple(MECHANISMS[turn.mechanism].at(turn.share, factor, promise.in_mu) for turn in turns)
 
     return at(calibrate(lambda factor: _events(turns, at(factor)), promise))
 

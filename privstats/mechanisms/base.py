@@ -14,6 +14,7 @@ from privstats.numerics.exact import Total, add_noise
 from privstats.numerics.law import Chance, FloatArray
 from privstats.privacy.events import Event, GaussianEvent, PureEvent
 from privstats.privacy.release import Release, Sensitivity
+from privstats.privacy.tradeoff import pure_eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +63,8 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def at(cls, share: float, factor: float) -> Self:
-        """Return the mechanism that spends `share` of a plan scaled by `factor`."""
+    def at(cls, share: float, factor: float, in_mu: bool = False) -> Self:
+        """Return the mechanism that spends `share` of a plan scaled by `factor`: of its eps, or of its mu^2."""
 
     @property
     @abstractmethod
@@ -79,8 +80,8 @@ class PureMechanism(Mechanism):
     """A mechanism that costs eps = 1 / multiplier."""
 
     @classmethod
-    def at(cls, share: float, factor: float) -> Self:
-        return cls(1 / (share * factor))
+    def at(cls, share: float, factor: float, in_mu: bool = False) -> Self:
+        return cls(1 / (pure_eps(math.sqrt(share) * factor) if in_mu else share * factor))
 
     @property
     def event(self) -> Event:
@@ -119,7 +120,7 @@ class NormalNoise(AdditiveNoise):
     """Normal noise of `multiplier` times the L2 sensitivity: mu = 1 / multiplier."""
 
     @classmethod
-    def at(cls, share: float, factor: float) -> Self:
+    def at(cls, share: float, factor: float, in_mu: bool = True) -> Self:
         return cls(1 / (math.sqrt(share) * factor))
 
     @property

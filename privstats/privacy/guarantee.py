@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,7 @@ class Guarantee(ABC):
     """A promise: how much any release may tell about one unit."""
 
     neighbors: Neighbors
+    in_mu: ClassVar[bool] = True  # whether a share of it is one of mu^2, or of eps
 
     @abstractmethod
     def admits(self, events: Iterable[Event], rounding: float = 0.0) -> bool:
@@ -116,6 +117,7 @@ class PureDP(Guarantee):
 
     eps: float
     neighbors: Neighbors = REPLACE_ROW
+    in_mu = False
 
     def __post_init__(self) -> None:
         self._settle(eps=(self.eps, 0.0, math.inf))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from privstats.errors import BudgetError, quote
 from privstats.privacy.profiles import gaussian_profile
@@ -164,6 +164,27 @@ def pure_mu(eps: float) -> float:
     if eps < 1e-4:
         return eps * math.sqrt(math.pi / 2)  # an upper bound, by 2 eps^2 %; 1 / (1 + e^eps) has lost its digits here
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
+
+
+def pure_eps(mu: float) -> float:
+    """Largest eps such that every eps-DP mechanism is mu-GDP: the inverse of `pure_mu`.
+
+    Parameters
+    ----------
+    mu : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        eps.
+
+    Examples
+    --------
+    >>> round(pure_eps(1.232), 4)
+    1.0
+    """
+    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
