@@ -87,7 +87,8 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     start = Held(plain, math.sqrt(ROOM * m))
     (coarse,) = ask(Gram("correlation", start, Products(m)), by=noise, share=CORRELATION)
     B, kept, spread = _moments(coarse, start.radius, n)
-    values, vectors = np.linalg.eigh(B)
+    own = np.sqrt(np.diag(B) / n)  # below 1 where few rows reach far, and were held: they are not to be stretched
+    values, vectors = np.linalg.eigh(B / np.outer(own, own))
     weakest = max(WEAKEST * n, min(kept * spread / 2, n))
     whitened = Whitened(centre, unit, vectors / np.sqrt(np.maximum(values, weakest) / n) @ vectors.T, facts.intercept)
     held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
