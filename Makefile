@@ -25,8 +25,8 @@ tests: .venv/test
 benchmarks: .venv/test
 	$(BIN)/python benchmarks/private_bounds.py --seed 1
 	for method in matrixt linf hull kng objpert; do $(BIN)/python benchmarks/coverage_lm.py --seed 1 --method $$method || exit 1; done
-	$(BIN)/python benchmarks/speed_lm.py --seed 1
-	for script in hull_moments speed_kng knorm_figure3 knorm_figure4 kng_figure1 real_linear choice peers_linear tradeoff_figures; do \
+	$(BIN)/python -m benchmarks.speed_lm --seed 1
+	for script in hull_moments speed_kng knorm_figure3 knorm_figure4 kng_figure1 real_linear choice peers_linear tradeoff_figures peers_newton; do \
 		$(BIN)/python -m benchmarks.$$script --seed 1 || exit 1; done
 
 .venv/bin/python:

@@ -72,6 +72,7 @@ class Fitted(NamedTuple):
     theta: np.ndarray
     seconds: float
     covers: np.ndarray | None = None  # by coefficient, where there are intervals
+    lengths: np.ndarray | None = None  # of the slopes' intervals
 
 
 class Sample(NamedTuple):
@@ -115,21 +116,22 @@ def signal(n: int, p: int, strength: str, rng: np.random.Generator) -> Sample:
     return draw(n, slopes, 0.15, float(np.abs(slopes).sum()), rng)
 
 
-def privately(**options: Any) -> Fit:
-    """Return dp_lm with these options."""
+def privately(promise: str = "eps", **options: Any) -> Fit:
+    """Return dp_lm with these options, for a budget that is its `eps` or `mu`."""
 
-    def fit(sample: Sample, eps: float, rng: np.random.Generator) -> Fitted:
+    def fit(sample: Sample, budget: float, rng: np.random.Generator) -> Fitted:
         names = [f"x{j + 1}" for j in range(sample.X.shape[1])]
         data = pd.DataFrame(sample.X, columns=names).assign(y=sample.y)
         domain = {**dict.fromkeys(names, (-1, 1)), "y": (-sample.bound, sample.bound)}
         start = time.perf_counter()
-        result = ps.dp_lm("y ~ " + " + ".join(names), data, eps, domain=domain, rng=rng, **options)
+        result = ps.dp_lm("y ~ " + " + ".join(names), data, domain=domain, rng=rng, **{promise: budget}, **options)
         theta = result.params.to_numpy()
         if options.get("inference") == "none":
             return Fitted(theta, time.perf_counter() - start)
         interval = result.conf_int().to_numpy()
         seconds = time.perf_counter() - start
-        return Fitted(theta, seconds, (interval[:, 0] <= sample.truth) & (sample.truth <= interval[:, 1]))
+        covers = (interval[:, 0] <= sample.truth) & (sample.truth <= interval[:, 1])
+        return Fitted(theta, seconds, covers, np.diff(interval[1:], axis=1)[:, 0])
 
     return fit
 
@@ -206,6 +208,7 @@ class Runs:
     errors: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     covers: list[np.ndarray] = field(default_factory=list)
+    lengths: list[np.ndarray] = field(default_factory=list)
 
     @property
     def error(self) -> float:
@@ -225,6 +228,8 @@ class Runs:
         self.seconds.append(fitted.seconds)
         if fitted.covers is not None:
             self.covers.append(fitted.covers)
+        if fitted.lengths is not None:
+            self.lengths.append(fitted.lengths)
 
 
 def compare_on_grid(fits: dict[str, Fit], options: argparse.Namespace) -> dict[tuple[int, int, float], dict[str, Runs]]:
