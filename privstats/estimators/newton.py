@@ -19,10 +19,10 @@ from privstats.estimators.shrinkage import hopeless
 from privstats.estimators.tally import Tally
 from privstats.estimators.whiten import Ground, prepare
 from privstats.gate.leverage import Bins, Products, Pulls
-from privstats.gate.questions import Gram, Histogram, Score
+from privstats.gate.questions import Histogram, Outer, Score
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.simulate import LEAN, root
-from privstats.losses.leverage import Pull, Pulled, ResidualSize
+from privstats.losses.leverage import Pull, ResidualSize
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -100,9 +100,9 @@ def newton(ask: Ask, facts: Facts, noise: str) -> Answer:
     """
     ground = prepare(ask, facts, noise, MAIN * MAIN_SCORE)
     path = _descend(ask, facts, noise, ground)
-    rows = Gram("meat", Pulled(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True))
+    pull, within = Pull(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True)
     robust = facts.robust and not facts.interval_free
-    meat = ask(rows, by=noise, share=MEAT)[0] if robust else None
+    meat = ask(Outer("meat", pull, within, ground.held), by=noise, share=MEAT)[0] if robust else None
     return _answer(facts, ground, path, meat)
 
 

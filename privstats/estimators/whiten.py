@@ -13,10 +13,10 @@ import numpy as np
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
 from privstats.gate.leverage import Bins, ColumnMoments, Products
-from privstats.gate.questions import Gram, Histogram
+from privstats.gate.questions import Gram, Histogram, Outer
 from privstats.inference.repair import toward_diagonal
 from privstats.losses.leverage import Held, Leverage, Whitened
-from privstats.losses.squares import PredictorRow
+from privstats.losses.squares import PredictorRow, Presence
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -85,14 +85,14 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     m = facts.coefficients
     plain = Whitened(centre, unit, np.eye(m), facts.intercept)
     start = Held(plain, math.sqrt(ROOM * m))
-    (coarse,) = ask(Gram("correlation", start, Products(m)), by=noise, share=CORRELATION)
+    (coarse,) = ask(Outer("correlation", Presence(), Products(m), start), by=noise, share=CORRELATION)
     B, kept, spread = _moments(coarse, start.radius, n)
     own = np.sqrt(np.diag(B) / n)  # below 1 where few rows reach far, and were held: they are not to be stretched
     values, vectors = np.linalg.eigh(B / np.outer(own, own))
     weakest = max(WEAKEST * n, min(kept * spread / 2, n))
     whitened = Whitened(centre, unit, vectors / np.sqrt(np.maximum(values, weakest) / n) @ vectors.T, facts.intercept)
     held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
-    (gram,) = ask(Gram("rows", held, Products(m)), by=noise, share=GRAM)
+    (gram,) = ask(Outer("rows", Presence(), Products(m), held), by=noise, share=GRAM)
     A, kept, spread = _moments(gram, held.radius, n)
     return Ground(held, A, gram, kept, spread, n)
 
@@ -138,4 +138,5 @@ def _moments(release: Release, radius: float, n: float) -> tuple[FloatArray, flo
     A, kept = toward_diagonal(radius**2 * release.value[where], sd, 0.2 * n)
     values, vectors = np.linalg.eigh(A)
     floor = max(0.02 * n, min(kept * spread / 2, n / 2))
-    return (vectors * np.maximum(values, floor)) @ vectors.T, kept, spread
+    most = max(floor, n * radius**2)  # of rows of that length
+    return (vectors * np.clip(values, floor, most)) @ vectors.T, kept, spread

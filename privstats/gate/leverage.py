@@ -21,6 +21,7 @@ from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Pairs, Sensitivity
 
 GRID = 2.0**ROW_BITS
+ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,7 @@ class Pulls(Bound):
     dim: int
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return np.column_stack([into_ball(rows[:, :-1]), self.clip(rows[:, -1])])
-
-    def clip(self, s: FloatArray) -> FloatArray:
-        """Return s held to [-1, 1], on the grid of u."""
-        return onto_grid(np.clip(np.nan_to_num(s), -1.0, 1.0))
+        return np.column_stack([into_ball(rows[:, :-1]), clip_to_one(rows[:, -1])])
 
     def embed(self, rows: FloatArray) -> FloatArray:
         return rows[:, :-1] * rows[:, -1:]
@@ -115,7 +112,7 @@ class Products(Bound):
     2``, at most 1 under replace; at most 1 / 2 from a missing row, or where all rows have one direction (m = 1).
     *curve*, replace: with u and v made unit vectors by one more coordinate the shift is no smaller, ``1 - t^2``. Of s u
     and s' v it is ``(s^4 + s'^4 - 2 s^2 s'^2 t^2) / 2``, convex in s^2 and s'^2: at most ``max(1 - t^2, 1 / 2) <= 1 -
-    t^2 / 2``.
+    t^2 / 2``; `ROUNDING` is for s u, which is moved toward zero onto the grid: by less than sqrt(m) 2^-21.
     """
 
     m: int
@@ -156,7 +153,7 @@ class Products(Bound):
     def curve(self, neighbors: Neighbors) -> Curve | None:
         if not _one_row_for_another(neighbors) or self.m == 1:
             return None
-        return (1.0, 0.0, -0.5 if self.pulled else -1.0)
+        return (1.0 + ROUNDING, 0.0, -0.5) if self.pulled else (1.0, 0.0, -1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +200,11 @@ def into_ball(rows: FloatArray) -> FloatArray:
     if (squared > 1.0).any():
         inside *= np.where(squared > 1.0, (1 - 1e-15) / np.sqrt(np.maximum(squared, 1.0)), 1.0)[:, None]
     return onto_grid(inside)
+
+
+def clip_to_one(numbers: FloatArray) -> FloatArray:
+    """Return numbers held to [-1, 1], on the same grid."""
+    return onto_grid(np.clip(np.nan_to_num(numbers), -1.0, 1.0))
 
 
 def onto_grid(values: FloatArray) -> FloatArray:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line
-from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, into_ball
+from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
 from privstats.numerics.exact import Gathered, Quadratic, Total, gram, total, weighted_sum
@@ -24,13 +23,6 @@ from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
 
 RowFunction = Callable[[Block], FloatArray]
-
-
-@runtime_checkable
-class Directed(Protocol):
-    """A row function whose vectors are `rows`, or these times a number for each row."""
-
-    rows: object
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +44,7 @@ class Question(ABC):
 
     def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
         """Return about which rows it asks, and how its sensitivity depends on the angle between two of them."""
-        curve = self.within.curve(neighbors)
-        return None if curve is None or not isinstance(self.of, Directed) else (self.of.rows, curve)
+        return None
 
     @abstractmethod
     def total(self, block: Block) -> Total | Gathered | Quadratic:
@@ -73,38 +64,61 @@ class Sum(Question):
 class Gram(Question):
     """The sums of products of the entries of ``of(block)``, never materialised as rows by products."""
 
-    within: Moments | ColumnMoments | Products
-
-    def bounded(self, block: Block) -> FloatArray:
-        if isinstance(self.of, Directed) and self.of.rows is self.of:
-            return block.remember("held", self.of, lambda: self.within.project(self.of(block)))
-        return super().bounded(block)
+    within: Moments | ColumnMoments
 
     def total(self, block: Block) -> Total:
-        return gram(self.bounded(block), self.within.pairs)
+        part = np.where(block.present[:, None], self.bounded(block), 0.0)
+        return gram(part, self.within.pairs)
 
 
 @dataclass(frozen=True, eq=False)
-class Score(Question):
-    """The sum of the vectors `rows`, each times its number ``of(block)``."""
+class Directed(Question):
+    """A total of vectors along `rows`, held in the unit ball here, each times its number ``of(block)`` in [-1, 1].
 
-    within: Pulls
+    Questions with the same `rows` are about the same vectors, so that angles between them can be priced.
+    """
+
+    within: Pulls | Products
     rows: RowFunction
 
     def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
         curve = self.within.curve(neighbors)
         return None if curve is None else (self.rows, curve)
 
+    def held(self, block: Block) -> FloatArray:
+        """Return the vectors, shape (n, m), zero where absent."""
+        return block.remember("held", self.rows, lambda: into_ball(block.present[:, None] * self.rows(block)))
+
+    def pull(self, block: Block) -> FloatArray:
+        """Return their numbers, shape (n,)."""
+        return clip_to_one(self.of(block))
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Directed):
+    """The sum of the vectors, each times its number."""
+
+    within: Pulls
+
     def bounded(self, block: Block) -> FloatArray:
-        u, s = self._parts(block)
-        return np.column_stack([u, s])
+        return np.column_stack([self.held(block), self.pull(block)])
 
     def total(self, block: Block) -> Total:
-        return weighted_sum(*self._parts(block))
+        return weighted_sum(self.held(block), self.pull(block))
 
-    def _parts(self, block: Block) -> tuple[FloatArray, FloatArray]:
-        u = block.remember("held", self.rows, lambda: into_ball(self.rows(block)))
-        return u, np.where(block.present, self.within.clip(self.of(block)), 0.0)
+
+@dataclass(frozen=True, eq=False)
+class Outer(Directed):
+    """The sums of products of the vectors' entries; where `within` is pulled, of the vectors times their numbers."""
+
+    within: Products
+
+    def bounded(self, block: Block) -> FloatArray:
+        u = self.held(block)
+        return onto_grid(u * self.pull(block)[:, None]) if self.within.pulled else u
+
+    def total(self, block: Block) -> Total:
+        return gram(self.bounded(block), self.within.pairs)
 
 
 @dataclass(frozen=True, eq=False)

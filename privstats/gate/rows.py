@@ -22,7 +22,7 @@ from privstats.gate.questions import Question
 from privstats.privacy.neighbors import Neighbors
 
 BLOCK_ROWS = 1 << 15
-KEPT = 1 << 25  # numbers: blocks up to so many in all stay in memory for the next question
+KEPT, COPIES = 1 << 26, 6  # numbers: so many stay in memory for the next question; several arrays for each block
 
 
 class RowMap(Protocol):
@@ -46,14 +46,18 @@ class MemoryRows:
 
     def sum(self, questions: Sequence[Question]) -> list[Any]:
         """Return the exact total of each question, all in one pass."""
-        few = len(self.frame) * len(self.design.reads) <= KEPT
-        blocks = self._kept if few else self._blocks()
-        totals = ([question.total(block) for question in questions] for block in blocks)
+        totals = ([question.total(block) for question in questions] for block in self._kept or self._blocks())
         return reduce(lambda so_far, more: list(map(add, so_far, more)), totals)
 
     @cached_property
     def _kept(self) -> list[Block]:
-        return list(self._blocks())
+        """All blocks, if they are few, with room for what questions remember of them; else none."""
+        kept: list[Block] = []
+        for block in self._blocks():
+            kept.append(block)
+            if sum(COPIES * part.X.size for part in kept) > KEPT:
+                return []
+        return kept
 
     def _blocks(self) -> Iterator[Block]:
         within = None if self.neighbors.unit is None else _allowed(self.frame[self.neighbors.unit], self.neighbors)

@@ -76,11 +76,6 @@ class Held:
     whitened: Whitened
     radius: float
 
-    @property
-    def rows(self) -> Held:
-        """The rows whose directions these are."""
-        return self
-
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, m)."""
         return self.whitened(rows) * (self.omega(rows) / self.radius)[:, None]
@@ -129,19 +124,6 @@ class Pull:
         """Return shape (n,)."""
         part: FloatArray = np.clip(self.rows.residual(rows, self.theta) / self.clip, -1.0, 1.0)
         return part * self.rows.omega(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Pulled:
-    """Held rows times their pulls: sums of products of its entries are the meat of a sandwich."""
-
-    rows: Held
-    theta: FloatArray
-    clip: float
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Return shape (n, m)."""
-        return self.rows(rows) * Pull(self.rows, self.theta, self.clip)(rows)[:, None]
 
 
 def squared_length(u: FloatArray) -> FloatArray:

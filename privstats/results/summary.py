@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from privstats.privacy.events import Event
+
 if TYPE_CHECKING:
     from privstats.results.results import Results
 
@@ -112,9 +114,10 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         rows = "private" if results.n is None else f"{results.n} offered (public)"
     elif results.n == results.answer.n:
         rows = f"{results.n} (public)"
-    budget = ", ".join(
-        f"{release.name}: {results.guarantee.spent([release.event]).budget}" for release in results.releases
-    )
+    paid: dict[str, list[Event]] = {}
+    for release in results.releases:
+        paid.setdefault(release.name.rstrip(" 0123456789"), []).append(release.event)
+    budget = ", ".join(f"{name}: {results.guarantee.spent(events).budget}" for name, events in paid.items())
     facts = results.facts
     diagnostics = ", ".join(f"{name} = {facts[name]:.3g}" for name in ("kappa", "sigma") if name in facts)
     return (
