@@ -1,9 +1,8 @@
 """Adaptive Newton beside its peers, at mu-GDP or the nearest promise a peer can make: error, coverage, length, time.
 
 Design (a) of `newton_accuracy`: X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors, response clipped to
-its bounds (-8, 8); and its design rho9, where predictors are correlated. All are told the same bounds, get the same data
-sets, and replace a row, but for AdaSSP:
-
+its bounds (-8, 8); and its design rho9, where predictors are correlated. All are told the same bounds, get the same
+data sets, and replace a row, but for AdaSSP:
 
 - newton and moments: dp_lm(mu=mu), and with mech="suffstats", 95 % intervals included in budget and time.
 - AdaSSP: (eps, 1e-6)-DP, which mu-GDP implies and not the reverse; it adds or removes a row, as its paper does. Both

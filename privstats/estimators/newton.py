@@ -22,19 +22,19 @@ from privstats.gate.leverage import Bins, Products, Pulls
 from privstats.gate.questions import Histogram, Outer, Score
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.simulate import LEAN, root
-from privstats.losses.leverage import Pull, ResidualSize
+from privstats.losses.leverage import Pull, PullSize
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 BURN, MAIN = 4, 2  # steps
 BURN_SCORE, MAIN_SCORE, BURN_SIZES, MAIN_SIZES, MEAT = 0.029, 0.33, 0.01, 0.06, 0.10  # shares, each
-ENDS = 2.0 ** (1 - np.arange(32, -1, -1) / 3)  # of the bins of residual sizes; |y| <= 1
+ENDS = 2.0 ** (1 - np.arange(32, -1, -1) / 3)  # of the bins of sizes, in units of the largest; |y| <= 1
 COARSE = 0.9  # quantile of the residuals at which the first steps clip
 LEAST = 0.3  # of p in the first steps, which must not be too long
 LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at most 1
-CONSTANT = 3.0  # times what may have been clipped away: what the interval of the constant allows for; the others once
+CONSTANT = 3.0  # times what may have been clipped away: what the interval of the constant allows for
 NOISY = 0.5  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
-FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise
+FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise, if there is so much of it
 WEAK = 1.25  # of the noise: directions of smaller eigenvalues, which may well be zero, are left alone
 HIDDEN = 0.6  # size of what a coefficient may be in those directions
 SETTLED = 0.001  # level of the test that the last iterates differ by their noise
@@ -49,13 +49,13 @@ class Path:
     iterates : tuple of ndarray, shape (m,)
         After each of the last steps, for whitened rows.
     scores : tuple of Release
-        What they followed, as parts of radius times clip.
+        What they followed, as parts of clip times reach.
     sizes : Release
-        Histogram of the residuals from which the clip was chosen,
+        Histogram of sizes of residuals, from which the clip was chosen,
     tally : Tally
         and what it tells.
     clip : float
-        Largest residual.
+        Largest size.
     """
 
     iterates: tuple[FloatArray, ...]
@@ -102,31 +102,33 @@ def newton(ask: Ask, facts: Facts, noise: str) -> Answer:
     path = _descend(ask, facts, noise, ground)
     pull, within = Pull(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True)
     robust = facts.robust and not facts.interval_free
-    meat = ask(Outer("meat", pull, within, ground.held), by=noise, share=MEAT)[0] if robust else None
+    meat = ask(Outer("meat", pull, within, ground.directions), by=noise, share=MEAT)[0] if robust else None
     return _answer(facts, ground, path, meat)
 
 
 def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
-    theta, within = np.zeros(facts.coefficients), Pulls(facts.coefficients)
+    m = facts.coefficients
+    theta, within = np.zeros(m), Pulls(m)
+    ends = ENDS * max(1.0, ground.held.radius / math.sqrt(m))
     iterates: tuple[FloatArray, ...] = ()
     scores: tuple[Release, ...] = ()
     for step in range(1, BURN + MAIN + 1):
         first = step <= BURN
         if step <= BURN + 1:
             (sizes,) = ask(
-                Histogram(f"sizes {step}", ResidualSize(ground.held, theta), Bins(ENDS[:-1])),
+                Histogram(f"sizes {step}", PullSize(ground.held, theta), Bins(ends[:-1])),
                 by=noise,
                 share=BURN_SIZES if first else MAIN_SIZES,
             )
-            tally = Tally.of(sizes, ENDS)
+            tally = Tally.of(sizes, ends)
             clip = tally.quantile(COARSE) if first else _best_clip(tally, ground, scores[-1])
         (score,) = ask(
-            Score(f"score {step}", Pull(ground.held, theta, clip), within, ground.held),
+            Score(f"score {step}", Pull(ground.held, theta, clip), within, ground.directions),
             by=noise,
             share=BURN_SCORE if first else MAIN_SCORE,
         )
         p = max(LEAST * first, _unclipped(tally, clip))
-        theta = theta + _capped(np.linalg.solve(p * ground.A, ground.held.radius * clip * score.value).astype(float))
+        theta = theta + _capped(np.linalg.solve(p * ground.A, ground.held.reach(m) * clip * score.value).astype(float))
         scores += (score,)
         iterates += (theta,)
     return Path(iterates[BURN:], scores[BURN:], sizes, tally, clip)
@@ -135,18 +137,23 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
 def _best_clip(tally: Tally, ground: Ground, score: Release) -> float:
     """Return the clip of the last steps that promises the smallest error.
 
-    The squared error is ``[(2 C R / mu)^2 tr A^-2 + E psi^2 tr A^-1] / p^2``, and as bias what is clipped away, were it
-    all on one side and in rows of radius R: twice ``R E (|r| - C)_+``.
+    The squared error is ``[(2 C reach / mu)^2 tr A^-2 + sigma^2 tr A^-1] / p^2``, and as bias twice what is clipped
+    away, were all of it on one side and in rows of radius R: ``R E (|q| - C)_+`` for sizes q.
     """
-    R, inverse = ground.held.radius, np.linalg.inv(ground.A)
-    unit = R**2 * _variance(score) * BURN_SCORE / (MAIN * MAIN_SCORE)
+    m, inverse = len(ground.A), np.linalg.inv(ground.A)
+    unit = ground.held.reach(m) ** 2 * _variance(score) * BURN_SCORE / (MAIN * MAIN_SCORE)
     risks = [
-        (C**2 * unit * np.trace(inverse @ inverse) + tally.clipped_square(C) * np.trace(inverse))
+        (C**2 * unit * np.trace(inverse @ inverse) + _square(tally, C, ground) * np.trace(inverse))
         / _unclipped(tally, C) ** 2
-        + 2 * R**2 * tally.excess(C) ** 2
-        for C in ENDS
+        + 2 * ground.held.radius**2 * tally.excess(C) ** 2
+        for C in tally.ends
     ]
-    return float(ENDS[int(np.argmin(risks))])
+    return float(tally.ends[int(np.argmin(risks))])
+
+
+def _square(tally: Tally, clip: float, ground: Ground) -> float:
+    """Return the mean square of clipped residuals, from that of their sizes."""
+    return tally.clipped_square(clip) * ground.n * len(ground.A) / float(np.trace(ground.A))
 
 
 def _unclipped(tally: Tally, clip: float) -> float:
@@ -168,14 +175,14 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     T = ground.T
     back: FloatArray = np.linalg.inv(T).T.astype(float)  # takes scores of whitened rows to those of scaled columns
     p, bread = path.p, back @ ground.A @ back.T
-    reach = ground.held.radius * path.clip / p
+    reach = ground.held.reach(len(T)) * path.clip / p
     noises = [
         Noise(score.law, weight * reach * back)
         for score, weight in zip(path.scores, path.weights.tolist(), strict=True)
         if score.law is not None
     ]
     seen, hidden = path.tally.excess(path.clip), path.tally.hidden(path.clip)
-    noises.append(Noise(Unknown(np.full(len(T), (seen + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
+    noises.append(Noise(Unknown(np.full(len(T), (seen / 2 + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
     if facts.intercept:
         noises.append(Noise(Unknown(np.full(1, CONSTANT * (seen + hidden) / p)), bread[:, :1]))
     apart = path.iterates[-1] - path.iterates[0]
@@ -192,7 +199,7 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     theta = T @ path.theta
     shrunk, notes = hopeless(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
     weakest = float(np.linalg.eigvalsh(ground.A)[0])
-    sigma = math.sqrt(path.tally.clipped_square(path.clip))
+    sigma = math.sqrt(_square(path.tally, path.clip, ground))
     return Answer(
         theta=theta,
         bread=bread,
@@ -213,26 +220,28 @@ def _meat(
     """Return the covariance of the sampling error of ``score / p``, and all noise that it is known by."""
     p, A, tally = path.p, ground.A, path.tally
     freedom = max(1.0, ground.n - len(A))
-    scale = tally.clipped_square(path.clip) * ground.n / freedom / p**2
+    part = ground.n / freedom / p**2
+    scale = part * _square(tally, path.clip, ground)
     assert path.sizes.law is not None
     if released is None or released.law is None:
-        tells = (tally.squares(path.clip) / p**2 - scale) / tally.total * (tally.mass > 0)
+        tells = scale / tally.total * (tally.mass > 0)
+        tells = tells * (tally.squares(path.clip) / tally.clipped_square(path.clip) - 1)
         noises = [*noises, Noise(path.sizes.law, np.zeros((len(A), len(tells))))]
         heard = (*(np.zeros(noise.onto.shape[1]) for noise in noises[:-1]), tells)
         return ConstantVariance(back @ A @ back.T, scale, heard, freedom), noises
-    unit = (ground.held.radius * path.clip / p) ** 2 * ground.n / freedom
+    unit = (ground.held.reach(len(A)) * path.clip) ** 2 * part
     noise = unit * math.sqrt(2 * float(released.law.variance().min()))
     kept = min(1.0, NOISY * scale * ground.n / noise)
     where = Products(len(A)).where
     values, vectors = np.linalg.eigh((1 - kept) * scale * A + kept * unit * released.value[where])
-    meat = (vectors * np.maximum(values, FLAT * scale * ground.n)) @ vectors.T
+    meat = (vectors * np.maximum(values, min(FLAT * scale * ground.n, noise))) @ vectors.T
     return OwnVariance(back @ meat @ back.T, released.law, kept * unit, where, freedom, back), noises
 
 
 def _settled(ground: Ground, path: Path, apart: FloatArray) -> bool:
     """Whether the last iterates differ by no more than the noise of their scores explains."""
-    pull = path.p * ground.A @ apart / (ground.held.radius * path.clip)
-    explained = _variance(path.scores[0]) + _variance(path.scores[-1])
+    pull = path.p * ground.A @ apart / (ground.held.reach(len(apart)) * path.clip)
+    explained = _variance(path.scores[0]) + _variance(path.scores[-1]) + ground.n * 2.0**-40  # rows are on a grid
     return bool(pull @ pull <= chdtri(len(apart), SETTLED) * explained)
 
 

@@ -15,12 +15,12 @@ from privstats.estimators.tally import Tally
 from privstats.gate.leverage import Bins, ColumnMoments, Products
 from privstats.gate.questions import Gram, Histogram, Outer
 from privstats.inference.repair import toward_diagonal
-from privstats.losses.leverage import Held, Leverage, Whitened
-from privstats.losses.squares import PredictorRow, Presence
+from privstats.losses.leverage import Directions, Held, Leverage, Whitened
+from privstats.losses.squares import PredictorRow
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.18  # shares
+COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.15  # shares
 ROOM = 1.5  # times their mean squared length: rows are held to that before more is known, and to no less later
 WEAKEST = 0.01  # of the rows: directions that vary less are not stretched further
 LEVELS = 32  # bins of the squared lengths
@@ -36,7 +36,9 @@ class Ground:
     Parameters
     ----------
     held : Held
-        The rows.
+        The rows,
+    directions : Directions
+        and which way they point.
     A : ndarray, shape (m, m)
         Their second moments, positive definite: released, then shrunk by `kept` where only noise speaks.
     gram : Release
@@ -50,6 +52,7 @@ class Ground:
     """
 
     held: Held
+    directions: Directions
     A: FloatArray
     gram: Release
     kept: float
@@ -85,16 +88,18 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     m = facts.coefficients
     plain = Whitened(centre, unit, np.eye(m), facts.intercept)
     start = Held(plain, math.sqrt(ROOM * m))
-    (coarse,) = ask(Outer("correlation", Presence(), Products(m), start), by=noise, share=CORRELATION)
+    within = Products(m, pulled=True)
+    (coarse,) = ask(Outer("correlation", start, within, Directions(plain)), by=noise, share=CORRELATION)
     B, kept, spread = _moments(coarse, start.radius, n)
     own = np.sqrt(np.diag(B) / n)  # below 1 where few rows reach far, and were held: they are not to be stretched
     values, vectors = np.linalg.eigh(B / np.outer(own, own))
     weakest = max(WEAKEST * n, min(kept * spread / 2, n))
     whitened = Whitened(centre, unit, vectors / np.sqrt(np.maximum(values, weakest) / n) @ vectors.T, facts.intercept)
+    directions = Directions(whitened)
     held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
-    (gram,) = ask(Outer("rows", Presence(), Products(m), held), by=noise, share=GRAM)
+    (gram,) = ask(Outer("rows", held, within, directions), by=noise, share=GRAM)
     A, kept, spread = _moments(gram, held.radius, n)
-    return Ground(held, A, gram, kept, spread, n)
+    return Ground(held, directions, A, gram, kept, spread, n)
 
 
 def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float]:

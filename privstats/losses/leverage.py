@@ -5,6 +5,7 @@ All of it by public numbers and earlier releases. A row of weight w counts as sq
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,10 @@ class Whitened:
         """Return shape (n, m), column after column; absent rows are zero."""
         return rows.remember("whitened", self, lambda: self._make(rows))
 
+    def length(self, rows: Rows) -> FloatArray:
+        """Return |u|, shape (n,)."""
+        return rows.remember("length", self, lambda: np.sqrt(squared_length(self(rows))))
+
     def _make(self, rows: Rows) -> FloatArray:
         root = rows.present.astype(float) if rows.weight is None else rows.present * np.sqrt(rows.weight)
         columns = [root] * self.intercept
@@ -56,14 +61,23 @@ class Leverage:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 2)."""
-        return np.column_stack([squared_length(self.whitened(rows)), np.ones(len(rows.y))])
+        return np.column_stack([self.whitened.length(rows) ** 2, np.ones(len(rows.y))])
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Rows as unit vectors, ``u / |u|``: what pulls go along."""
+
+    whitened: Whitened
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, m); absent rows are zero."""
+        return self.whitened(rows) / np.maximum(self.whitened.length(rows), 1e-150)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows shortened to a length of at most `radius`, as parts of it: ``omega u / radius``.
-
-    omega = min(1, radius / |u|).
+    """Rows shortened to a length of at most `radius`: ``v = omega u``, omega = min(1, radius / |u|).
 
     Parameters
     ----------
@@ -77,16 +91,12 @@ class Held:
     radius: float
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """Return shape (n, m)."""
-        return self.whitened(rows) * (self.omega(rows) / self.radius)[:, None]
+        """Return ``|v| / radius``, shape (n,)."""
+        return self.length(rows) / self.radius
 
-    def omega(self, rows: Rows) -> FloatArray:
-        """Return how much each row is shortened, shape (n,)."""
-        return rows.remember("omega", self, lambda: self._omega(rows))
-
-    def _omega(self, rows: Rows) -> FloatArray:
-        squared = squared_length(self.whitened(rows))
-        return self.radius / np.sqrt(np.maximum(squared, self.radius**2))
+    def length(self, rows: Rows) -> FloatArray:
+        """Return |v|, shape (n,)."""
+        return np.minimum(self.whitened.length(rows), self.radius)
 
     def residual(self, rows: Rows, theta: FloatArray) -> FloatArray:
         """Return ``y - u' theta``, shape (n,), for theta in the coordinates of u."""
@@ -95,10 +105,18 @@ class Held:
             residual -= slope * column
         return residual
 
+    def size(self, rows: Rows, theta: FloatArray) -> FloatArray:
+        """Return ``sqrt(|v| / sqrt(m)) (y - u' theta)``, shape (n,): the residual, larger where leverage is."""
+        return self.residual(rows, theta) * np.sqrt(self.length(rows) / math.sqrt(len(theta)))
+
+    def reach(self, m: int) -> float:
+        """Return how far a row can pull whose size is at most 1."""
+        return math.sqrt(self.radius * math.sqrt(m))
+
 
 @dataclass(frozen=True, eq=False)
-class ResidualSize:
-    """The absolute residual at theta, and the row's own weight: shortened rows count in full, so that they show."""
+class PullSize:
+    """The size of a row's residual at theta, and the row's own weight: shortened rows count in full, and so show."""
 
     held: Held
     theta: FloatArray
@@ -106,24 +124,27 @@ class ResidualSize:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 2)."""
         own = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-        return np.column_stack([np.abs(self.held.residual(rows, self.theta)), own])
+        return np.column_stack([np.abs(self.held.size(rows, self.theta)), own])
 
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """The residual at theta clipped to [-clip, clip], as a part of `clip`, times omega.
+    """How far a row pulls along its direction at theta, in [-1, 1].
 
-    Its product with a held row, times radius and clip, is that row's clipped score ``omega^2 u psi(y - u' theta)``.
+    Times the direction, ``clip`` and `Held.reach` it is the score ``omega v psi``, its residual psi held to the size
+    `clip`: to ``clip m^(1/4) / sqrt(|v|)``. Between a clip for all and one for all pulls: less noise than the first, as
+    rows of little leverage are clipped late, and less bias than the second where errors grow with the leverage.
     """
 
-    rows: Held
+    held: Held
     theta: FloatArray
     clip: float
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n,)."""
-        part: FloatArray = np.clip(self.rows.residual(rows, self.theta) / self.clip, -1.0, 1.0)
-        return part * self.rows.omega(rows)
+        part: FloatArray = np.clip(self.held.size(rows, self.theta) / self.clip, -1.0, 1.0)
+        omega = self.held.length(rows) / np.maximum(self.held.whitened.length(rows), 1e-150)
+        return part * omega * np.sqrt(self.held(rows))
 
 
 def squared_length(u: FloatArray) -> FloatArray:
