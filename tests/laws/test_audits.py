@@ -53,7 +53,7 @@ def test_no_neighbouring_frame_moves_the_exact_answer_beyond_the_claim_and_one_n
     domain = ps.Domain(BOUNDS, complete=complete)
 
     def heard(data, noise):
-        price = {**PRICES[noise], **OPTIONS[options]}
+        price = {"mech": "suffstats", **PRICES[noise], **OPTIONS[options]}
         return all_exact_of(
             lambda: ps.dp_lm(formula, data, domain=domain, noise=noise, neighbors=neighbors, **price),
             questions=1 + (options == "weights"),
@@ -86,7 +86,7 @@ def test_dummies_of_one_factor_cost_little_and_no_more_than_they_claim(all_exact
     data = pd.DataFrame({"y": rng.uniform(-2, 6, 20), "x": rng.uniform(0, 10, 20), "k": rng.choice(LEVELS, 20)})
 
     def heard(frame, noise):
-        price = {"noise": noise, "neighbors": neighbors, **PRICES[noise]}
+        price = {"mech": "suffstats", "noise": noise, "neighbors": neighbors, **PRICES[noise]}
         return all_exact_of(lambda: ps.dp_lm(formula, frame, domain=domain, **price), questions=1)[0]
 
     rows = [(y, x, k) for y in (-2, 6) for x in (0, 10) for k in LEVELS[:4]] + [
@@ -111,7 +111,8 @@ def worst_pair(exact_of, noise):
     heard = []
     for row in ((6, 10, "a"), (-2, 0, "a") if noise == "matrixt" else (np.nan, 10, "a")):
         data = with_row(base(), *row)
-        heard.append(exact_of(lambda data=data: ps.dp_lm("y ~ x", data, domain=BOUNDS, noise=noise, **PRICES[noise])))
+        price = {"mech": "suffstats", "noise": noise, **PRICES[noise]}
+        heard.append(exact_of(lambda data=data, price=price: ps.dp_lm("y ~ x", data, domain=BOUNDS, **price)))
     (here, sensitivity), (there, _) = heard
     gap = norm_of(sensitivity)((sensitivity.weights * (here - there))[None])[0]
     assert gap == pytest.approx(sensitivity.size, rel=0.1 if noise == "matrixt" else 1e-6)

@@ -8,6 +8,7 @@ import pytest
 from privstats.errors import PrivacyError
 from privstats.gate import BOUNDS
 from privstats.gate.bounds import Ball, Cube, Line, Positive
+from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
 from privstats.privacy.neighbors import Neighbors
@@ -26,18 +27,41 @@ MEMBERS = [
         Moments(m, intercept, complete, last_scale=scale)
         for m, intercept, complete, scale in itertools.product((1, 2, 3, 6), (True, False), (True, False), (1.0, 1.7))
     ),
+    *(ColumnMoments(columns, counted) for columns in (1, 2, 3, 7) for counted in (True, False)),
+    ColumnMoments(0, counted=True),
+    *(Pulls(dim) for dim in (1, 2, 3, 6)),
+    *(Products(m, pulled) for m in (1, 2, 3, 6) for pulled in (True, False)),
+    Bins(np.array([-0.55, 0.25, 0.75])),
+    Bins(np.array([0.0])),
 ]
 KINDS = ("replace", "add_remove")
+KNOWN = {ColumnMoments: ("l2",), Pulls: ("l2",), Products: ("l2",), Bins: ("l1", "l2", "linf")}
 
 
 def width(bound):
-    return bound.m + 1 if isinstance(bound, Moments) else bound.dim
+    """How many numbers make a row."""
+    match bound:
+        case Moments():
+            return bound.m + 1
+        case ColumnMoments():
+            return bound.columns + 1
+        case Pulls():
+            return bound.dim + 1
+        case Products():
+            return bound.m
+        case Bins():
+            return 2
+    return bound.dim
+
+
+def known_norms(bound):
+    return KNOWN.get(type(bound), tuple(NORMS))
 
 
 CASES = [
     pytest.param(bound, norm, kind, id=f"{bound}-{norm}-{kind}")
     for bound, norm, kind in itertools.product(MEMBERS, (*NORMS, "nuclear", "hull"), KINDS)
-    if norm in NORMS
+    if norm in known_norms(bound)
     or (isinstance(bound, Moments) and norm == "nuclear" and bound.last_scale > 1)
     or (isinstance(bound, Moments) and norm == "hull" and bound.last_scale == 1)
     if not (isinstance(bound, Moments) and bound.complete and kind == "add_remove")
@@ -142,7 +166,7 @@ def test_projection_leaves_members_where_they_are_and_brings_everything_in(bound
 def test_a_unit_of_k_rows_moves_a_sum_k_times_as_far(bound):
     if isinstance(bound, Moments) and bound.complete:
         pytest.skip("units come with absent rows, which a complete bound does not admit")
-    for norm in NORMS:
+    for norm in known_norms(bound):
         one = bound.sensitivity(norm, Neighbors("replace", unit="person"))
         five = bound.sensitivity(norm, Neighbors("replace", unit="person", rows_per_unit=5))
         assert five.size == 5 * one.size
@@ -168,6 +192,78 @@ def test_moment_sensitivities_are_the_tight_ones_of_the_literature_corrected(q):
 
 
 def test_an_unknown_norm_is_refused_with_the_known_ones():
-    for bound in MEMBERS[:3]:
-        with pytest.raises(PrivacyError, match="linf"):
+    for bound in MEMBERS:
+        with pytest.raises(PrivacyError, match=f"known: .*{known_norms(bound)[-1]}"):
             bound.sensitivity("l7", Neighbors())
+
+
+CURVED = [
+    *(Pulls(dim) for dim in (1, 2, 3, 6)),
+    *(Products(m, pulled) for m in (2, 3, 6) for pulled in (True, False)),
+]
+FINE = 1e-5  # rows are rounded to 2^-21 of their bounds, shifts of up to six entries by a few times that
+
+
+def pairs_of_rows(rng, m, n=2000):
+    """Pairs of rows of the unit ball: any two, those at right angles or on one line, and those at a given angle."""
+    some = rng.standard_normal((n, m))
+    some /= np.linalg.norm(some, axis=1, keepdims=True)
+    some[: n // 2] *= rng.uniform(0, 1, (n // 2, 1))
+    rows = np.concatenate([some, np.eye(m), -np.eye(m), 0.7 * np.eye(m), 0.01 * np.eye(m), np.zeros((1, m))])
+    u, v = rng.choice(rows, (2, n))
+    right = v - (v * u).sum(axis=1, keepdims=True) / np.maximum((u**2).sum(axis=1, keepdims=True), 1e-12) * u
+    t = np.linspace(0, 1, 201)[:, None]
+    first, last = np.eye(m)[0], np.eye(m)[-1] * (m > 1)
+    here = np.concatenate([u, u, u, first + 0 * t])
+    there = np.concatenate([v, right, u * rng.uniform(-1, 1, (n, 1)), t * first + np.sqrt(1 - t**2) * last])
+    return Products(m).project(here), Products(m).project(there)
+
+
+def cosine(here, there):
+    """Absolute cosine of rows of the unit ball, made unit vectors by one more coordinate."""
+    last = [np.sqrt(np.maximum(0.0, 1 - (rows**2).sum(axis=1))) for rows in (here, there)]
+    return np.minimum(1.0, np.abs((here * there).sum(axis=1) + last[0] * last[1]))
+
+
+def curve_and_reached(bound, rng):
+    """Angles of pairs of rows, and the squared shift as a part of the squared sensitivity, pulled in all ways."""
+    m = bound.dim if isinstance(bound, Pulls) else bound.m
+    sensitivity = bound.sensitivity("l2", Neighbors())
+    here, there = pairs_of_rows(rng, m)
+    pulls = [(1, 1), (1, -1), (1, 0), (0, 1), tuple(rng.uniform(-1, 1, (2, len(here), 1)))]
+    angles, parts = [], []
+    for s, r in pulls[:1] if bound == Products(m) else pulls:
+        if isinstance(bound, Pulls):
+            one, other = (np.column_stack([rows, np.broadcast_to(p, (len(rows), 1))]) for rows, p in ((here, s), (there, r)))
+        else:
+            one, other = s * here, r * there
+        moves = sensitivity.weights * (bound.embed(bound.project(one)) - bound.embed(bound.project(other)))
+        angles.append(cosine(here, there))
+        parts.append((moves**2).sum(axis=1) / sensitivity.size**2)
+    return np.concatenate(angles), np.concatenate(parts)
+
+
+@pytest.mark.parametrize("bound", CURVED, ids=str)
+def test_no_pair_of_rows_moves_a_sum_further_than_the_curve_at_their_angle(bound):
+    t, reached = curve_and_reached(bound, np.random.default_rng(4))
+    p0, p1, p2 = bound.curve(Neighbors())
+    excess = reached - (p0 + p1 * t + p2 * t**2)
+    assert excess.max() <= FINE
+    assert (reached - (0.9 * p0 + p1 * t + p2 * t**2)).max() > FINE  # a curve any lower is caught
+    if isinstance(bound, Pulls) and bound.dim > 1 or bound == Products(getattr(bound, "m", 0)):
+        for low in np.linspace(0, 0.95, 20):  # at all angles
+            assert excess[(t >= low) & (t <= low + 0.05)].max() >= -0.01
+    elif isinstance(bound, Products):  # what is pulled reaches its curve where rows are alike, or at right angles
+        assert excess[t < 0.01].max() >= -0.01
+        assert excess[t > 0.99].max() >= -0.01
+
+
+def test_angles_are_claimed_only_where_one_row_takes_the_place_of_another():
+    several = Neighbors("replace", unit="person", rows_per_unit=2)
+    for bound in CURVED:
+        assert bound.curve(Neighbors("add_remove")) is None
+        assert bound.curve(several) is None
+        assert bound.curve(Neighbors("replace", unit="person")) is not None
+    for bound in MEMBERS:
+        if bound not in CURVED:
+            assert bound.curve(Neighbors()) is None
