@@ -205,11 +205,11 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         bread=bread,
         meat=None if facts.interval_free else meat,
         noises=tuple(noises),
-        n=ground.n,
+        n=ground.rows,
         unsure=unsure,
         lost=lost,
         shrunk=shrunk,
-        facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.n},
+        facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.rows},
         notes=(*notes, *_hidden(lost, facts), *_unsettled(settled), *facts.no_intervals_because),
     )
 
@@ -219,8 +219,8 @@ def _meat(
 ) -> tuple[Meat, list[Noise]]:
     """Return the covariance of the sampling error of ``score / p``, and all noise that it is known by."""
     p, A, tally = path.p, ground.A, path.tally
-    freedom = max(1.0, ground.n - len(A))
-    part = ground.n / freedom / p**2
+    freedom = max(1.0, ground.rows - len(A))
+    part = ground.rows / freedom / p**2
     scale = part * _square(tally, path.clip, ground)
     assert path.sizes.law is not None
     if released is None or released.law is None:

@@ -12,15 +12,17 @@ import numpy as np
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
+from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Bins, ColumnMoments, Products
-from privstats.gate.questions import Gram, Histogram, Outer
+from privstats.gate.questions import Gram, Histogram, Outer, Sum
 from privstats.inference.repair import toward_diagonal
 from privstats.losses.leverage import Directions, Held, Leverage, Whitened
-from privstats.losses.squares import PredictorRow
+from privstats.losses.squares import PredictorRow, Presence
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.15  # shares
+NUMBER = 0.01  # beside these, of the number of rows where it is not their total weight
 ROOM = 1.5  # times their mean squared length: rows are held to that before more is known, and to no less later
 WEAKEST = 0.01  # of the rows: directions that vary less are not stretched further
 LEVELS = 32  # bins of the squared lengths
@@ -49,6 +51,8 @@ class Ground:
         2 sqrt(m) standard deviations of the noise of an entry of `A`: about its largest eigenvalue.
     n : float
         Rows, or their total weight.
+    rows : float
+        Rows, whatever they weigh.
     """
 
     held: Held
@@ -58,6 +62,7 @@ class Ground:
     kept: float
     spread: float
     n: float
+    rows: float
 
     @property
     def T(self) -> FloatArray:
@@ -84,7 +89,7 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     scores : float
         Share of the scores to come: their noise decides how far rows may reach.
     """
-    centre, unit, n = _columns(ask, facts, noise)
+    centre, unit, n, number = _columns(ask, facts, noise)
     m = facts.coefficients
     plain = Whitened(centre, unit, np.eye(m), facts.intercept)
     start = Held(plain, math.sqrt(ROOM * m))
@@ -99,27 +104,30 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
     (gram,) = ask(Outer("rows", held, within, directions), by=noise, share=GRAM)
     A, kept, spread = _moments(gram, held.radius, n)
-    return Ground(held, directions, A, gram, kept, spread, n)
+    return Ground(held, directions, A, gram, kept, spread, n, number)
 
 
-def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float]:
-    """Return the centre and the scale of each predictor, and the number of rows (or their total weight)."""
+def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float, float]:
+    """Return the centre and the scale of each predictor, the total weight of all rows, and their number."""
     within = ColumnMoments(facts.columns, not facts.count_is_public or facts.weighted)
     if not within.dim:
         assert facts.n is not None
-        return np.zeros(0), np.ones(0), float(facts.n)
-    (release,) = ask(Gram("columns", PredictorRow(), within), by=noise, share=COLUMNS)
+        return np.zeros(0), np.ones(0), float(facts.n), float(facts.n)
+    questions = (Gram("columns", PredictorRow(), within), Sum("number", Presence(), Positive(1.0, 1)))
+    several = slice(1 + facts.weighted)
+    release, *counted = ask(questions[several], by=noise, share=(COLUMNS, NUMBER)[several])
     assert release.law is not None
     value, variance = release.value, release.law.variance()
     n, first = float(facts.n or 0), int(within.counted)
     if within.counted:
         most = math.inf if facts.n is None else n
-        n = min(most, max(value[0], 2 * math.sqrt(variance[0]), 1e-9 if facts.weighted else 1.0))
+        n = float(min(most, max(value[0], 2 * math.sqrt(variance[0]), 1e-9 if facts.weighted else 1.0)))
+    number = max(1.0, float(counted[0].value[0])) if counted else n
     sums, squares = np.split(value[first:], 2)
     of_sums, of_squares = np.split(variance[first:], 2)
     centre = np.clip(sums / n, -1.0, 1.0) * facts.intercept
     floor = np.sqrt(of_squares + 4 * centre**2 * of_sums) / n
-    return centre, np.sqrt(np.clip(np.maximum(squares / n - centre**2, floor), 1e-6, 1.0)), n
+    return centre, np.sqrt(np.clip(np.maximum(squares / n - centre**2, floor), 1e-6, 1.0)), n, number
 
 
 def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, scores: float) -> float:
