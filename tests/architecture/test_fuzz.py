@@ -36,7 +36,7 @@ options = st.fixed_dictionaries(
     {},
     optional={
         "noise": st.sampled_from(["matrixt", "hull", "l1", "l2", "linf", "gaussian", "l3"]),
-        "mech": st.sampled_from(["auto", "suffstats", "kng", "objpert", "expmech"]),
+        "mech": st.sampled_from(["auto", "suffstats", "kng", "objpert", "expmech", "newton"]),
         "cov_type": st.sampled_from(["nonrobust", "HC"]),
         "theta_bound": st.sampled_from([0.5, 1.0, 3.0, -1.0]),
         "ridge": st.sampled_from([0.0, 5.0, "adaptive"]),
