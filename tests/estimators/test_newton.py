@@ -160,7 +160,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("mu", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("mu", [1e-3, 1e5])
 @pytest.mark.parametrize("hard", HARD)
 def test_the_schedule_is_fixed_and_steps_are_capped_so_that_no_data_make_it_fail(hard, mu):
     rng = np.random.default_rng(4)
