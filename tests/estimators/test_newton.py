@@ -14,13 +14,12 @@ from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 from privstats.gate.gate import Conversation
 from privstats.gate.leverage import Pulls
-from privstats.gate.questions import Gram, Histogram, Score
+from privstats.gate.questions import Score
 from privstats.gate.rows import MemoryRows
 from privstats.losses.leverage import Held, Pull, Pulled, Whitened
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.gaussian import NormalLaw
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Total
 from privstats.privacy.events import GaussianEvent
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release

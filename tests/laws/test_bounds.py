@@ -234,7 +234,9 @@ def curve_and_reached(bound, rng):
     angles, parts = [], []
     for s, r in pulls[:1] if bound == Products(m) else pulls:
         if isinstance(bound, Pulls):
-            one, other = (np.column_stack([rows, np.broadcast_to(p, (len(rows), 1))]) for rows, p in ((here, s), (there, r)))
+            one, other = (
+                np.column_stack([rows, np.broadcast_to(p, (len(rows), 1))]) for rows, p in ((here, s), (there, r))
+            )
         else:
             one, other = s * here, r * there
         moves = sensitivity.weights * (bound.embed(bound.project(one)) - bound.embed(bound.project(other)))
@@ -250,7 +252,7 @@ def test_no_pair_of_rows_moves_a_sum_further_than_the_curve_at_their_angle(bound
     excess = reached - (p0 + p1 * t + p2 * t**2)
     assert excess.max() <= FINE
     assert (reached - (0.9 * p0 + p1 * t + p2 * t**2)).max() > FINE  # a curve any lower is caught
-    if isinstance(bound, Pulls) and bound.dim > 1 or bound == Products(getattr(bound, "m", 0)):
+    if (isinstance(bound, Pulls) and bound.dim > 1) or bound == Products(getattr(bound, "m", 0)):
         for low in np.linspace(0, 0.95, 20):  # at all angles
             assert excess[(t >= low) & (t <= low + 0.05)].max() >= -0.01
     elif isinstance(bound, Products):  # what is pulled reaches its curve where rows are alike, or at right angles

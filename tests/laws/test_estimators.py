@@ -255,7 +255,9 @@ def test_a_generous_bound_on_weights_costs_digits_and_nothing_else(verb, mech):
 def test_units_are_persons_with_several_rows(verb, mech, rows_per_unit):
     data = frame(3000).assign(person=np.arange(3000) // 3)
     verb_ = VERBS[verb]
-    fit = verb_("y ~ x", data, **paid(mech, LIMIT), mech=mech, domain=DOMAIN, unit="person", rows_per_unit=rows_per_unit)
+    fit = verb_(
+        "y ~ x", data, **paid(mech, LIMIT), mech=mech, domain=DOMAIN, unit="person", rows_per_unit=rows_per_unit
+    )
     kept = data.groupby("person").head(rows_per_unit)
     np.testing.assert_allclose(fit.params, smf.ols("y ~ x", kept).fit().params, rtol=NEAR[mech])
     if rows_per_unit == 1 or mech in ("suffstats", "newton"):  # else nothing but the coefficients is bought

@@ -33,7 +33,7 @@ def planned_once(monkeypatch):
 
 @pytest.fixture
 def told(monkeypatch, planned_once):
-    """Fit each frame along the transcript of the first: what the mechanism was told, in standard deviations of noise."""
+    """Fit each frame along the transcript of the first: what it was told, in standard deviations of noise."""
     release = MECHANISMS["gaussian"].release
 
     def run(formula, frames, rng, **options):
@@ -185,7 +185,7 @@ def log_ratios(monkeypatch, planned, formula, here, there, arguments):
 
 
 def realised_mu(true, false):
-    """A lower bound, at confidence 1 - DOUBT, on the mu of the likelihood-ratio test between two samples of its statistic."""
+    """A lower bound, at confidence 1 - DOUBT, on the mu that a test by likelihood ratio realises, from samples of it."""
     best, thresholds = 0.0, np.quantile(true, [0.15, 0.35])
     level = DOUBT / (2 * len(thresholds))  # Bonferroni over two bounds each
     for threshold in thresholds:
