@@ -185,7 +185,7 @@ def log_ratios(monkeypatch, planned, formula, here, there, arguments):
 
 
 def realised_mu(true, false):
-    """A lower bound, at confidence 1 - DOUBT, on the mu that a test by likelihood ratio realises, from samples of it."""
+    """A lower bound, at confidence 1 - DOUBT, on the mu that tests by likelihood ratio realise."""
     best, thresholds = 0.0, np.quantile(true, [0.15, 0.35])
     level = DOUBT / (2 * len(thresholds))  # Bonferroni over two bounds each
     for threshold in thresholds:
