@@ -8,6 +8,7 @@ import pytest
 
 import privstats as ps
 from privstats.estimators.base import Facts
+from privstats.estimators.newton import BURN, LONGEST, MAIN, newton
 from privstats.estimators.tally import WINDOW, Tally
 from privstats.estimators.whiten import prepare
 from privstats.gate.design import bind
@@ -173,6 +174,33 @@ def test_the_schedule_is_fixed_and_steps_are_capped_so_that_no_data_make_it_fail
     assert not (fit.bse <= 0).any()
     assert "newton" in shown
     assert len(fit.releases) == 16
+
+
+class Drowned(Conversation):
+    """A conversation of which nothing is heard but noise; notes where each score was asked for."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.path = []
+
+    def ask(self, questions, **how):
+        if isinstance(questions, Score):
+            self.path.append(questions.of.theta)
+        return super().ask(questions, **how)
+
+    def _turn(self, question, turn):
+        return MECHANISMS[turn.mechanism].at(turn.share, 1e-6)
+
+
+def test_no_step_is_longer_than_its_cap_however_large_the_noise():
+    design = bind("y ~ x0 + x1", Domain({"x0": (-10, 10), "x1": (-10, 10), "y": (-1, 1)}))
+    talk = Drowned(MemoryRows(correlated(100), design, Neighbors()), public_stream)
+    facts = Facts(n=100, columns=2, intercept=True, complete=False, neighbors=Neighbors())
+    assert np.isfinite(newton(talk.ask, facts, "gaussian").theta).all()
+    lengths = np.linalg.norm(np.diff(talk.path, axis=0), axis=1)
+    assert len(lengths) == BURN + MAIN - 1
+    assert lengths.max() <= LONGEST * (1 + 1e-12)
+    assert lengths.max() > 0.99 * LONGEST
 
 
 @pytest.mark.parametrize(

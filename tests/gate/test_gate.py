@@ -12,9 +12,11 @@ from privstats.gate.bounds import Cube
 from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 from privstats.gate.gate import Gate, Turn, sealed
-from privstats.gate.questions import Sum
+from privstats.gate.leverage import Products, Pulls
+from privstats.gate.questions import Gram, Score, Sum
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.rows import MemoryRows
+from privstats.losses.leverage import Held, Pull, Pulled, Whitened
 from privstats.losses.squares import AugmentedRow
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
@@ -94,6 +96,24 @@ def test_the_rehearsal_notes_what_is_asked_in_order():
 def test_a_question_that_mixes_rows_is_refused_at_rehearsal(cheat):
     with pytest.raises(PrivacyError, match="each row alone"):
         rehearsal().ask(Sum("cheat", cheat, Cube(1.0, 1)), by="l1")
+
+
+def test_only_questions_about_the_very_same_rows_share_their_angles():
+    whitened = Whitened(np.zeros(1), np.ones(1), np.eye(2), intercept=True)
+    first, second = Held(whitened, 1.0), Held(whitened, 2.0)
+    questions = [
+        Gram("a", first, Products(2)),
+        Score("b", Pull(first, np.zeros(2), 0.5), Pulls(2), first),
+        Gram("c", second, Products(2)),
+        Gram("d", Pulled(first, np.zeros(2), 0.5), Products(2, pulled=True)),
+        Sum("e", AugmentedRow(), Cube(1.0, 3)),
+    ]
+    talk = rehearsal()
+    talk.ask(questions, by="gaussian")
+    assert [turn.angle and turn.angle.family for turn in talk.turns] == [0, 0, 1, 0, None]
+    add_remove = Rehearsal(DESIGN, Neighbors("add_remove"), UNIT_PRICE, public_stream)
+    add_remove.ask(questions, by="gaussian")
+    assert {turn.angle for turn in add_remove.turns} == {None}
 
 
 def test_questions_need_positive_shares_and_names_of_their_own():

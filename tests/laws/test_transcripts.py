@@ -151,6 +151,17 @@ def test_a_joint_price_that_is_half_of_what_it_must_be_is_caught(monkeypatch, to
     assert squared_shifts(told(formula, frames_with(base(d), rows_to_try(d)), 1, **arguments)).max() > 1.2 * MU**2
 
 
+def test_all_questions_about_the_rows_of_the_scores_are_priced_together_where_a_row_takes_the_place_of_another():
+    formula, arguments = call(3, True)
+    planned = ps.plan("lm", formula, 600, **arguments)
+    about_the_same = [len(event.parts) for event in planned.events if isinstance(event, Jointly)]
+    assert sorted(about_the_same) == [1, 8]  # a first matrix; another one, six scores and their squares
+    apart = ps.plan("lm", formula, 600, **arguments, neighbors="add_remove")
+    assert not any(isinstance(event, Jointly) for event in apart.events)
+    for each in (planned, apart):
+        assert each.promise.spent(each.events).mu == pytest.approx(MU, rel=1e-3)
+
+
 class Compared(Gate):
     """A gate that notes how the log density of each release changes when the rows are others."""
 
