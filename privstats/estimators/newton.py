@@ -18,11 +18,13 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.shrinkage import hopeless
 from privstats.estimators.tally import Tally
 from privstats.estimators.whiten import Ground, prepare
+from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Bins, Products, Pulls
-from privstats.gate.questions import Histogram, Outer, Score
+from privstats.gate.questions import Histogram, Outer, Question, Score, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.simulate import LEAN, root
 from privstats.losses.leverage import Pull, PullSize
+from privstats.losses.squares import SquaredResidual
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -34,6 +36,7 @@ LEAST = 0.3  # of p in the first steps, which must not be too long
 LONGEST = 1.0  # step, in units of the fitted values' mean square, which is at most 1
 CONSTANT = 3.0  # times what may have been clipped away: what the interval of the constant allows for
 NOISY = 0.5  # noise in the meat's diagonal, as a part of itself, up to which the meat is taken as released
+FAR = 2.0  # times the largest size that was seen: residuals are held to that when their squares are added up
 FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise, if there is so much of it
 WEAK = 1.25  # of the noise: directions of smaller eigenvalues, which may well be zero, are left alone
 HIDDEN = 0.6  # size of what a coefficient may be in those directions
@@ -50,17 +53,14 @@ class Path:
         After each of the last steps, for whitened rows.
     scores : tuple of Release
         What they followed, as parts of clip times reach.
-    sizes : Release
-        Histogram of sizes of residuals, from which the clip was chosen,
     tally : Tally
-        and what it tells.
+        Histogram of sizes of residuals, from which the clip was chosen.
     clip : float
         Largest size.
     """
 
     iterates: tuple[FloatArray, ...]
     scores: tuple[Release, ...]
-    sizes: Release
     tally: Tally
     clip: float
 
@@ -68,6 +68,11 @@ class Path:
     def p(self) -> float:
         """Share of the residuals that are not clipped."""
         return _unclipped(self.tally, self.clip)
+
+    @property
+    def far(self) -> float:
+        """A residual beyond which there are next to none."""
+        return FAR * float(self.tally.ends[np.nonzero(self.tally.mass)[0].max()])
 
     @property
     def weights(self) -> FloatArray:
@@ -100,10 +105,13 @@ def newton(ask: Ask, facts: Facts, noise: str) -> Answer:
     """
     ground = prepare(ask, facts, noise, MAIN * MAIN_SCORE)
     path = _descend(ask, facts, noise, ground)
-    pull, within = Pull(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True)
-    robust = facts.robust and not facts.interval_free
-    meat = ask(Outer("meat", pull, within, ground.directions), by=noise, share=MEAT)[0] if robust else None
-    return _answer(facts, ground, path, meat)
+    squares = SquaredResidual(ground.T @ path.theta, facts.intercept, path.far)
+    spread: Question = Sum("residuals", squares, Positive(1.0, 1))
+    if facts.robust:
+        pull, within = Pull(ground.held, path.theta, path.clip), Products(facts.coefficients, pulled=True)
+        spread = Outer("meat", pull, within, ground.directions)
+    released = None if facts.interval_free else ask(spread, by=noise, share=MEAT)[0]
+    return _answer(facts, ground, path, released)
 
 
 def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
@@ -131,7 +139,7 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground) -> Path:
         theta = theta + _capped(np.linalg.solve(p * ground.A, ground.held.reach(m) * clip * score.value).astype(float))
         scores += (score,)
         iterates += (theta,)
-    return Path(iterates[BURN:], scores[BURN:], sizes, tally, clip)
+    return Path(iterates[BURN:], scores[BURN:], tally, clip)
 
 
 def _best_clip(tally: Tally, ground: Ground, score: Release) -> float:
@@ -152,7 +160,7 @@ def _best_clip(tally: Tally, ground: Ground, score: Release) -> float:
 
 
 def _square(tally: Tally, clip: float, ground: Ground) -> float:
-    """Return the mean square of clipped residuals, from that of their sizes."""
+    """Return about the mean square of clipped residuals, from that of their sizes."""
     return tally.clipped_square(clip) * ground.n * len(ground.A) / float(np.trace(ground.A))
 
 
@@ -195,7 +203,7 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     lost = _lost(T, ground)
     if lost is not None:
         noises.append(Noise(Unknown(np.full(lost.shape[1], HIDDEN)), bread @ lost))
-    meat, noises = _meat(ground, path, released, noises, back)
+    meat, noises = _meat(facts, ground, path, released, noises, back)
     theta = T @ path.theta
     shrunk, notes = hopeless(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
     weakest = float(np.linalg.eigvalsh(ground.A)[0])
@@ -215,27 +223,32 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
 
 
 def _meat(
-    ground: Ground, path: Path, released: Release | None, noises: list[Noise], back: FloatArray
+    facts: Facts, ground: Ground, path: Path, released: Release | None, noises: list[Noise], back: FloatArray
 ) -> tuple[Meat, list[Noise]]:
     """Return the covariance of the sampling error of ``score / p``, and all noise that it is known by."""
-    p, A, tally = path.p, ground.A, path.tally
-    freedom = max(1.0, ground.rows - len(A))
-    part = ground.rows / freedom / p**2
-    scale = part * _square(tally, path.clip, ground)
-    assert path.sizes.law is not None
+    A, freedom = ground.A, max(1.0, ground.rows - len(ground.A))
+    part = ground.rows / freedom / path.p**2
+    rough = part * _square(path.tally, path.clip, ground)
     if released is None or released.law is None:
-        tells = scale / tally.total * (tally.mass > 0)
-        tells = tells * (tally.squares(path.clip) / tally.clipped_square(path.clip) - 1)
-        noises = [*noises, Noise(path.sizes.law, np.zeros((len(A), len(tells))))]
-        heard = (*(np.zeros(noise.onto.shape[1]) for noise in noises[:-1]), tells)
-        return ConstantVariance(back @ A @ back.T, scale, heard, freedom), noises
-    unit = (ground.held.reach(len(A)) * path.clip) ** 2 * part
+        return ConstantVariance(back @ A @ back.T, rough, tuple(_nothing(noises)), freedom), noises
+    if not facts.robust:
+        told = np.full(1, part * path.far**2 / ground.rows)
+        heard = (*_nothing(noises), told)
+        noises = [*noises, Noise(released.law, np.zeros((len(A), 1)))]
+        return ConstantVariance(back @ A @ back.T, float(told[0] * released.value[0]), heard, freedom), noises
+    unit, where = (ground.held.reach(len(A)) * path.clip) ** 2 * part, Products(len(A)).where
+    seen = unit * released.value[where]
+    scale = max(float(np.trace(seen) / np.trace(A)), FLAT * rough)
     noise = unit * math.sqrt(2 * float(released.law.variance().min()))
     kept = min(1.0, NOISY * scale * ground.n / noise)
-    where = Products(len(A)).where
-    values, vectors = np.linalg.eigh((1 - kept) * scale * A + kept * unit * released.value[where])
+    values, vectors = np.linalg.eigh((1 - kept) * scale * A + kept * seen)
     meat = (vectors * np.maximum(values, min(FLAT * scale * ground.n, noise))) @ vectors.T
     return OwnVariance(back @ meat @ back.T, released.law, kept * unit, where, freedom, back), noises
+
+
+def _nothing(noises: list[Noise]) -> list[FloatArray]:
+    """Return what noises that do not enter a scale add to it."""
+    return [np.zeros(noise.onto.shape[1]) for noise in noises]
 
 
 def _settled(ground: Ground, path: Path, apart: FloatArray) -> bool:

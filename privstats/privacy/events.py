@@ -150,10 +150,6 @@ class Jointly(Event):
         top = min(1.0, max(0.0, -p1 / (2 * p2))) if p2 < 0 else 1.0
         return math.sqrt(max(p0, p0 + p1 * top + p2 * top**2, p0 + p1 + p2))
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("replace",)
-
     def group(self, k: int) -> GaussianEvent:
         """Return the price without angles: several rows have several."""
         return GaussianEvent(k * math.sqrt(math.fsum(mu**2 for mu, _ in self.parts)))

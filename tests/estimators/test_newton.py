@@ -17,7 +17,7 @@ from privstats.gate.gate import Conversation
 from privstats.gate.leverage import Pulls
 from privstats.gate.questions import Score
 from privstats.gate.rows import MemoryRows
-from privstats.losses.leverage import Held, Pull, Pulled, Whitened
+from privstats.losses.leverage import Directions, Held, Pull, Whitened
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.gaussian import NormalLaw
 from privstats.mechanisms.random import public_stream
@@ -121,7 +121,7 @@ def test_whitened_rows_are_uncorrelated_with_squares_that_average_to_one(interce
     m = 4 + intercept
     # a first look holds rows to sqrt(1.5 m), which shortens some: their moments come out larger in the end
     np.testing.assert_allclose(U.T @ U / used, np.eye(m), atol=0.35)
-    held = ground.held.radius * ground.held(block)
+    held = ground.held.length(block)[:, None] * ground.directions(block)
     np.testing.assert_allclose(held.T @ held, ground.A, atol=1e-3 * used)
     assert np.linalg.cond(U.T @ U) < 3
     # coefficients of whitened rows, taken back, fit the same values
@@ -138,11 +138,14 @@ def test_the_totals_of_scores_are_the_derivatives_of_the_clipped_losses():
     theta, clip = np.array([0.1, -0.2, 0.3]), 0.4
     U = np.column_stack([np.ones(len(data)), (block.X - [0.1, 0.2]) / [0.1, 0.05]])
     omega = np.minimum(1, 2.0 / np.linalg.norm(U, axis=1))
-    psi = np.clip(block.y - U @ theta, -clip, clip)
-    score = Score("score", Pull(held, theta, clip), Pulls(3), held).total(block)
-    np.testing.assert_allclose(2.0 * clip * score.value(), (omega**2 * psi) @ U, atol=1e-6 * len(data))
-    pulled = Pulled(held, theta, clip)(block)
-    np.testing.assert_allclose(2.0 * clip * pulled, (omega**2 * psi)[:, None] * U, atol=1e-9)
+    latest = clip * 3**0.25 / np.sqrt(omega * np.linalg.norm(U, axis=1))  # rows of little leverage are clipped late
+    psi = np.clip(block.y - U @ theta, -latest, latest)
+    pull, directions = Pull(held, theta, clip), Directions(held.whitened)
+    score = Score("score", pull, Pulls(3), directions).total(block)
+    reach = held.reach(3) * clip
+    np.testing.assert_allclose(reach * score.value(), (omega**2 * psi) @ U, atol=1e-6 * len(data))
+    pulled = directions(block) * pull(block)[:, None]
+    np.testing.assert_allclose(reach * pulled, (omega**2 * psi)[:, None] * U, atol=1e-9)
 
 
 HARD = {

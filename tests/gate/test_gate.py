@@ -13,10 +13,10 @@ from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 from privstats.gate.gate import Gate, Turn, sealed
 from privstats.gate.leverage import Products, Pulls
-from privstats.gate.questions import Gram, Score, Sum
+from privstats.gate.questions import Outer, Score, Sum
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.rows import MemoryRows
-from privstats.losses.leverage import Held, Pull, Pulled, Whitened
+from privstats.losses.leverage import Directions, Held, Pull, Whitened
 from privstats.losses.squares import AugmentedRow
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
@@ -100,12 +100,13 @@ def test_a_question_that_mixes_rows_is_refused_at_rehearsal(cheat):
 
 def test_only_questions_about_the_very_same_rows_share_their_angles():
     whitened = Whitened(np.zeros(1), np.ones(1), np.eye(2), intercept=True)
-    first, second = Held(whitened, 1.0), Held(whitened, 2.0)
+    held, first, second = Held(whitened, 1.0), Directions(whitened), Directions(whitened)
+    pull = Pull(held, np.zeros(2), 0.5)
     questions = [
-        Gram("a", first, Products(2)),
-        Score("b", Pull(first, np.zeros(2), 0.5), Pulls(2), first),
-        Gram("c", second, Products(2)),
-        Gram("d", Pulled(first, np.zeros(2), 0.5), Products(2, pulled=True)),
+        Outer("a", held, Products(2, pulled=True), first),
+        Score("b", pull, Pulls(2), first),
+        Outer("c", held, Products(2), second),
+        Outer("d", pull, Products(2, pulled=True), first),
         Sum("e", AugmentedRow(), Cube(1.0, 3)),
     ]
     talk = rehearsal()

@@ -14,9 +14,9 @@ from privstats.gate.design import bind
 from privstats.gate.domain import Domain
 from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
 from privstats.gate.moments import Moments
-from privstats.gate.questions import Gram, Histogram, Score, Sum
+from privstats.gate.questions import Gram, Histogram, Outer, Score, Sum
 from privstats.gate.rows import MemoryRows
-from privstats.losses.leverage import Held, Leverage, Pull, Pulled, ResidualSize, Whitened
+from privstats.losses.leverage import Directions, Held, Leverage, Pull, PullSize, Whitened
 from privstats.losses.squares import AugmentedRow, PredictorRow
 from privstats.numerics.exact import Total, add_noise, gram, total
 from privstats.privacy.neighbors import Neighbors
@@ -28,14 +28,16 @@ MOMENTS = Moments(5, intercept=True, complete=False)
 HELD = Held(Whitened(np.full(4, 0.1), np.full(4, 0.3), np.eye(5) + 0.1, True), 3.0)
 THETA = np.array([0.1, -0.2, 0.3, 0.0, 0.1])
 SIZES = np.array([0.1, 0.3, 1.0, 3.0])
-PULLED = Gram("meat", Pulled(HELD, THETA, 0.5), Products(5, pulled=True))
+UNIT = Directions(HELD.whitened)
+PULLED = Outer("meat", Pull(HELD, THETA, 0.5), Products(5, pulled=True), UNIT)
 ABOUT_HELD = [
     Gram("columns", PredictorRow(), ColumnMoments(4, counted=True)),
-    Gram("rows", HELD, Products(5)),
-    Score("score", Pull(HELD, THETA, 0.5), Pulls(5), HELD),
+    Outer("rows", HELD, Products(5, pulled=True), UNIT),
+    Outer("directions", HELD, Products(5), UNIT),
+    Score("score", Pull(HELD, THETA, 0.5), Pulls(5), UNIT),
     PULLED,
     Histogram("leverage", Leverage(HELD.whitened), Bins(SIZES)),
-    Histogram("sizes", ResidualSize(HELD, THETA), Bins(SIZES)),
+    Histogram("sizes", PullSize(HELD, THETA), Bins(SIZES)),
 ]
 QUESTIONS = [Gram("moments", AugmentedRow(), MOMENTS), Sum("total", AugmentedRow(), Ball(2.0, 6)), *ABOUT_HELD]
 
