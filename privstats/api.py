@@ -52,11 +52,12 @@ def dp_lm(
         The private rows. Do not filter it first: its length counts as public under ``neighbors="replace"``.
     eps : float, optional
         Pure differential privacy budget; with `delta`, that of (eps, delta)-DP.
-    mech : {"auto", "suffstats", "kng", "objpert", "expmech"}
-        Algorithm. "suffstats" releases the noisy matrix of second moments; "kng" (K-norm gradient), "objpert" (extended
-        objective perturbation) and "expmech" (exponential mechanism) choose the coefficients in ``|theta|_1 <=
-        theta_bound`` and buy what intervals need besides. "auto" is "suffstats", or "objpert" where no intervals are
-        wanted and ``theta_bound <= 1.5`` is declared.
+    mech : {"auto", "newton", "suffstats", "kng", "objpert", "expmech"}
+        Algorithm. "newton" follows noisy clipped scores, and needs `mu` or `delta`; its intervals are nearly those
+        without privacy. "suffstats" releases the noisy matrix of second moments; "kng" (K-norm gradient), "objpert"
+        (extended objective perturbation) and "expmech" (exponential mechanism) choose the coefficients in ``|theta|_1
+        <= theta_bound`` and buy what intervals need besides. "auto" is "newton" under `mu` or `delta`; under pure eps
+        "suffstats", or "objpert" where no intervals are wanted and ``theta_bound <= 1.5`` is declared.
     delta : float
         Goes with `eps`.
     mu : float, optional
@@ -86,7 +87,8 @@ def dp_lm(
         ``subset="age >= 18 & region == 'N'"``: rows outside contribute nothing, and nobody learns how many.
         ``bounds_share=0.1``: share of the budget that buys the range of numeric factors without declared bounds.
         ``weights="w"``: weighted least squares; the weights need public bounds, nowhere negative.
-        ``cov_type="HC"``: intervals for errors whose variance differs between rows; buys a second matrix.
+        ``cov_type="HC"``: intervals for errors whose variance differs between rows; buys a second matrix. The default
+        of "newton", which has "nonrobust" as well.
         ``ridge=10.0`` or ``"adaptive"``: penalise the reported coefficients (of scaled columns); intervals and tests
         are those of the fit without penalty.
         ``theta_bound=2.0``: bound of ``|theta|_1`` for mechanisms that need one, in response half-ranges per column
