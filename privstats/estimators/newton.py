@@ -182,21 +182,8 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     """Map the estimate, and all noise in it, to the coefficients of scaled columns."""
     T = ground.T
     back: FloatArray = np.linalg.inv(T).T.astype(float)  # takes scores of whitened rows to those of scaled columns
-    p, bread = path.p, back @ ground.A @ back.T
-    reach = ground.held.reach(len(T)) * path.clip / p
-    noises = [
-        Noise(score.law, weight * reach * back)
-        for score, weight in zip(path.scores, path.weights.tolist(), strict=True)
-        if score.law is not None
-    ]
-    seen, hidden = path.tally.excess(path.clip), path.tally.hidden(path.clip)
-    noises.append(Noise(Unknown(np.full(len(T), (seen / 2 + hidden) * math.sqrt(ground.n) / p)), back @ root(ground.A)))
-    if facts.intercept:
-        noises.append(Noise(Unknown(np.full(1, CONSTANT * (seen + hidden) / p)), bread[:, :1]))
-    apart = path.iterates[-1] - path.iterates[0]
-    settled = _settled(ground, path, apart)
-    if not settled:
-        noises.append(Noise(Unknown(np.ones(1)), (back @ ground.A @ apart)[:, None]))
+    bread, settled = back @ ground.A @ back.T, _settled(ground, path)
+    noises = [*_noises(facts, ground, path, back), *([] if settled else [_apart(ground, path, back)])]
     assert ground.gram.law is not None
     unsure = Unsure(len(noises), Products(len(T)).where, ground.kept * ground.held.radius * back)
     noises.append(Noise(ground.gram.law, np.zeros((len(T), len(ground.gram.value)))))
@@ -220,6 +207,28 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.rows},
         notes=(*notes, *_hidden(lost, facts), *_unsettled(settled), *facts.no_intervals_because),
     )
+
+
+def _noises(facts: Facts, ground: Ground, path: Path, back: FloatArray) -> list[Noise]:
+    """Return the noise of the last scores, and what stands for what their clip may hide."""
+    reach = ground.held.reach(len(back)) * path.clip / path.p
+    scores = [
+        Noise(score.law, weight * reach * back)
+        for score, weight in zip(path.scores, path.weights.tolist(), strict=True)
+        if score.law is not None
+    ]
+    seen, hidden = path.tally.excess(path.clip), path.tally.hidden(path.clip)
+    each = Unknown(np.full(len(back), (seen / 2 + hidden) * math.sqrt(ground.n) / path.p))
+    clipped = [Noise(each, back @ root(ground.A))]
+    if facts.intercept:
+        constant = (back @ ground.A @ back.T)[:, :1]
+        clipped.append(Noise(Unknown(np.full(1, CONSTANT * (seen + hidden) / path.p)), constant))
+    return [*scores, *clipped]
+
+
+def _apart(ground: Ground, path: Path, back: FloatArray) -> Noise:
+    """Return what stands for the distance between the last iterates, where noise does not explain it."""
+    return Noise(Unknown(np.ones(1)), (back @ ground.A @ (path.iterates[-1] - path.iterates[0]))[:, None])
 
 
 def _meat(
@@ -251,8 +260,9 @@ def _nothing(noises: list[Noise]) -> list[FloatArray]:
     return [np.zeros(noise.onto.shape[1]) for noise in noises]
 
 
-def _settled(ground: Ground, path: Path, apart: FloatArray) -> bool:
+def _settled(ground: Ground, path: Path) -> bool:
     """Whether the last iterates differ by no more than the noise of their scores explains."""
+    apart = path.iterates[-1] - path.iterates[0]
     pull = path.p * ground.A @ apart / (ground.held.reach(len(apart)) * path.clip)
     explained = _variance(path.scores[0]) + _variance(path.scores[-1]) + ground.n * 2.0**-40  # rows are on a grid
     return bool(pull @ pull <= chdtri(len(apart), SETTLED) * explained)
