@@ -25,9 +25,9 @@ tests: .venv/test
 benchmarks: .venv/test
 	$(BIN)/python benchmarks/private_bounds.py --seed 1
 	for method in matrixt linf hull kng objpert; do $(BIN)/python benchmarks/coverage_lm.py --seed 1 --method $$method || exit 1; done
-	$(BIN)/python -m benchmarks.speed_lm --seed 1
-	for script in hull_moments speed_kng knorm_figure3 knorm_figure4 kng_figure1 real_linear choice peers_linear tradeoff_figures peers_newton; do \
+	for script in hull_moments speed_kng knorm_figure3 knorm_figure4 kng_figure1 real_linear choice peers_linear newton_real newton_accuracy tradeoff_figures peers_newton; do \
 		$(BIN)/python -m benchmarks.$$script --seed 1 || exit 1; done
+	$(BIN)/python -m benchmarks.speed_lm --seed 1
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
