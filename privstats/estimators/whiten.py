@@ -21,14 +21,14 @@ from privstats.losses.squares import PredictorRow, Presence
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.01, 0.15  # shares
+COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.02, 0.15  # shares
 NUMBER = 0.01  # beside these, of the number of rows where it is not their total weight
 ROOM = 1.5  # times their mean squared length: rows are held to that before more is known, and to no less later
 WEAKEST = 0.01  # of the rows: directions that vary less are not stretched further
 LEVELS = 32  # bins of the squared lengths
-USUAL = 0.99  # of the rows are not to be shortened
+USUAL = 0.999  # of the rows are not to be shortened: where the model is wrong, that changes what is estimated
 BARELY = 0.4 / 6  # radius at which noise is .4 of the sampling error of scores clipped at 3 sigma,
-DEAR = 2.5  # and how many times it at which noise is as large: rows that reach farther cost too much
+DEAR = 4.0  # and how many times it at most: rows that reach farther cost too much
 
 
 @dataclass(frozen=True, eq=False)
