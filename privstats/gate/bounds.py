@@ -18,7 +18,7 @@ from privstats.errors import PrivacyError, quote
 from privstats.numerics.law import FloatArray
 from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.release import Sensitivity
+from privstats.privacy.release import Sensitivity, ValueSensitivity
 
 
 class Bound(ABC):
@@ -109,22 +109,38 @@ class Positive(Bound):
 
 @dataclass(frozen=True)
 class Line(Bound):
-    """Single numbers, for mechanisms that look at ranks only.
+    """Values in [low, high], for mechanisms that look at their order: known to them one by one, not by a sum.
 
-    In the norm "rank": the rank of any point among the values, less `level` times their number, moves by at most 1
-    when a value is replaced, appears or vanishes: the first is at most 1 and the second at most 1 with the same sign.
+    In the norm "values" neighbours differ in one value, which is replaced, appears or vanishes; each mechanism proves
+    what that does to the ranks it looks at.
+
+    Parameters
+    ----------
+    low, high : float
+        Public range.
+    step : float
+        Of the public grid ``k * step`` on which releases lie.
+    counted : bool
+        Whether the number of values is public.
+    dim : int
+        Coordinates of a value.
     """
 
+    low: float
+    high: float
+    step: float
+    counted: bool = False
     dim: int = 1
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return np.clip(np.nan_to_num(rows), -1e290, 1e290)
+        return np.clip(np.nan_to_num(rows), self.low, self.high)
 
     def embed(self, rows: FloatArray) -> FloatArray:
         return rows
 
     def one_row(self, norm: str, kind: str) -> Sensitivity:
-        return Sensitivity(norm, _known(norm, {"rank": 1.0}), np.ones(1))
+        size = _known(norm, {"values": 1.0})
+        return ValueSensitivity(norm, size, np.ones(self.dim), None, self.low, self.high, self.step, kind, self.counted)
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:

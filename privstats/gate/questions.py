@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from privstats.gate.bounds import Bound, Line
 from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
-from privstats.numerics.exact import Gathered, Quadratic, Total, gram, total, weighted_sum
+from privstats.numerics.exact import Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
 from privstats.numerics.law import FloatArray
 from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
@@ -146,13 +146,15 @@ class Objective(Question):
 
 @dataclass(frozen=True, eq=False)
 class Each(Question):
-    """The values of ``of(block)`` themselves, one a row, for mechanisms that choose among order statistics.
+    """The values of ``of(block)`` themselves, one a row, for mechanisms that look at their order; an absent row has none.
 
-    `level` is the order of the wanted quantile, in (0, 1); an absent row has no value.
+    Values of one coordinate are handed on as a vector, of several as a matrix.
     """
 
     within: Line
-    level: float
+    wanted: Wanted = field(default_factory=Wanted)
 
     def total(self, block: Block) -> Gathered:
-        return Gathered((self.bounded(block)[block.present, 0],), self.level)
+        values = self.bounded(block)
+        values = values if block.present.all() else values[block.present]
+        return Gathered((values[:, 0] if self.within.dim == 1 else values,), self.wanted)

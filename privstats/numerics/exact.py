@@ -70,19 +70,39 @@ def score_pairs(dim: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return i[i < dim], j[i < dim]
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which order statistics are wanted.
+
+    Parameters
+    ----------
+    levels : tuple of float
+        Orders of the quantiles, ascending, each in (0, 1).
+    confidence : float, optional
+        With a single level: the ends of an interval for the population's quantile at this confidence are wanted too,
+        which makes three numbers (lower end, quantile, upper end).
+    ends_only : bool
+        With `confidence`: the two ends without the quantile.
+    """
+
+    levels: tuple[float, ...] = (0.5,)
+    confidence: float | None = None
+    ends_only: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Values of rows, for a mechanism that chooses among them: the order statistic of level `level` is wanted."""
+    """Values of rows, each part of shape (n,) or (n, d), for a mechanism that chooses among or between them."""
 
     parts: tuple[FloatArray, ...]
-    level: float
+    wanted: Wanted
 
     def __add__(self, other: Gathered) -> Gathered:
-        return Gathered(self.parts + other.parts, self.level)
+        return Gathered(self.parts + other.parts, self.wanted)
 
-    def ordered(self) -> FloatArray:
-        """Return all values in ascending order."""
-        return np.sort(np.concatenate(self.parts))
+    def values(self) -> FloatArray:
+        """Return all values, in no particular order."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
 
 def gram(rows: FloatArray, pairs: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Total:

@@ -72,6 +72,37 @@ class ScoreSensitivity(Sensitivity):
 
 
 @dataclass(frozen=True, eq=False)
+class ValueSensitivity(Sensitivity):
+    """What one unit does to a collection of values: up to `rows` of them change, each within [low, high].
+
+    Under "replace" a value takes the place of another (or, where `counted` is false, of none: rows may be missing);
+    under "add_remove" one appears or vanishes. Mechanisms that look at order statistics bound what this does to them.
+
+    Parameters
+    ----------
+    low, high : float
+        Public range of the values (of each coordinate).
+    step : float
+        Of the public grid, ``k * step`` for whole k, on which values may be rounded and releases lie.
+    kind : {"replace", "add_remove"}
+    counted : bool
+        Whether the number of values is public.
+    rows : int
+        How many of them one unit has at most.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    step: float = 0.0
+    kind: str = "replace"
+    counted: bool = False
+    rows: int = 1
+
+    def times(self, k: int) -> Sensitivity:
+        return replace(self, rows=k * self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class Release:
     """A value that may be seen by anyone.
 

@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from privstats.gate.bounds import Line
+from privstats.losses.location import WIDEST, stretch
 from privstats.mechanisms.random import public_stream
-from privstats.mechanisms.rank import WIDEST, Rank, stretch
-from privstats.numerics.exact import Gathered
+from privstats.mechanisms.rank import Rank
+from privstats.numerics.exact import Gathered, Wanted
 from privstats.privacy.neighbors import Neighbors
 
-SENSITIVITY = Line().sensitivity("rank", Neighbors())
+SENSITIVITY = Line(-WIDEST, WIDEST, 2.0**-42).sensitivity("values", Neighbors())
 POOL = [-1e290, -3.0, -1e-12, 0.0, 0.0, 2.0, 2.0, 1e6, 1e290]
 
 
@@ -46,9 +47,9 @@ def test_no_neighbour_changes_the_density_by_more_than_eps_and_some_nearly_does(
 def test_what_is_drawn_has_the_stated_density(multiplier):
     values = np.concatenate([np.linspace(-3e3, -1, 20), [0.0, 0.0], np.geomspace(1, 1e60, 20)])
     chance = public_stream(44)
-    gathered = Gathered((values[:2], values[2:]), 0.5)
+    gathered = Gathered((stretch(values[:2]), stretch(values[2:])), Wanted())
     mechanism = Rank(multiplier)
-    draws = stretch(np.array([mechanism.release("q", gathered, SENSITIVITY, chance).value[0] for _ in range(4000)]))
+    draws = np.array([mechanism.release("q", gathered, SENSITIVITY, chance).value[0] for _ in range(4000)])
     grid = np.linspace(-WIDEST, WIDEST, 200_001)
     density = np.exp(log_density(values, 0.5, 1 / multiplier, grid))
     cdf = np.cumsum(density) / density.sum()
@@ -59,5 +60,5 @@ def test_what_is_drawn_has_the_stated_density(multiplier):
 
 
 def test_no_values_at_all_give_a_uniform_point():
-    release = Rank(1.0).release("q", Gathered((np.array([]),), 0.5), SENSITIVITY, public_stream(45))
+    release = Rank(1.0).release("q", Gathered((np.array([]),), Wanted()), SENSITIVITY, public_stream(45))
     assert np.isfinite(release.value).all()
