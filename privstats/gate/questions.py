@@ -146,7 +146,7 @@ class Objective(Question):
 
 @dataclass(frozen=True, eq=False)
 class Each(Question):
-    """The values of ``of(block)`` themselves, one a row, for mechanisms that look at their order; an absent row has none.
+    """The values of ``of(block)`` themselves, for mechanisms that look at their order; an absent row has none.
 
     Values of one coordinate are handed on as a vector, of several as a matrix.
     """

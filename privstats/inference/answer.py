@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.inference.errors import ErrorLaw
+from privstats.inference.sandwich import privacy_covariance, sampling_covariance
+from privstats.inference.simulate import Chances, error_law
 from privstats.numerics.law import Chance, FloatArray, Law
 
 
@@ -165,8 +168,46 @@ class OwnVariance(Meat):
         return np.maximum(best - noise @ weights, 0.0)
 
 
+class Estimate(ABC):
+    """What inference knows of an estimate.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (coefficients,)
+        The estimate about which intervals are centred.
+    n : float
+        Rows used: the public number, or what was released of it; NaN where it is private.
+    facts : dict of str to float
+        Diagnostics by name, all computed from releases.
+    notes : tuple of str
+        What the reader of a summary must know.
+    """
+
+    theta: FloatArray
+    n: float
+    facts: dict[str, float]
+    notes: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def reported(self) -> FloatArray:
+        """The point estimate."""
+
+    @abstractmethod
+    def covariance(self) -> FloatArray:
+        """Return its covariance, privacy noise included, shape (coefficients, coefficients); NaN where unknown."""
+
+    @abstractmethod
+    def privacy_covariance(self) -> FloatArray:
+        """Return the part of its covariance that is due to privacy noise; NaN where unknown."""
+
+    @abstractmethod
+    def error_law(self, R: FloatArray, chances: Chances) -> ErrorLaw | None:
+        """Return the law of the error of ``R theta``, R of shape (q, coefficients); None where none is valid."""
+
+
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Estimate):
     """An estimate and the law of its error, ``bread^-1 (sampling error + sum of noises)``.
 
     Parameters
@@ -206,5 +247,13 @@ class Answer:
 
     @property
     def reported(self) -> FloatArray:
-        """The point estimate."""
         return self.theta if self.shrunk is None else self.shrunk
+
+    def covariance(self) -> FloatArray:
+        return sampling_covariance(self) + privacy_covariance(self)
+
+    def privacy_covariance(self) -> FloatArray:
+        return privacy_covariance(self)
+
+    def error_law(self, R: FloatArray, chances: Chances) -> ErrorLaw | None:
+        return None if self.meat is None else error_law(self, R, chances)

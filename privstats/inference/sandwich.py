@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from privstats.inference.answer import Answer
 from privstats.numerics.law import FloatArray
+
+if TYPE_CHECKING:
+    from privstats.inference.answer import Answer
 
 
 def privacy_covariance(answer: Answer) -> FloatArray:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privstats.inference.answer import Answer
+from privstats.inference.errors import DRAWS, ErrorLaw
 from privstats.inference.sandwich import between_bread
 from privstats.numerics.law import Chance, FloatArray
 
-DRAWS = 9_999  # a .95 quantile of pure noise is known to 1 % of itself, a p-value down to 1e-4
+if TYPE_CHECKING:
+    from privstats.inference.answer import Answer
 
 LEAN = 0.1  # part of a contrast's length in a lost direction, from which on it has no interval
 
@@ -26,8 +28,8 @@ Chances = Callable[[int], Chance]
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorLaw:
-    """A mixture of normal laws, one a draw: mean ``shift[d]``, variances ``variance[d]``.
+class Mixture(ErrorLaw):
+    """A mixture of normal laws, one a draw: mean ``shift[d]``, variances ``variance[d]``; symmetric about zero.
 
     Parameters
     ----------
@@ -55,6 +57,18 @@ class ErrorLaw:
         draws: FloatArray = self.shift + normal[:, None] * np.sqrt(self.variance)
         return draws
 
+    def lengths(self, alpha: float) -> FloatArray:
+        half = np.quantile(np.abs(self.marginals()), 1 - alpha, axis=0, method="higher")
+        return np.where(self.hidden, np.nan, half)[:, None] * np.ones(2)
+
+    def two_sided_p(self, distance: FloatArray) -> FloatArray:
+        """Return the share of draws at least as far from zero as `distance`, counting the observed one, shape (q,).
+
+        A p-value is at least 1 / (draws + 1): a simulation cannot show a smaller one.
+        """
+        at_least = (np.abs(self.marginals()) >= np.abs(distance)).sum(axis=0)
+        return np.where(self.hidden, np.nan, (1 + at_least) / (1 + DRAWS))
+
     def sample(self, chance: Chance) -> FloatArray:
         """Return one joint draw from each component, shape (draws, q)."""
         normal = chance.standard_normal(self.shift.shape)
@@ -62,7 +76,7 @@ class ErrorLaw:
         return draws
 
 
-def error_law(answer: Answer, R: FloatArray, chances: Chances) -> ErrorLaw:
+def error_law(answer: Answer, R: FloatArray, chances: Chances) -> Mixture:
     """Return the law of the error of ``R theta``.
 
     Parameters
@@ -77,7 +91,7 @@ def error_law(answer: Answer, R: FloatArray, chances: Chances) -> ErrorLaw:
 
     Returns
     -------
-    ErrorLaw
+    Mixture
     """
     assert answer.meat is not None
     meat = answer.meat
@@ -96,7 +110,7 @@ def error_law(answer: Answer, R: FloatArray, chances: Chances) -> ErrorLaw:
     unit = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     correlation = covariance / np.outer(unit, unit)
     np.fill_diagonal(correlation, 1.0)  # where the best guess of a variance is zero, too
-    return ErrorLaw(equation @ onto.T, variance, correlation, _hidden(answer, R))
+    return Mixture(equation @ onto.T, variance, correlation, _hidden(answer, R))
 
 
 def _hidden(answer: Answer, R: FloatArray) -> NDArray[np.bool_]:

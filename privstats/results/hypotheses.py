@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import PrivacyError
-from privstats.inference import intervals
-from privstats.inference.simulate import ErrorLaw
+from privstats.inference.errors import FINEST_ALPHA, ErrorLaw
 from privstats.numerics.law import FloatArray
 
 
@@ -44,7 +43,7 @@ class ContrastTest:
         """Two-sided p-values from the simulated law."""
         if self.law is None:
             return np.full(len(self.effect), np.nan)
-        return intervals.two_sided_p(self.law, self.effect - self.null)
+        return self.law.two_sided_p(self.effect - self.null)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Return lower and upper bounds of `effect`, shape (q, 2).
@@ -54,12 +53,11 @@ class ContrastTest:
         PrivacyError
             If `alpha` is not in [0.001, 1): the simulated law resolves no finer level.
         """
-        if not intervals.FINEST_ALPHA <= alpha < 1:
-            raise PrivacyError(f"alpha must lie in [{intervals.FINEST_ALPHA:g}, 1)")
+        if not FINEST_ALPHA <= alpha < 1:
+            raise PrivacyError(f"alpha must lie in [{FINEST_ALPHA:g}, 1)")
         if self.law is None:
             return np.full((len(self.effect), 2), np.nan)
-        half = intervals.half_widths(self.law, alpha)
-        return np.column_stack([self.effect - half, self.effect + half])
+        return self.effect[:, None] + np.array([-1.0, 1.0]) * self.law.lengths(alpha)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return one row a hypothesis, with the column names of statsmodels and the hypothetical value."""

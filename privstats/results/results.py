@@ -13,9 +13,9 @@ import pandas as pd
 
 from privstats.door import door
 from privstats.errors import FormulaError, PrivacyError
-from privstats.inference import intervals, sandwich
-from privstats.inference.answer import Answer
-from privstats.inference.simulate import ErrorLaw, error_law
+from privstats.inference.answer import Estimate
+from privstats.inference.errors import ErrorLaw
+from privstats.inference.wald import wald
 from privstats.numerics.law import Chance, FloatArray
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
@@ -62,7 +62,7 @@ class Results:
         What the fit was charged to.
     design : Design
         The data-free map from raw rows to columns, and back.
-    answer : Answer
+    answer : Estimate
         Estimate and law of its error, in scaled units.
     n : int, optional
         Number of rows, if it is public.
@@ -85,7 +85,7 @@ class Results:
     releases: tuple[Release, ...]
     ledger: Ledger
     design: DesignMap
-    answer: Answer
+    answer: Estimate
     n: int | None
     seeded: bool
     chances: Callable[[int], Chance]
@@ -144,14 +144,13 @@ class Results:
     @property
     def privacy_share(self) -> pd.Series:
         """Share of each squared standard error that is due to privacy noise."""
-        noise = self._in_users_units(sandwich.privacy_covariance(self.answer))
+        noise = self._in_users_units(self.answer.privacy_covariance())
         return self._series(np.diag(noise) / np.diag(self.cov_params()))
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        scaled = sandwich.sampling_covariance(self.answer) + sandwich.privacy_covariance(self.answer)
         names = list(self.design.names)
-        return pd.DataFrame(self._in_users_units(scaled), index=names, columns=names)
+        return pd.DataFrame(self._in_users_units(self.answer.covariance()), index=names, columns=names)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals that cover each coefficient with probability 1 - alpha, privacy noise included.
@@ -243,7 +242,7 @@ class Results:
             return WaldTest(math.nan, math.nan, len(r))
         covariance = R @ self.cov_params().to_numpy() @ R.T
         errors = law.sample(self.chances(-1))
-        return WaldTest(*intervals.wald(errors, R @ self._centre - r, covariance))
+        return WaldTest(*wald(errors, R @ self._centre - r, covariance))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the table to print: what was promised, how it was kept, what was learnt."""
@@ -293,7 +292,5 @@ class Results:
 
     def _error_law(self, R: FloatArray) -> ErrorLaw | None:
         """Return the law of the error of ``R params``, or None where there is no valid one."""
-        if self.answer.meat is None:
-            return None
         linear, _ = self.design.original()
-        return error_law(self.answer, R @ linear, self.chances)
+        return self.answer.error_law(R @ linear, self.chances)

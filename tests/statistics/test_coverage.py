@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from benchmarks.coverage_lm import METHODS, cell
-from privstats.results import results
+from privstats.inference import answer as answers
 from tests.conftest import PURE
 
 REPLICATES = 50
@@ -34,8 +34,8 @@ def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
     def sampling_only(answer, R, chances):
         return honest(replace(answer, noises=(), meat=replace(answer.meat, heard=())), R, chances)
 
-    honest = results.error_law
-    monkeypatch.setattr(results, "error_law", sampling_only)
+    honest = answers.error_law
+    monkeypatch.setattr(answers, "error_law", sampling_only)
     assert cell(2000, 4.0, "linf", 30, seed=12).coverage.mean() < 0.8
 
 
