@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from privstats import ranges
+from privstats.binding import REGRESSIONS, TITLES, bound_to, facts_of
 from privstats.errors import BudgetError
 from privstats.estimators import ESTIMATORS
 from privstats.gate.design import check_schema
@@ -13,7 +14,7 @@ from privstats.gate.domain import as_domain
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream, source
-from privstats.plan import bound_to, make_plan
+from privstats.plan import make_plan
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
 from privstats.request import Request
@@ -35,13 +36,14 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
     ledger.charge(planned.events, f"dp_{request.verb}: {request.formula}", neighbors)
     chances = partial(chance.generator, planned.digest)
     paid = list(zip(planned.turns, planned.mechanisms, strict=True))
-    design = planned.design
+    design, facts = planned.design, planned.facts
     bought: tuple[Release, ...] = ()
     if planned.buys:
         domain, bought = ranges.buy(planned.buys, as_domain(request.domain), data, paid, neighbors, chances)
         design = bound_to(request, domain)
+        facts = facts_of(request, design, planned.n)
     gate = Gate(MemoryRows(data, design, neighbors), paid[len(bought) :], partial(ranges.shifted, chances, len(bought)))
-    answer = ESTIMATORS[request.verb, planned.mech].run(gate.ask, planned.facts, planned.noise)
+    answer = ESTIMATORS[request.verb, planned.mech].run(gate.ask, facts, planned.noise)
     return Results(
         formula=request.formula,
         mech=planned.mech,
@@ -56,5 +58,6 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         chances=public_stream,
         bought=planned.buys,
         chosen=request.mech == "auto",
-        cov_type=request.covariance,
+        cov_type=request.covariance if request.verb in REGRESSIONS else None,
+        title=TITLES.get(request.verb, f"Private {request.verb} (privstats)"),
     )

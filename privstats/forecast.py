@@ -9,22 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privstats.errors import BudgetError, PrivacyError
 from privstats.gate.block import Block
+from privstats.gate.columns import Columns
 from privstats.gate.design import Design, check_schema
 from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream
+from privstats.numerics.exact import Gathered
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
 
 SYNTHETIC_ROWS = 4096
+SEVERAL = 25  # draws of a mechanism whose noise has no law of its own
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,17 +64,29 @@ class Forecast(Conversation):
         noisy = super()._answer(questions, speakers)
         exact = self._rows.sum(questions)
         return tuple(
-            replace(release, value=total.expected(self._blow_up)) for release, total in zip(noisy, exact, strict=True)
+            replace(release, value=self._expected(question, speaker, total))
+            for release, question, speaker, total in zip(noisy, questions, speakers, exact, strict=True)
         )
 
+    def _expected(self, question: Question, speaker: Speaker, total: Any) -> FloatArray:
+        """Return what as many rows as were planned would be answered without noise, or on average."""
+        if not isinstance(total, Gathered):
+            return total.expected(self._blow_up)
+        many = total.expected(self._blow_up)
+        sensitivity = question.sensitivity(speaker.norm, self._rows.neighbors)
+        draws = [speaker.release(question.name, many, sensitivity, public_stream(-3 - k)).value for k in range(SEVERAL)]
+        return np.mean(draws, axis=0)
 
-def assumed_rows(design: Design, neighbors: Neighbors, like: pd.DataFrame | None, residual: float | None) -> MemoryRows:
+
+def assumed_rows(
+    design: Design | Columns, neighbors: Neighbors, like: pd.DataFrame | None, residual: float | None
+) -> MemoryRows:
     """Return the rows a forecast assumes.
 
     Parameters
     ----------
-    design : Design
-        The planned design.
+    design : Design or Columns
+        The planned row-wise map.
     neighbors : Neighbors
         The planned relation.
     like : DataFrame, optional
@@ -83,9 +99,11 @@ def assumed_rows(design: Design, neighbors: Neighbors, like: pd.DataFrame | None
     -------
     MemoryRows
     """
+    if isinstance(design, Columns) and residual is not None:
+        raise PrivacyError("residual= belongs to regressions; give like= rows to stand for the data")
     if like is not None:
         check_schema(like, design.reads)
-    elif residual is None:
+    elif isinstance(design, Design) and residual is None:
         residual = design.response_unit / 4
     frame = like if like is not None else design.domain.draw(design.reads, SYNTHETIC_ROWS, public_stream(-1))
     if neighbors.unit is not None:

@@ -29,7 +29,7 @@ def describe(plan: Plan) -> str:
         ("Formula", plan.formula),
         ("Rows", "private" if plan.n is None else str(plan.n)),
         ("Coefficients", ", ".join(plan.design.names)),
-        ("Algorithm", f"{plan.mech}, noise {plan.noise}"),
+        ("Algorithm", f"{plan.mech}, noise {plan.noise}" if plan.noise != plan.mech else plan.mech),
         ("Promise", str(plan.promise)),
     ]
     expected = pd.DataFrame({"width": []}) if plan.buys or plan.rows is None else plan.expected()

@@ -12,14 +12,15 @@ from typing import Any
 import pandas as pd
 
 from privstats import ranges
+from privstats.binding import REGRESSIONS, bound_to, facts_of
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
 from privstats.forecast import Forecast, assumed_rows, smallest
-from privstats.gate.design import Design, bind
-from privstats.gate.domain import Domain, as_domain
+from privstats.gate.columns import Columns
+from privstats.gate.design import Design
+from privstats.gate.domain import as_domain
 from privstats.gate.gate import Turn
-from privstats.gate.moments import GROUP_NORMS
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.terms import lacking
 from privstats.mechanisms import MECHANISMS, Mechanism
@@ -31,8 +32,6 @@ from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
-
-THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Plan:
     turns: tuple[Turn, ...]
     mechanisms: tuple[Mechanism, ...]
     facts: Facts = field(repr=False)
-    design: Design = field(repr=False)
+    design: Design | Columns = field(repr=False)
     request: Request = field(repr=False)
     rows: int | None = field(repr=False)
     buys: tuple[str, ...] = ()
@@ -196,13 +195,6 @@ class Plan:
     __repr__ = __str__
 
 
-def bound_to(request: Request, domain: Domain) -> Design:
-    """Return the design of a request; dummies of one factor are kept together where the noise gains from it."""
-    mech, noise = request.algorithm
-    grouped = mech == "suffstats" and MECHANISMS[noise].norm in GROUP_NORMS
-    return bind(request.formula, domain, request.subset, request.weights, grouped)
-
-
 def make_plan(request: Request, n: int | None) -> Plan:
     """Rehearse a request on synthetic rows and price what it asks. Looks at no data."""
     promise = request.promise
@@ -215,7 +207,7 @@ def make_plan(request: Request, n: int | None) -> Plan:
     wanting = lacking(request.formula, declared) if public_n is not None else ()
     domain = ranges.placeholder(wanting, declared)
     design = bound_to(request, domain)
-    if public_n is not None and public_n <= len(design.names):
+    if request.verb in REGRESSIONS and public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
     most = ESTIMATORS[request.verb, mech].most
     if most is not None and len(design.names) > most:
@@ -224,21 +216,7 @@ def make_plan(request: Request, n: int | None) -> Plan:
             f"mech={mech!r} samples exactly, which takes too long for more than {most} coefficients; here are "
             f"{len(design.names)}: use {' or '.join(map(repr, others))}"
         )
-    facts = Facts(
-        n=public_n,
-        columns=len(design.names) - design.intercept,
-        intercept=design.intercept,
-        complete=design.complete,
-        neighbors=promise.neighbors,
-        names=design.names,
-        weighted=request.weights is not None,
-        inference=request.inference == "sandwich",
-        groups=design.groups,
-        robust=request.covariance == "HC",
-        theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
-        split=request.split,
-        ridge=request.ridge,
-    )
+    facts = facts_of(request, design, public_n)
     unit_price = {name: partial(mechanism.at, factor=1.0) for name, mechanism in MECHANISMS.items()}
     rehearsal = Rehearsal(design, promise.neighbors, unit_price, public_stream)
     ESTIMATORS[request.verb, mech].run(rehearsal.ask, facts, noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -17,6 +17,8 @@ INFERENCE = ("sandwich", "none")
 COVARIANCES = ("nonrobust", "HC")
 TIGHT = 1.5  # a bound of the coefficients up to which objective perturbation beats noisy moments
 
+WIDEST = 1e6  # bound of the coefficients that any mechanism takes
+
 # What mech="auto" means, from public facts only; the first row that fits (`benchmarks/choice.py` shows why):
 # (verb, currency, whether only coefficients are wanted and a tight bound of them is declared) -> (algorithm, noise).
 AUTO = (
@@ -24,6 +26,16 @@ AUTO = (
     (("lm", "eps", False), ("suffstats", "matrixt")),
     (("lm", "mu", True), ("newton", "gaussian")),
     (("lm", "mu", False), ("newton", "gaussian")),
+    (("median", "eps", False), ("rank", "rank")),
+    (("median", "mu", False), ("rank", "rank")),
+    (("quantile", "eps", False), ("rank", "rank")),
+    (("quantile", "mu", False), ("rank", "rank")),
+    (("mode", "eps", False), ("permute_and_flip", "permute_and_flip")),
+    (("mode", "mu", False), ("permute_and_flip", "permute_and_flip")),
+    (("mean", "eps", False), ("laplace", "l1")),
+    (("mean", "mu", False), ("gaussian", "gaussian")),
+    (("hist", "eps", False), ("laplace", "l1")),
+    (("hist", "mu", False), ("gaussian", "gaussian")),
 )
 
 
@@ -51,6 +63,12 @@ class Request:
     split: float | None = None
     ridge: float | str | None = None
     cov_type: str | None = None
+    q: float | Sequence[float] = 0.5
+    confidence: float = 0.95
+    grid: float | Mapping[str, float] | None = None
+    bins: int | Sequence[float] | None = None
+    density: bool = False
+    geometric: bool = False
 
     @property
     def promise(self) -> Guarantee:
@@ -79,7 +97,9 @@ class Request:
         currency = "eps" if self.mu is None and self.delta == 0 else "mu"
         bounded = self.theta_bound is not None and self.theta_bound <= TIGHT
         bare = self.inference == "none" and bounded and self.ridge is None
-        by_auto, usual = dict(AUTO)[self.verb, currency, bare]
+        by_auto, usual = dict(AUTO)[self.verb, currency, bare and self.verb == "lm"]
+        if self.geometric:
+            by_auto, usual = "kng", "l2"
         mech = by_auto if self.mech == "auto" else self.mech
         known = ESTIMATORS[self.verb, mech].noises
         if mech != by_auto:
@@ -89,13 +109,27 @@ class Request:
         return mech, noise
 
     @property
+    def orders(self) -> tuple[float, ...]:
+        """The quantiles that are wanted, ascending."""
+        if self.verb == "median":
+            return (0.5,)
+        several = (self.q,) if is_number(self.q) else tuple(self.q) if isinstance(self.q, Iterable) else ()
+        legal = all(is_number(one) and 0 < one < 1 for one in several)
+        if isinstance(self.q, str) or not several or not legal or len(set(several)) < len(several):
+            raise PrivacyError("q must be a number between 0 and 1, or a list of different ones")
+        return tuple(sorted(float(one) for one in several))
+
+    @property
     def covariance(self) -> str:
         """What intervals assume of the errors: what was asked for, or what the algorithm can do at little cost."""
         return self.cov_type or ESTIMATORS[self.verb, self.algorithm[0]].cov_type
 
     def _check_options(self) -> None:
         """Refuse options out of range, and those that the algorithm asked for does not have."""
-        widest = ESTIMATORS[self.verb, "objpert" if self.mech == "auto" else self.mech].widest
+        widest = min(
+            (entry.widest for (verb, name), entry in ESTIMATORS.items() if verb == self.verb and name == self.mech),
+            default=WIDEST,
+        )
         if self.theta_bound is not None and not (is_number(self.theta_bound) and 0 < self.theta_bound <= widest):
             raise PrivacyError(
                 f"theta_bound must be a positive number, at most {widest:g}: |theta|_1 in response half-ranges per "
@@ -113,6 +147,8 @@ class Request:
             choose("cov_type", self.cov_type, list(COVARIANCES))
         if self.cov_type is not None and self.inference == "none":
             raise PrivacyError("cov_type is about intervals, and inference='none' wants none")
+        if not (is_number(self.confidence) and 0.5 <= self.confidence <= 0.999):
+            raise PrivacyError("confidence must lie between .5 and .999: that of the intervals that are bought")
         if self.mech == "auto" and self.split is not None:
             raise PrivacyError("split belongs to mech='objpert': name it")
         for option in ("theta_bound", "split", "ridge"):

@@ -13,6 +13,29 @@ from privstats.privacy.release import Release
 
 
 @dataclass(frozen=True)
+class Place:
+    """What is publicly known of a column whose location is asked.
+
+    Parameters
+    ----------
+    code : str
+        How the formula writes it.
+    low, high : float
+        Its range; of positions, where it has levels.
+    step : float
+        Of the public grid on which its values lie.
+    levels : int
+        How many declared levels it has; 0 for numbers.
+    """
+
+    code: str
+    low: float
+    high: float
+    step: float
+    levels: int = 0
+
+
+@dataclass(frozen=True)
 class Facts:
     """What everybody may know of a fit before any row is read.
 
@@ -44,6 +67,20 @@ class Facts:
         Of objective perturbation.
     ridge : float or "adaptive", optional
         Penalty of the reported coefficients, in scaled units.
+    places : tuple of Place
+        The columns, of a verb that asks where they lie.
+    cells : tuple
+        Declared groups by which it asks; empty if there are none.
+    q : tuple of float
+        Orders of the quantiles that are wanted, ascending.
+    confidence : float
+        Of the intervals that are bought with quantiles.
+    edges : tuple of float
+        Of the bins that are wanted, ascending.
+    density : bool
+        Whether densities are wanted in place of counts.
+    joint : bool
+        Whether one point among all columns is wanted (the geometric median), in place of one in each.
     """
 
     n: int | None
@@ -59,6 +96,13 @@ class Facts:
     theta_bound: float = 2.0
     split: float | None = None
     ridge: float | str | None = None
+    places: tuple[Place, ...] = ()
+    cells: tuple[object, ...] = ()
+    q: tuple[float, ...] = (0.5,)
+    confidence: float = 0.95
+    edges: tuple[float, ...] = ()
+    density: bool = False
+    joint: bool = False
 
     @property
     def coefficients(self) -> int:

@@ -25,12 +25,15 @@ class Block:
         Which rows count.
     weight : ndarray, shape (n,), optional
         How much each row counts, in [0, 1]; None if all count the same.
+    group : ndarray of int, shape (n,), optional
+        Which declared group each row belongs to; None if there are none.
     """
 
     X: FloatArray
     y: FloatArray
     present: NDArray[np.bool_]
     weight: FloatArray | None = None
+    group: NDArray[np.intp] | None = None
     _known: dict[tuple[str, int], tuple[object, FloatArray]] = field(default_factory=dict, repr=False, init=False)
 
     def remember(self, what: str, of: object, make: Callable[[], FloatArray]) -> FloatArray:

@@ -98,6 +98,15 @@ class Design:
     _infos: tuple[DesignInfo, DesignInfo]
 
     @property
+    def index(self) -> pd.Index:
+        """Labels of the coefficients."""
+        return pd.Index(list(self.names))
+
+    def spelt(self, values: FloatArray) -> FloatArray:
+        """Return coefficients as they are reported: as they are."""
+        return values
+
+    @property
     def response_unit(self) -> float:
         """Length, in the user's units, of a residual of 1 in the scaled response at unit weight."""
         return float(self.y_scaling.half[0]) * self.selection.largest_weight**0.5

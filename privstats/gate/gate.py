@@ -103,7 +103,7 @@ class Conversation(ABC):
     def _answer(self, questions: Sequence[Question], speakers: Sequence[Speaker]) -> tuple[Release, ...]:
         answers = []
         for question, speaker, exact in zip(questions, speakers, self._rows.sum(questions), strict=True):
-            sensitivity = question.within.sensitivity(speaker.norm, self._rows.neighbors)
+            sensitivity = question.sensitivity(speaker.norm, self._rows.neighbors)
             answers.append(speaker.release(question.name, exact, sensitivity, self._chance(self._asked)))
             self._asked += 1
         return tuple(answers)

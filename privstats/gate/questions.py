@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line
@@ -21,17 +22,42 @@ from privstats.numerics.exact import Gathered, Quadratic, Total, Wanted, gram, t
 from privstats.numerics.law import FloatArray
 from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
+from privstats.privacy.release import Sensitivity
 
 RowFunction = Callable[[Block], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of one cell of a partition: those for which ``cells(block)`` is `index`.
+
+    A row is in one cell only, because `cells` gives one number for each row. Questions about different cells of one
+    partition (the same object) are priced in parallel (`privstats.privacy.together.Cell`).
+
+    Parameters
+    ----------
+    cells : callable
+        Row function, shape (n,) of int.
+    index : int
+        Which cell.
+    """
+
+    cells: Callable[[Block], NDArray[np.intp]]
+    index: int
+
+    def of(self, block: Block) -> Block:
+        """Return the block with the rows of other cells absent."""
+        return replace(block, present=block.present & (self.cells(block) == self.index))
+
+
+@dataclass(frozen=True, eq=False)
 class Question(ABC):
-    """A total over rows. `name` labels it in the plan; `within` holds each row's part."""
+    """A total over rows. `name` labels it in the plan; `within` holds what a row adds; `part` says which rows count."""
 
     name: str
     of: RowFunction
     within: Bound
+    part: Part | None = field(default=None, kw_only=True)
 
     @property
     def kind(self) -> str:
@@ -45,6 +71,20 @@ class Question(ABC):
     def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
         """Return about which rows it asks, and how its sensitivity depends on the angle between two of them."""
         return None
+
+    def sensitivity(self, norm: str, neighbors: Neighbors) -> Sensitivity:
+        """Return how far neighbours move the answer.
+
+        A question about one cell of a partition is priced for one row that enters or leaves the cell; how many such
+        steps neighbours are apart is counted where the cells are priced together.
+        """
+        if self.part is not None:
+            return self.within.one_row(norm, "add_remove")
+        return self.within.sensitivity(norm, neighbors)
+
+    def answer(self, block: Block) -> Total | Gathered | Quadratic:
+        """Return the exact answer for one block, of the rows that are asked about."""
+        return self.total(block if self.part is None else self.part.of(block))
 
     @abstractmethod
     def total(self, block: Block) -> Total | Gathered | Quadratic:

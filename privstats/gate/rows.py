@@ -46,7 +46,7 @@ class MemoryRows:
 
     def sum(self, questions: Sequence[Question]) -> list[Any]:
         """Return the exact total of each question, all in one pass."""
-        totals = ([question.total(block) for question in questions] for block in self._kept or self._blocks())
+        totals = ([question.answer(block) for question in questions] for block in self._kept or self._blocks())
         return reduce(lambda so_far, more: list(map(add, so_far, more)), totals)
 
     @cached_property

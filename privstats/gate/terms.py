@@ -43,7 +43,7 @@ def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]
         raise FormulaError(f"the formula {formula!r} cannot be read")
     if len(read.lhs_termlist) != 1 or len(read.lhs_termlist[0].factors) != 1:
         raise FormulaError(f"the formula {formula!r} needs one response, as in 'y ~ x1 + x2'")
-    for code in _written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
+    for code in written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
         factor(code, domain)
     return read.lhs_termlist, read.rhs_termlist
 
@@ -51,18 +51,18 @@ def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]
 def lacking(formula: str, domain: Domain) -> tuple[str, ...]:
     """Return the plain numeric factors of a formula whose bounds are not known, in order; refuses nothing."""
     try:
-        codes = list(dict.fromkeys(_written(patsy_tree(formula))))
+        codes = list(dict.fromkeys(written(patsy_tree(formula))))
         return tuple(code for code in codes if is_unbounded(code, domain))
     except Exception:  # whatever is wrong with the formula, `parse_formula` says it better
         return ()
 
 
-def _written(tree: Any) -> Iterator[str]:
+def written(tree: Any) -> Iterator[str]:
     """Yield the expressions that stand in a parsed formula."""
     if tree.type == "PYTHON_EXPR":
         yield tree.token.extra
     for part in tree.args:
-        yield from _written(part)
+        yield from written(part)
 
 
 def code_columns(

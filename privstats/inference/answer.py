@@ -201,6 +201,10 @@ class Estimate(ABC):
     def privacy_covariance(self) -> FloatArray:
         """Return the part of its covariance that is due to privacy noise; NaN where unknown."""
 
+    def deviations(self, R: FloatArray) -> FloatArray:
+        """Return the standard error of each row of ``R theta``, shape (q,)."""
+        return np.sqrt(np.einsum("qi,ij,qj->q", R, self.covariance(), R))
+
     @abstractmethod
     def error_law(self, R: FloatArray, chances: Chances) -> ErrorLaw | None:
         """Return the law of the error of ``R theta``, R of shape (q, coefficients); None where none is valid."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.losses.squares import FloatArray, Rows
 
@@ -43,3 +44,58 @@ class Distance:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 1)."""
         return stretch(np.abs(rows.y - self.point))[:, None]
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of some of the block's columns, as they are."""
+
+    which: tuple[int, ...]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, number of columns)."""
+        return rows.X[:, self.which[0] : self.which[0] + 1] if len(self.which) == 1 else rows.X[:, list(self.which)]
+
+
+@dataclass(frozen=True, eq=False)
+class Powers:
+    """The row (1, u, u^2), where u are the columns, moved by `middle` and divided by `half`; zero where absent."""
+
+    middle: FloatArray
+    half: FloatArray
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 1 + 2 columns)."""
+        u = (rows.X - self.middle) / self.half * rows.present[:, None]
+        return np.column_stack([rows.present, u, u * u])
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """The declared group of each row."""
+
+    def __call__(self, rows: Rows) -> NDArray[np.intp]:
+        """Return shape (n,)."""
+        assert rows.group is not None
+        return rows.group
+
+
+@dataclass(frozen=True)
+class BinOf:
+    """Which of the bins ``edges[k] <= x < edges[k + 1]`` a column's value lies in; the last one is closed.
+
+    Parameters
+    ----------
+    which : int
+        The column.
+    edges : tuple of float
+        Ascending.
+    """
+
+    which: int
+    edges: tuple[float, ...]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 1): positions of bins."""
+        inner = np.array(self.edges[1:-1])
+        return np.searchsorted(inner, rows.X[:, self.which], side="right")[:, None].astype(float)

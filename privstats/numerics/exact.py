@@ -100,6 +100,14 @@ class Gathered:
     def __add__(self, other: Gathered) -> Gathered:
         return Gathered(self.parts + other.parts, self.wanted)
 
+    def expected(self, times: float) -> Gathered:
+        """Return `times` as many values with the same quantiles, up to a million of them."""
+        values = self.values()
+        n = min(1_000_000, max(1, round(times * len(values))))
+        middle = (np.arange(n) + 0.5) / n
+        many = np.quantile(values, middle) if values.ndim == 1 else np.resize(values, (n, *values.shape[1:]))
+        return Gathered((many,), self.wanted)
+
     def values(self) -> FloatArray:
         """Return all values, in no particular order."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)

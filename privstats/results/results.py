@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from privstats.door import door
-from privstats.errors import FormulaError, PrivacyError
+from privstats.errors import FormulaError
 from privstats.inference.answer import Estimate
 from privstats.inference.errors import ErrorLaw
 from privstats.inference.wald import wald
@@ -20,6 +20,7 @@ from privstats.numerics.law import Chance, FloatArray
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
+from privstats.results.absent import Absent
 from privstats.results.hypotheses import ContrastTest, WaldTest
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
@@ -35,17 +36,20 @@ class DesignMap(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
     @property
+    def index(self) -> pd.Index: ...
+    @property
     def response_unit(self) -> float: ...
     @property
     def written(self) -> tuple[str | None, str | None]: ...
 
+    def spelt(self, values: FloatArray) -> Any: ...
     def original(self) -> tuple[FloatArray, FloatArray]: ...
     def matrix(self, new_data: pd.DataFrame) -> FloatArray: ...
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results:
+class Results(Absent):
     """A private fit. Everything here is computed from releases; the data are not kept.
 
     Parameters
@@ -74,8 +78,10 @@ class Results:
         Factors whose bounds were bought; `domain` holds what was bought.
     chosen : bool
         Whether algorithm and noise were left to the package.
-    cov_type : str
-        "nonrobust", or "HC" where the error variance may differ between rows.
+    cov_type : str, optional
+        "nonrobust", or "HC" where the error variance may differ between rows; None if there are no errors.
+    title : str
+        What heads the summary.
     """
 
     formula: str
@@ -91,7 +97,8 @@ class Results:
     chances: Callable[[int], Chance]
     bought: tuple[str, ...] = ()
     chosen: bool = False
-    cov_type: str = "nonrobust"
+    cov_type: str | None = "nonrobust"
+    title: str = "Private regression (privstats)"
 
     @property
     def domain(self) -> Any:
@@ -115,7 +122,7 @@ class Results:
     def params(self) -> pd.Series:
         """Coefficients in the user's units, by name."""
         linear, offset = self.design.original()
-        return self._series(linear @ self.answer.reported + offset)
+        return self._series(self.design.spelt(linear @ self.answer.reported + offset))
 
     @property
     def _centre(self) -> FloatArray:
@@ -149,7 +156,7 @@ class Results:
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        names = list(self.design.names)
+        names = self.design.index
         return pd.DataFrame(self._in_users_units(self.answer.covariance()), index=names, columns=names)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -214,8 +221,8 @@ class Results:
         """
         R, r = self.design.constraint(hypothesis)
         effect = R @ self._centre
-        sd = np.sqrt(np.einsum("qi,ij,qj->q", R, self.cov_params().to_numpy(), R))
-        return ContrastTest(effect, r, sd, self._error_law(R))
+        linear, _ = self.design.original()
+        return ContrastTest(effect, r, self.answer.deviations(R @ linear), self._error_law(R))
 
     def wald_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses jointly; the null law is simulated, not chi-squared.
@@ -238,9 +245,9 @@ class Results:
         if np.linalg.matrix_rank(np.column_stack([R, r])) > np.linalg.matrix_rank(R):
             raise FormulaError("the hypotheses contradict each other")
         law = self._error_law(R)
-        if law is None or law.hidden.any():
-            return WaldTest(math.nan, math.nan, len(r))
         covariance = R @ self.cov_params().to_numpy() @ R.T
+        if law is None or law.hidden.any() or np.isnan(covariance).any():
+            return WaldTest(math.nan, math.nan, len(r))
         errors = law.sample(self.chances(-1))
         return WaldTest(*wald(errors, R @ self._centre - r, covariance))
 
@@ -256,23 +263,6 @@ class Results:
         """Return one row about the whole fit."""
         return glance(self)
 
-    @property
-    def resid(self) -> NoReturn:
-        """Residuals are data: they are not kept."""
-        raise PrivacyError(
-            "residuals would show rows; dp_hist of a column you derive, or wald_test, are paid ways to check a model"
-        )
-
-    @property
-    def fittedvalues(self) -> NoReturn:
-        """Fitted values are functions of the rows: they are not kept."""
-        raise PrivacyError("fitted values would show rows; use predict(new_data) with rows that are nobody's secret")
-
-    @property
-    def rsquared(self) -> NoReturn:
-        """R-squared would need the response's exact sum of squares."""
-        raise PrivacyError("R-squared is not released; compare glance()['sigma'] with the response's known spread")
-
     def __repr__(self) -> str:
         return f"<Results of {self.formula!r}: {self.guarantee}>"
 
@@ -283,11 +273,13 @@ class Results:
         """Test each coefficient against zero."""
         return self.t_test(np.eye(len(self.params)))
 
-    def _series(self, values: FloatArray) -> pd.Series:
-        return pd.Series(values, index=list(self.design.names))
+    def _series(self, values: Any) -> pd.Series:
+        return pd.Series(values, index=self.design.index)
 
     def _in_users_units(self, covariance: FloatArray) -> FloatArray:
         linear, _ = self.design.original()
+        if np.array_equal(linear, np.eye(len(linear))):  # where some entries may be unknown, and must stay so
+            return covariance
         return linear @ covariance @ linear.T
 
     def _error_law(self, R: FloatArray) -> ErrorLaw | None:

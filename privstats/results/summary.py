@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ def summarise(results: Results, alpha: float) -> Summary:
         results.privacy_share.map(lambda share: "NaN" if math.isnan(share) else f"{share:.0%}"),
     )
     return Summary(
-        title="Private regression (privstats)",
+        title=results.title,
         facts=_facts(results),
         header=("", "coef", "std err", "z", "P>|z|", f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]", "privacy"),
         rows=tuple(zip(results.design.names, *columns, strict=True)),
@@ -116,7 +117,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         rows = f"{results.n} (public)"
     paid: dict[str, list[Event]] = {}
     for release in results.releases:
-        paid.setdefault(release.name.rstrip(" 0123456789"), []).append(release.event)
+        paid.setdefault(re.sub(r" \d+$", "", release.name), []).append(release.event)  # steps of one kind together
     budget = ", ".join(f"{name}: {results.guarantee.spent(events).budget}" for name, events in paid.items())
     facts = results.facts
     diagnostics = ", ".join(f"{name} = {facts[name]:.3g}" for name in ("kappa", "sigma") if name in facts)
@@ -124,16 +125,23 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("Formula", results.formula),
         ("Rows", rows),
         *((name, text) for name, text in zip(("Subset", "Weights"), results.design.written, strict=True) if text),
-        ("Mechanism", f"{results.mech}{' (by mech=auto)' if results.chosen else ''}, noise {results.noise}"),
+        ("Mechanism", _mechanism(results)),
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),
         ("Bounds", f"bought privately: {', '.join(results.bought)}" if results.bought else "declared by the user"),
-        ("Covariance", COVARIANCES[results.cov_type]),
+        *((("Covariance", COVARIANCES[results.cov_type]),) if results.cov_type else ()),
         *((("Diagnostics", diagnostics),) if diagnostics else ()),
     )
 
 
+def _mechanism(results: Results) -> str:
+    chosen = " (by mech=auto)" if results.chosen else ""
+    return f"{results.mech}{chosen}" + (f", noise {results.noise}" if results.noise != results.mech else "")
+
+
 def _number(value: Any) -> str:
+    if not isinstance(value, float):  # a level
+        return str(value)
     return "NaN" if math.isnan(value) else f"{value:.4g}"
 
 

@@ -15,15 +15,16 @@ TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "co
 def tidy(results: Results, alpha: float) -> pd.DataFrame:
     """Return one row a coefficient."""
     interval = results.conf_int(alpha)
+    labels = [label if isinstance(label, tuple) else (label, "") for label in results.params.index]
     columns = (
-        list(results.design.names),
+        [term for term, _ in labels],
         results.params.to_numpy(),
         results.bse.to_numpy(),
         results.tvalues.to_numpy(),
         results.pvalues.to_numpy(),
         interval[0].to_numpy(),
         interval[1].to_numpy(),
-        "",
+        [component for _, component in labels],
     )
     return pd.DataFrame(dict(zip(TIDY, columns, strict=True)))
 

@@ -1,0 +1,138 @@
+"""From a request and a domain to the row-wise map that rows will go through, and to what everybody may know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from privstats.errors import DomainError, FormulaError, PrivacyError
+from privstats.estimators.base import Facts, Place
+from privstats.gate.columns import Columns, Component, bind_columns, finest_step
+from privstats.gate.design import Design, bind
+from privstats.gate.domain import Domain
+from privstats.gate.factors import LevelFactor
+from privstats.gate.moments import GROUP_NORMS
+from privstats.mechanisms import MECHANISMS
+from privstats.request import Request, is_number
+
+THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
+REGRESSIONS = ("lm",)
+TITLES = {"lm": "Private regression (privstats)"}  # of summaries; other verbs name themselves
+OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
+MOST_BINS = 100_000
+
+
+def bound_to(request: Request, domain: Domain) -> Design | Columns:
+    """Return the row-wise map of a request; looks at no data.
+
+    In a regression, dummies of one factor are kept together where the noise gains from it.
+    """
+    if request.verb not in REGRESSIONS:
+        return bind_columns(request.formula, domain, request.subset, _components(request, domain))
+    mech, noise = request.algorithm
+    grouped = mech == "suffstats" and MECHANISMS[noise].norm in GROUP_NORMS
+    return bind(request.formula, domain, request.subset, request.weights, grouped)
+
+
+def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts:
+    """Return what everybody may know of a fit to `n` rows, None where their number is private."""
+    known = Facts(
+        n=n,
+        columns=len(design.targets) if isinstance(design, Columns) else len(design.names) - design.intercept,
+        intercept=isinstance(design, Design) and design.intercept,
+        complete=design.complete,
+        neighbors=request.promise.neighbors,
+        names=design.names,
+        inference=request.inference == "sandwich",
+    )
+    if isinstance(design, Columns):
+        return replace(
+            known,
+            places=_places(request, design),
+            cells=design.group_levels,
+            q=request.orders,
+            confidence=request.confidence,
+            edges=_edges(request, design),
+            density=request.density,
+            joint=request.geometric,
+        )
+    return replace(
+        known,
+        weighted=request.weights is not None,
+        groups=design.groups,
+        robust=request.covariance == "HC",
+        theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
+        split=request.split,
+        ridge=request.ridge,
+    )
+
+
+def _components(request: Request, domain: Domain) -> tuple[Component, ...]:
+    """Return the names of the numbers that are reported of each column."""
+    if request.verb == "quantile" and len(request.orders) > 1:
+        return request.orders
+    if request.verb == "hist":
+        columns = bind_columns(request.formula, domain, request.subset)
+        part = columns.targets[0]
+        if isinstance(part, LevelFactor):
+            return columns.levels(part)
+        edges = _edges(request, columns)
+        closed = ")" * (len(edges) - 2) + "]"
+        return tuple(f"[{low:g}, {high:g}{end}" for (low, high), end in zip(pairwise(edges), closed, strict=True))
+    return (None,)
+
+
+def _places(request: Request, columns: Columns) -> tuple[Place, ...]:
+    places = []
+    for part in columns.targets:
+        if isinstance(part, LevelFactor):
+            if request.verb not in OF_LEVELS:
+                raise FormulaError(f"'{part.code}' has levels; dp_{request.verb} needs numbers with bounds (low, high)")
+            levels = columns.levels(part)
+            places.append(Place(part.code, 0.0, len(levels) - 1.0, 1.0, len(levels)))
+        else:
+            within = part.within
+            places.append(Place(part.code, within.lo, within.hi, _step(request, part.code) or finest_step(within)))
+    return tuple(places)
+
+
+def _step(request: Request, code: str) -> float | None:
+    """Return the declared step of the grid on which a column's values lie."""
+    step = request.grid.get(code) if isinstance(request.grid, Mapping) else request.grid
+    if step is None:
+        return None
+    if not (is_number(step) and 0 < step < np.inf):
+        raise PrivacyError("grid must be a positive number, the step between a column's possible values")
+    return float(step)
+
+
+def _edges(request: Request, columns: Columns) -> tuple[float, ...]:
+    """Return the edges of the bins that are wanted; of positions, where the column has levels."""
+    if request.verb not in OF_LEVELS:
+        return ()
+    if len(columns.targets) > 1:
+        raise FormulaError(f"dp_{request.verb} takes one column at a time")
+    part, bins = columns.targets[0], request.bins
+    if isinstance(part, LevelFactor):
+        if bins is not None:
+            raise PrivacyError(f"'{part.code}' has levels, which are its bins: leave out bins=")
+        return tuple(float(edge) for edge in np.arange(len(columns.levels(part)) + 1) - 0.5)
+    low, high, step = part.within.lo, part.within.hi, _step(request, part.code)
+    if bins is None and step is not None and request.verb == "mode":
+        first = np.ceil(low / step)
+        bins = [*((np.arange(first, np.floor(high / step) + 2) - 0.5) * step)]
+    if isinstance(bins, int) and not isinstance(bins, bool) and 0 < bins <= MOST_BINS:
+        return tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
+    try:
+        edges = tuple(float(edge) for edge in bins)  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        edges = ()
+    if not 2 <= len(edges) <= MOST_BINS + 1 or not all(-np.inf < a < b < np.inf for a, b in pairwise(edges)):
+        what = " (or grid=, the step between possible values)" if request.verb == "mode" else ""
+        raise PrivacyError(f"bins must be a number of bins, or their edges in ascending order{what}")
+    if edges[0] > low or edges[-1] < high:
+        raise DomainError(f"the bins do not cover the domain of '{part.code}', which is ({low:g}, {high:g})")
+    return edges

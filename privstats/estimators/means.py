@@ -1,0 +1,107 @@
+"""Means of columns, by group: sums of values and, which costs nothing besides, of their squares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimators.base import Ask, Facts
+from privstats.gate.bounds import PowerSums
+from privstats.gate.questions import Part, Sum
+from privstats.inference.answer import Answer, Noise
+from privstats.inference.columns import ColumnVariance
+from privstats.losses.location import ByGroup, Powers
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Released sums of one group: the number of its rows, and of each scaled column values and squares.
+
+    Parameters
+    ----------
+    count : float
+        At least 1.
+    first, second : ndarray, shape (columns,)
+        Of u and u^2; `second` is NaN where it was not asked for.
+    """
+
+    count: float
+    first: FloatArray
+    second: FloatArray
+
+
+def means(ask: Ask, facts: Facts, noise: str) -> Answer:
+    """Release noisy means of columns, with intervals if they are wanted.
+
+    The slides' estimator (mean of values truncated to a declared range, Laplace noise), with the second moment that
+    its variance needs at no cost: see `PowerSums`. Truncation is the declared domain.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts: the columns and groups.
+    noise : str
+        Law of the noise, whose norm compares sums.
+
+    Returns
+    -------
+    Answer
+        In the user's units; columns first, then groups.
+    """
+    k = len(facts.places)
+    middle = np.array([(place.low + place.high) / 2 for place in facts.places])
+    half = np.array([(place.high - place.low) / 2 for place in facts.places])
+    counted = facts.count_is_public and not facts.cells
+    within = PowerSums(k, counted, squares=not facts.interval_free)
+    cells = ByGroup()
+    releases = ask(
+        [
+            Sum("sums" if part is None else f"sums, group {part.index}", Powers(middle, half), within, part=part)
+            for part in ([Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None])
+        ],
+        by=noise,
+    )
+    sums = [_unpack(release, within, facts) for release in releases]
+    mean = np.array([part.first / part.count for part in sums])  # shape (groups, columns)
+    theta = (middle + half * np.clip(mean, -1.0, 1.0)).T.ravel()
+    counts = np.tile([part.count for part in sums], k)
+    noises = tuple(
+        Noise(release.law, _onto(within, half, mean[g], g, len(sums)))
+        for g, release in enumerate(releases)
+        if release.law is not None
+    )
+    meat = None
+    if not facts.interval_free:
+        first, second = (np.array([getattr(part, name) for part in sums]) for name in ("first", "second"))
+        meat = ColumnVariance(np.array([part.count for part in sums]), first, second, half, counted)
+    told = {} if meat is None or len(theta) > 1 else {"sigma": math.sqrt(float(meat.covariance()[0, 0] / counts[0]))}
+    n = float(sum(part.count for part in sums))
+    return Answer(theta, np.diag(counts), meat, noises, n, told, facts.no_intervals_because)
+
+
+def _unpack(release: Release, within: PowerSums, facts: Facts) -> Sums:
+    value, k = release.value, within.columns
+    count = float(facts.n or 0) if within.counted else float(value[0])
+    start = int(not within.counted)
+    first = value[start : start + k]
+    second = value[start + k :] if within.squares else np.full(k, np.nan)
+    return Sums(max(1.0, count), first, second)
+
+
+def _onto(within: PowerSums, half: FloatArray, mean: FloatArray, g: int, groups: int) -> FloatArray:
+    """Return how the noise of group g's sums enters ``sum (x - theta)`` of each column and group."""
+    k, start = within.columns, int(not within.counted)
+    onto = np.zeros((k * groups, within.dim))
+    rows = np.arange(k) * groups + g
+    onto[rows, start + np.arange(k)] = half
+    if not within.counted:
+        onto[rows, 0] = -half * np.clip(mean, -1.0, 1.0)
+    return onto
+
+

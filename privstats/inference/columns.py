@@ -1,0 +1,62 @@
+"""Sampling error of means whose variances were released with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.inference.answer import Meat
+from privstats.numerics.law import Chance, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnVariance(Meat):
+    """Variances of columns in groups, from released sums of scaled values and squares.
+
+    Groups are independent; how columns vary together was not released, so contrasts of columns allow for anything.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (groups,)
+        Rows of each group, as released.
+    first, second : ndarray, shape (groups, columns)
+        Released sums of u and u^2, with |u| <= 1.
+    half : ndarray, shape (columns,)
+        What u is multiplied by.
+    counted : bool
+        Whether `counts` has no noise.
+    """
+
+    counts: FloatArray
+    first: FloatArray
+    second: FloatArray
+    half: FloatArray
+    counted: bool
+
+    @property
+    def freedom(self) -> float:  # type: ignore[override]
+        return max(1.0, float(self.counts.min()) - 1)
+
+    def covariance(self) -> FloatArray:
+        return np.diag(self._meat(self.counts[:, None], self.first, self.second).T.ravel())
+
+    def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
+        groups, k = self.first.shape
+        weights = np.abs(onto).reshape(len(onto), k, groups)
+        total = np.zeros((len(heard[0]), len(onto)))
+        for g, draws in enumerate(heard):
+            count = self.counts[g] if self.counted else np.maximum(self.counts[g] - draws[:, :1], self.counts[g] / 2)
+            start = int(not self.counted)
+            first = self.first[g] - draws[:, start : start + k]
+            second = self.second[g] - draws[:, start + k :]
+            deviation = np.sqrt(self._meat(count, first, second) * self.counts[g] / count)
+            total += (deviation @ weights[:, :, g].T) ** 2
+        return total
+
+    def _meat(self, count: FloatArray | float, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the variance of ``sum (x - mean)`` in the user's units: n / (n - 1) times that of the values."""
+        mean = np.clip(first / count, -1.0, 1.0)
+        variance = np.clip(second / count - mean**2, 0.0, 1.0) * count / np.maximum(count - 1, 1.0)
+        return self.half**2 * variance * count
