@@ -27,9 +27,10 @@ from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.outlook import describe
 from privstats.privacy.calibrate import calibrate
-from privstats.privacy.events import Event, joined
+from privstats.privacy.events import Event
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.together import joined
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from privstats.errors import PrivacyError, quote
 from privstats.numerics.law import FloatArray
-from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity, ValueSensitivity
+from privstats.privacy.together import Curve
 
 
 class Bound(ABC):

@@ -15,8 +15,9 @@ from privstats.errors import PrivacyError
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.numerics.exact import Gathered, Total
-from privstats.privacy.events import Angle, Event
+from privstats.privacy.events import Event
 from privstats.privacy.release import Release, Sensitivity
+from privstats.privacy.together import Angle
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from privstats.errors import PrivacyError, quote
 from privstats.gate.bounds import Bound, steps, under_the_first
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
-from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Pairs, Sensitivity
+from privstats.privacy.together import Curve
 
 GRID = 2.0**ROW_BITS
 ROUNDING = 1e-4

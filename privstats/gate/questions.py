@@ -20,9 +20,9 @@ from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
 from privstats.numerics.exact import Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
 from privstats.numerics.law import FloatArray
-from privstats.privacy.events import Curve
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity
+from privstats.privacy.together import Curve
 
 RowFunction = Callable[[Block], FloatArray]
 

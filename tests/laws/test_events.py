@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import EVENTS, Angle, GaussianEvent, Jointly, Parallel, PureEvent, Subsampled, joined
+from privstats.privacy import EVENTS
+from privstats.privacy.events import GaussianEvent, PureEvent
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
 from privstats.privacy.profiles import gaussian_profile
+from privstats.privacy.sampled import Subsampled
+from privstats.privacy.together import Angle, Jointly, Parallel, joined
 
 SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
 OF_ONE_PRICE = {

@@ -11,7 +11,7 @@ import privstats as ps
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms import MECHANISMS
-from privstats.privacy.events import Jointly
+from privstats.privacy.together import Jointly
 
 MU = 1.0
 PRICE = {"mu": MU, "mech": "newton"}

@@ -1,0 +1,129 @@
+"""Releases about the same rows, and releases about disjoint ones: cheaper together than one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import BudgetError
+from privstats.privacy.events import Event, GaussianEvent, PureEvent
+from privstats.privacy.profiles import Losses
+
+Curve = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Angle:
+    """How much of its sensitivity a release can lose to the angle between the two rows that neighbours differ in.
+
+    Neighbours move the release by at most its sensitivity times ``sqrt(p0 + p1 t + p2 t^2)``, where t in [0, 1] is the
+    absolute cosine between the two rows; every release of one `family` is about the same rows.
+
+    Parameters
+    ----------
+    family : int
+        Which rows.
+    curve : tuple of float
+        p0, p1, p2.
+    """
+
+    family: int
+    curve: Curve
+
+
+@dataclass(frozen=True)
+class Jointly(Event):
+    """Gaussian releases about the same rows, no pair of which can move all of them as far as it can move each.
+
+    Whatever was released before, neighbours shift release k by at most ``mu_k sqrt(p_k(t))`` standard deviations, and t
+    is the same for all k: the squared shifts add up to at most ``max_t sum_k mu_k^2 p_k(t)``. That is the price, also
+    when each question depends on earlier answers (Smith and Thakurta 2022, Fully adaptive composition for Gaussian
+    differential privacy; the privacy loss is a martingale whose quadratic variation is the sum of squared shifts, so a
+    last release that spends what a pair has left makes it exactly normal).
+
+    Parameters
+    ----------
+    parts : tuple of (float, tuple of float)
+        mu_k, and p_k as in `Angle`.
+    """
+
+    parts: tuple[tuple[float, Curve], ...]
+
+    def __post_init__(self) -> None:
+        if not all(mu >= 0 for mu, _ in self.parts):
+            raise BudgetError(f"an event cannot cost less than nothing: {self}")
+        super().__post_init__()
+
+    def pure(self) -> float:
+        return 0.0 if self.mu() == 0 else math.inf
+
+    def mu(self) -> float:
+        p0, p1, p2 = (math.fsum(mu**2 * curve[k] for mu, curve in self.parts) for k in range(3))
+        top = min(1.0, max(0.0, -p1 / (2 * p2))) if p2 < 0 else 1.0
+        return math.sqrt(max(p0, p0 + p1 * top + p2 * top**2, p0 + p1 + p2))
+
+    def group(self, k: int) -> GaussianEvent:
+        """Return the price without angles: several rows have several."""
+        return GaussianEvent(k * math.sqrt(math.fsum(mu**2 for mu, _ in self.parts)))
+
+
+def joined(parts: Iterable[tuple[Event, Angle | None]]) -> tuple[Event, ...]:
+    """Return the events of one fit, those of the same family priced together."""
+    alone: list[Event] = []
+    families: dict[int, list[tuple[float, Curve]]] = {}
+    for event, angle in parts:
+        if angle is None:
+            alone.append(event)
+        else:
+            families.setdefault(angle.family, []).append((event.mu(), angle.curve))
+    return (*alone, *(Jointly(tuple(family)) for family in families.values()))
+
+
+@dataclass(frozen=True)
+class Parallel(Event):
+    """Events on disjoint groups of rows, told apart by a column: whoever is added or removed is in one group only.
+
+    Privacy: neighbours differ in one group, and the other groups' outputs are of no help (McSherry 2009, Theorem 4):
+    the largest price of a group. A replaced row may leave one group and enter another, which are two steps; over k
+    steps the groups' prices add to at most k times the largest (mu^2 adds, so a fortiori), which is what `group` says.
+
+    Parameters
+    ----------
+    events : tuple of Event
+        Of each group, priced under add/remove neighbours (a group's size is private).
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise BudgetError("parallel events need at least one group")
+        super().__post_init__()
+
+    def pure(self) -> float:
+        return max(event.pure() for event in self.events)
+
+    def mu(self) -> float:
+        return max(event.mu() for event in self.events)
+
+    def group(self, k: int) -> Event:
+        if k == 1:
+            return self
+        eps = k * self.pure()
+        return PureEvent(eps) if eps < math.inf else GaussianEvent(k * self.mu())
+
+    def losses(self) -> Losses:
+        largest = super().losses()
+        known = any(event.losses() == largest for event in self.events)
+        return largest if known else Losses(profiled=(self,))
+
+    def profile(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.max([event.profile(eps) for event in self.events], axis=0)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("add_remove",)
