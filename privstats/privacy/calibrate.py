@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from privstats.errors import BudgetError
 from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee
+from privstats.privacy.guarantee import CURRENCIES, Guarantee
 
 _SMALLEST = 1e-12
 _CLOSE = 1e-6  # closer is not worth the time where a price comes from a grid, which is 2e-4 too high in mu
@@ -36,8 +36,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], promise: Guarantee)
     """
     if not promise.admits(events_at(_SMALLEST)):
         raise BudgetError(
-            f"a promise of {promise.budget} cannot pay for this noise: Gaussian noise costs mu= (or eps= with "
-            "delta=), and a promise of zero pays for nothing"
+            f"a promise of {promise.budget} cannot pay for this noise: {CURRENCIES}; a promise of zero pays for nothing"
         )
     low, high = _SMALLEST, 1.0
     while promise.admits(events_at(high)):

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -82,19 +82,44 @@ class Gridded(Composed):
         return min(1.0, float(self.losses.get_delta_for_epsilon(eps)) + self.rounding)
 
 
+@dataclass(frozen=True, eq=False)
+class Failing(Composed):
+    """With probability `lost` an infinite loss, else what `rest` says."""
+
+    lost: float
+    rest: Composed
+
+    def delta(self, eps: float) -> float:
+        return self.lost + (1 - self.lost) * self.rest.delta(eps)
+
+    def eps(self, delta: float, most: float) -> float:
+        if delta <= self.lost:
+            return most
+        return self.rest.eps((delta - self.lost) / (1 - self.lost), most)
+
+
 def total(events: Iterable[Event]) -> Losses:
-    """Return the privacy-loss distribution of events together, part by part: mu^2 adds, the others are listed."""
+    """Return the privacy-loss distribution of events together, part by part: mu^2 adds, the others are listed.
+
+    An infinite loss of one of them is one of all.
+    """
     parts = [event.losses() for event in events]
+    lost = 0.0
+    for part in sorted(each.lost for each in parts):
+        lost += (1 - lost) * part  # 1 - prod(1 - lost_i), of which small values keep their digits
     return Losses(
         mu=math.sqrt(math.fsum(part.mu**2 for part in parts)),
         pure=tuple(sorted(eps for part in parts for eps in part.pure)),
         profiled=tuple(event for part in parts for event in part.profiled),
+        lost=lost,
     )
 
 
 @lru_cache(maxsize=8)
 def compose(losses: Losses) -> Composed:
     """Compose the parts of a privacy-loss distribution."""
+    if losses.lost > 0:
+        return Failing(losses.lost, compose(replace(losses, lost=0.0)))
     counts = Counter(losses.pure)
     if not losses.profiled and math.prod(count + 1 for count in counts.values()) <= _MOST_ATOMS:
         return Exact(losses.mu, *_atoms(counts))

@@ -20,6 +20,11 @@ from privstats.privacy.plots import draw_tradeoff
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+CURRENCIES = (
+    "Gaussian noise costs mu= (or eps= with delta=), and a mechanism that fails with a probability costs eps= with a "
+    "delta= of at least that"
+)
+
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -87,6 +92,11 @@ class Guarantee(ABC):
     def __str__(self) -> str:
         return f"{self.budget} ({self.neighbors})"
 
+    def _payable(self, cost: float) -> float:
+        if math.isinf(cost):
+            raise BudgetError(f"a promise of {self.budget} cannot pay for this noise: {CURRENCIES}")
+        return cost
+
     def _settle(self, **numbers: tuple[Any, float, float]) -> None:
         for name, (value, low, high) in numbers.items():
             object.__setattr__(self, name, _number(name, value, low, high))
@@ -126,7 +136,7 @@ class PureDP(Guarantee):
         return price.pure_total(events) <= self.eps * (1 + rounding)
 
     def spent(self, events: Iterable[Event]) -> PureDP:
-        return replace(self, eps=price.pure_total(events))
+        return replace(self, eps=self._payable(price.pure_total(events)))
 
     def minus(self, spent: PureDP) -> PureDP:
         return replace(self, eps=max(0.0, self.eps - spent.eps))
@@ -183,7 +193,7 @@ class ApproxDP(Guarantee):
         return price.delta_total(events, self.eps * (1 + rounding)) <= self.delta * (1 + rounding)
 
     def spent(self, events: Iterable[Event]) -> ApproxDP:
-        return replace(self, eps=price.eps_total(events, self.delta))
+        return replace(self, eps=self._payable(price.eps_total(events, self.delta)))
 
     def minus(self, spent: ApproxDP) -> ApproxDP:
         return replace(self, eps=max(0.0, self.eps - spent.eps))
@@ -233,7 +243,7 @@ class GaussianDP(Guarantee):
         return price.mu_total(events) <= self.mu * (1 + rounding)
 
     def spent(self, events: Iterable[Event]) -> GaussianDP:
-        return replace(self, mu=price.mu_total(events))
+        return replace(self, mu=self._payable(price.mu_total(events)))
 
     def minus(self, spent: GaussianDP) -> GaussianDP:
         return replace(self, mu=math.sqrt(max(0.0, self.mu**2 - spent.mu**2)))

@@ -27,15 +27,22 @@ def mu_total(events: Iterable[Event]) -> float:
 def eps_total(events: Iterable[Event], delta: float) -> float:
     """Smallest eps this package can prove at the given delta: of the sums, and of the loss distribution.
 
+    Infinite where an infinite loss is likelier than delta.
+
     Privacy: adaptive composition of dominating pairs, Zhu, Dong and Wang (2022), Theorem 10.
     """
     events = tuple(events)
-    sums = min(pure_total(events), gdp_eps(mu_total(events), delta))
-    return compose(total(events)).eps(delta, sums)
+    losses = total(events)
+    if losses.lost > delta:
+        return math.inf
+    sums = min(pure_total(event.kept() for event in events), gdp_eps(mu_total(events), delta))
+    return compose(losses).eps(delta, sums)
 
 
 def delta_total(events: Iterable[Event], eps: float) -> float:
     """Smallest delta this package can prove at the given eps; proof as for `eps_total`."""
     events = tuple(events)
-    sums = 0.0 if pure_total(events) <= eps else gdp_delta(mu_total(events), eps)
-    return min(sums, compose(total(events)).delta(eps)) if sums > 0 else 0.0
+    losses = total(events)
+    if pure_total(event.kept() for event in events) <= eps:
+        return losses.lost
+    return min(gdp_delta(mu_total(events), eps), compose(losses).delta(eps))

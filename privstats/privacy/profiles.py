@@ -36,11 +36,14 @@ class Losses:
         eps of each part that is randomised response.
     profiled : tuple of Event
         Parts that have only a profile.
+    lost : float
+        Probability of an infinite loss; the parts above are what is known where it does not happen.
     """
 
     mu: float = 0.0
     pure: tuple[float, ...] = ()
     profiled: tuple[Event, ...] = ()
+    lost: float = 0.0
 
 
 def mills(u: ArrayLike) -> FloatArray:

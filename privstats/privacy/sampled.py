@@ -25,6 +25,8 @@ class Subsampled(Event):
     and B, B' the outputs otherwise: the pair is a mixture of A and B against one of A and B', both of weight
     r = 1 - (1 - rate)^steps at most, so for a >= 1 its profile is at most r times that of ``event.group(steps)`` at
     1 + (a - 1) / r (Balle, Barthe and Gaboardi 2018, Theorem 2); below 1 as well, by the larger of both directions.
+    Where the event fails with probability delta, r delta is the probability of an infinite loss: r (delta + (1 - delta)
+    p) is at most r delta + (1 - r delta) r p, and the profile of the reverse pair follows from that of the pair.
     The price of one step says nothing of rows that are replaced: that is two steps, whatever n.
 
     A mu is that of the event itself, or of its amplified eps: sampled normal noise is no less than mu-GDP in its tails.
@@ -58,8 +60,15 @@ class Subsampled(Event):
     def group(self, k: int) -> Subsampled:
         return replace(self, steps=k * self.steps)
 
+    @property
+    def lost(self) -> float:
+        return self._touched * self.event.group(self.steps).lost
+
+    def kept(self) -> Subsampled:
+        return replace(self, event=self.event.kept()) if self.event.lost > 0 else self
+
     def losses(self) -> Losses:
-        return Losses(profiled=(self,))
+        return Losses(profiled=(self.kept(),), lost=self.lost)
 
     def profile(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.steps == 1:
@@ -72,10 +81,15 @@ class Subsampled(Event):
     def kinds(self) -> tuple[str, ...]:
         return ("add_remove",) if self.steps == 1 else ("replace", "add_remove")
 
+    @property
+    def _touched(self) -> float:
+        """Probability that the sample holds any of the rows that neighbours differ in."""
+        return -math.expm1(self.steps * math.log1p(-self.rate)) if self.rate < 1 else 1.0
+
     def _mixed(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
         """Profiles of (1 - r) Q + r P against Q, and the reverse, where the event itself has (P, Q)."""
         event = self.event.group(self.steps)
-        rate = -math.expm1(self.steps * math.log1p(-self.rate)) if self.rate < 1 else 1.0
+        rate = self._touched
         forth, s, back = before_sampling(eps, rate)
         certain = -np.expm1(np.minimum(eps, 0.0))  # where e^eps < 1 - r, which no density ratio is
         with_row = np.where(np.isneginf(forth), certain, rate * event.profile(forth)[0])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import Event, GaussianEvent, PureEvent
+from privstats.privacy.events import ApproxEvent, Event, GaussianEvent, PureEvent
 from privstats.privacy.profiles import Losses
 
 Curve = tuple[float, float, float]
@@ -111,12 +111,24 @@ class Parallel(Event):
         return max(event.mu() for event in self.events)
 
     def group(self, k: int) -> Event:
+        """Return the price of k steps: none is known where a mechanism that may fail is beside one without an eps."""
         if k == 1:
             return self
-        eps = k * self.pure()
-        return PureEvent(eps) if eps < math.inf else GaussianEvent(k * self.mu())
+        eps = self.kept().pure()
+        if self.lost > 0:
+            return ApproxEvent(eps, self.lost).group(k) if eps < math.inf else ApproxEvent(0.0, 1.0)
+        return PureEvent(k * eps) if eps < math.inf else GaussianEvent(k * self.mu())
+
+    @property
+    def lost(self) -> float:
+        return max(event.lost for event in self.events)
+
+    def kept(self) -> Parallel:
+        return replace(self, events=tuple(event.kept() for event in self.events)) if self.lost > 0 else self
 
     def losses(self) -> Losses:
+        if self.lost > 0:
+            return replace(self.kept().losses(), lost=self.lost)
         largest = super().losses()
         known = any(event.losses() == largest for event in self.events)
         return largest if known else Losses(profiled=(self,))

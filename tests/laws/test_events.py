@@ -8,7 +8,7 @@ import pytest
 
 from privstats.errors import BudgetError
 from privstats.privacy import EVENTS
-from privstats.privacy.events import GaussianEvent, PureEvent
+from privstats.privacy.events import ApproxEvent, GaussianEvent, PureEvent
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
@@ -20,12 +20,15 @@ SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
 OF_ONE_PRICE = {
     PureEvent: PureEvent,
     GaussianEvent: GaussianEvent,
+    ApproxEvent: lambda price: ApproxEvent(price, 1e-7),
     Jointly: lambda price: Jointly(((price, SCORE), (0.3, GRAM))),
     Subsampled: lambda price: Subsampled(GaussianEvent(price), 0.2),
     Parallel: lambda price: Parallel((PureEvent(price), GaussianEvent(price))),
 }
 EXAMPLES = [PureEvent(0.3), GaussianEvent(0.4), Subsampled(GaussianEvent(0.4), 0.2), Subsampled(PureEvent(0.4), 0.2)]
 EXAMPLES += [Subsampled(GaussianEvent(0.4), 0.2, steps=2), Parallel((PureEvent(0.4), GaussianEvent(0.35)))]
+EXAMPLES += [ApproxEvent(0.4, 0.0), ApproxEvent(0.4, 1e-7), Subsampled(ApproxEvent(0.4, 1e-7), 0.2)]
+EXAMPLES += [Parallel((ApproxEvent(0.4, 1e-7), PureEvent(0.5)))]
 EXAMPLES += [Jointly(((0.4, SCORE), (0.3, GRAM), (0.2, MEAT)))]
 BUDGETS = [
     promise(*numbers, kind)
@@ -42,7 +45,8 @@ def test_every_event_of_the_registry_is_examined():
 
 
 def payable(event, budget):
-    return not (math.isinf(event.pure()) and isinstance(budget, PureDP))
+    prices = {PureDP: event.pure(), GaussianDP: event.mu(), ApproxDP: 0.0}
+    return math.isfinite(prices[type(budget)])
 
 
 @events
