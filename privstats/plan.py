@@ -74,7 +74,7 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """What is charged."""
-        return _events(self.turns, self.mechanisms)
+        return _events(self.turns, self.mechanisms, self.promise)
 
     @property
     def digest(self) -> str:
@@ -254,8 +254,9 @@ def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism,
     def at(factor: float) -> tuple[Mechanism, ...]:
         return tuple(MECHANISMS[turn.mechanism].at(turn.share, factor, promise.in_mu) for turn in turns)
 
-    return at(calibrate(lambda factor: _events(turns, at(factor)), promise))
+    return at(calibrate(lambda factor: _events(turns, at(factor), promise), promise))
 
 
-def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...]) -> tuple[Event, ...]:
-    return joined((mechanism.event, turn.angle) for turn, mechanism in zip(turns, mechanisms, strict=True))
+def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...], promise: Guarantee) -> tuple[Event, ...]:
+    parts = ((mechanism.event, turn.angle) for turn, mechanism in zip(turns, mechanisms, strict=True))
+    return joined(parts, promise.neighbors)

@@ -17,7 +17,7 @@ from privstats.gate.rows import MemoryRows
 from privstats.numerics.exact import Gathered, Total
 from privstats.privacy.events import Event
 from privstats.privacy.release import Release, Sensitivity
-from privstats.privacy.together import Angle
+from privstats.privacy.together import Angle, Cell
 
 T = TypeVar("T")
 
@@ -39,13 +39,16 @@ class Speaker(Protocol):
 
 @dataclass(frozen=True)
 class Turn:
-    """One planned question: what is asked, who answers, at what share of the budget, about which rows' directions."""
+    """One planned question: what is asked, who answers, at what share of the budget, about which rows.
+
+    The rows make it cheaper beside others: by the angle between two of them, or because they are those of one cell.
+    """
 
     name: str
     kind: str
     mechanism: str
     share: float = field(compare=False)  # the plan decides it, not the one who asks
-    angle: Angle | None = None
+    angle: Angle | Cell | None = None
 
 
 class Conversation(ABC):

@@ -52,6 +52,11 @@ class Neighbors:
         """Whether neighbours have the same number of rows."""
         return self.kind == "replace" and self.unit is None
 
+    @property
+    def row_steps(self) -> int:
+        """How many rows, each added or removed, neighbours differ by at most: a replaced row is two."""
+        return self.rows_per_unit * (2 if self.kind == "replace" else 1)
+
     def __str__(self) -> str:
         what = "one row" if self.unit is None else f"all rows of one {self.unit}"
         return f"{'replace' if self.kind == 'replace' else 'add or remove'} {what}"

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import BudgetError
+from privstats.errors import BudgetError, PrivacyError
 from privstats.privacy.events import ApproxEvent, Event, GaussianEvent, PureEvent
+from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.profiles import Losses
 
 Curve = tuple[float, float, float]
@@ -33,6 +34,25 @@ class Angle:
 
     family: int
     curve: Curve
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which rows a release is about: those of one cell of a partition.
+
+    The partition is public and made row by row: which cell a row is in depends on that row alone. Releases of one
+    `family` about different cells are priced in parallel.
+
+    Parameters
+    ----------
+    family : int
+        Which partition; one that is asked again is another family.
+    index : int
+        Which cell of it.
+    """
+
+    family: int
+    index: int
 
 
 @dataclass(frozen=True)
@@ -71,25 +91,14 @@ class Jointly(Event):
         return GaussianEvent(k * math.sqrt(math.fsum(mu**2 for mu, _ in self.parts)))
 
 
-def joined(parts: Iterable[tuple[Event, Angle | None]]) -> tuple[Event, ...]:
-    """Return the events of one fit, those of the same family priced together."""
-    alone: list[Event] = []
-    families: dict[int, list[tuple[float, Curve]]] = {}
-    for event, angle in parts:
-        if angle is None:
-            alone.append(event)
-        else:
-            families.setdefault(angle.family, []).append((event.mu(), angle.curve))
-    return (*alone, *(Jointly(tuple(family)) for family in families.values()))
-
-
 @dataclass(frozen=True)
 class Parallel(Event):
     """Events on disjoint groups of rows, told apart by a column: whoever is added or removed is in one group only.
 
     Privacy: neighbours differ in one group, and the other groups' outputs are of no help (McSherry 2009, Theorem 4):
     the largest price of a group. A replaced row may leave one group and enter another, which are two steps; over k
-    steps the groups' prices add to at most k times the largest (mu^2 adds, so a fortiori), which is what `group` says.
+    steps the groups' prices add to at most k times the largest (mu^2 adds, so a fortiori), which is what `group` says;
+    the proof is in `joined`.
 
     Parameters
     ----------
@@ -139,3 +148,50 @@ class Parallel(Event):
     @property
     def kinds(self) -> tuple[str, ...]:
         return ("add_remove",)
+
+
+def joined(parts: Iterable[tuple[Event, Angle | Cell | None]], neighbors: Neighbors) -> tuple[Event, ...]:
+    """Return the events of one fit as units count: those of the same family priced together.
+
+    An event with an `Angle` is priced under the neighbours of the promise; one with a `Cell` under one row that is
+    added or removed, whatever the promise.
+
+    Privacy, of a family of cells: neighbours are at most s = `Neighbors.row_steps` such steps apart. A row is in one
+    cell, whatever the other rows are, so each step changes the rows of one cell and the laws of all releases about the
+    others are as they were, given what was released before. If k_i steps fall into cell i, its release costs the group
+    price of k_i, and k_1 + k_2 + ... <= s. All these together cost at most the group price of s steps in the dearest
+    cell: eps adds, ``sum k_i eps_i <= s max eps``; for mu, ``sum (k_i mu_i)^2 <= (s max mu)^2``; delta_i times ``S(k) =
+    1 + e^eps + ... + e^((k-1) eps)`` adds to at most delta S(s), since ``S(j) + S(k) <= S(j + k)``. All steps may fall
+    into one cell (a replaced row that stays where it was), so no less will do.
+
+    Parameters
+    ----------
+    parts : iterable of (Event, Angle or Cell or None)
+        Events, and what they are about if that makes them cheaper together.
+    neighbors : Neighbors
+        Of the promise.
+
+    Returns
+    -------
+    tuple of Event
+
+    Raises
+    ------
+    PrivacyError
+        If a family asks the same cell twice.
+    """
+    alone: list[Event] = []
+    angles: dict[int, list[tuple[float, Curve]]] = {}
+    cells: dict[int, dict[int, Event]] = {}
+    for event, about in parts:
+        if isinstance(about, Cell):
+            family = cells.setdefault(about.family, {})
+            if about.index in family:
+                raise PrivacyError("a family of cells may ask each cell once: ask again in a family of its own")
+            family[about.index] = event
+        elif about is None or not event.scales_with_shift:
+            alone.append(event)
+        else:
+            angles.setdefault(about.family, []).append((event.mu(), about.curve))
+    apart = (Parallel(tuple(family.values())).group(neighbors.row_steps) for family in cells.values())
+    return (*alone, *(Jointly(tuple(family)) for family in angles.values()), *apart)

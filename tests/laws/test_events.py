@@ -14,7 +14,7 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors, translate
 from privstats.privacy.profiles import gaussian_profile
 from privstats.privacy.sampled import Subsampled
-from privstats.privacy.together import Angle, Jointly, Parallel, joined
+from privstats.privacy.together import Jointly, Parallel
 
 SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
 OF_ONE_PRICE = {
@@ -147,21 +147,3 @@ def test_prices_for_rows_are_not_charged_to_a_budget_for_persons():
 def test_pure_events_need_no_delta_in_an_approximate_budget():
     assert ApproxDP(1.0, 1e-9).admits([PureEvent(0.5), PureEvent(0.5)])
     assert not ApproxDP(1.0, 1e-9).admits([PureEvent(0.5), GaussianEvent(0.5)])
-
-
-def test_releases_about_the_same_rows_cost_what_their_worst_angle_costs():
-    parts = ((0.8, SCORE), (0.5, GRAM), (0.3, MEAT))
-    angles = [k / 1e5 for k in range(100_001)]
-    worst = max(sum(mu**2 * (p0 + p1 * t + p2 * t**2) for mu, (p0, p1, p2) in parts) for t in angles)
-    assert Jointly(parts).mu() ** 2 == pytest.approx(worst, rel=1e-9)
-    assert Jointly(parts).mu() ** 2 >= worst
-    assert Jointly(((0.8, SCORE), (0.4, GRAM))).mu() == 0.8  # a matrix at half the score's mu costs nothing
-    assert Jointly(parts).group(2) == GaussianEvent(2 * math.sqrt(0.8**2 + 0.5**2 + 0.3**2))
-
-
-def test_only_releases_of_one_family_are_priced_together():
-    score, gram = GaussianEvent(0.8), GaussianEvent(0.4)
-    together = joined([(score, Angle(0, SCORE)), (PureEvent(0.1), None), (gram, Angle(0, GRAM))])
-    assert together == (PureEvent(0.1), Jointly(((0.8, SCORE), (0.4, GRAM))))
-    apart = joined([(score, Angle(0, SCORE)), (gram, Angle(1, GRAM))])
-    assert GaussianDP(1.0).spent(apart).mu == pytest.approx(math.hypot(0.8, 0.4))
