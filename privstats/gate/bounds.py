@@ -108,6 +108,26 @@ class Positive(Bound):
 
 
 @dataclass(frozen=True)
+class OneHot(Bound):
+    """Rows of zeros with at most a single one, whose sum counts how often each of `dim` candidates occurs."""
+
+    dim: int
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        hot = rows == 1
+        member = ((rows == 0) | hot).all(axis=1) & (hot.sum(axis=1) <= 1)
+        return np.where(member[:, None], rows, 0.0)
+
+    def embed(self, rows: FloatArray) -> FloatArray:
+        return rows
+
+    def one_row(self, norm: str, kind: str) -> Sensitivity:
+        apart = steps(kind)  # coordinates in which two rows, or one and zero, differ
+        reach = {"l1": float(apart), "l2": math.sqrt(apart), "linf": 1.0}
+        return Sensitivity(norm, _known(norm, reach), np.ones(self.dim))
+
+
+@dataclass(frozen=True)
 class Line(Bound):
     """Values in [low, high], for mechanisms that look at their order: known to them one by one, not by a sum.
 

@@ -2,17 +2,22 @@
 
 from privstats.mechanisms.base import AdditiveNoise, Mechanism
 from privstats.mechanisms.cube import Cube
+from privstats.mechanisms.duff import DuffMean, DuffQuantile
 from privstats.mechanisms.exponential import Exponential
 from privstats.mechanisms.gaussian import Gaussian
 from privstats.mechanisms.hull import Hull
 from privstats.mechanisms.kng import KNG
 from privstats.mechanisms.laplace import Laplace
 from privstats.mechanisms.matrixt import MatrixT
+from privstats.mechanisms.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.mechanisms.objective import ObjectivePerturbation
 from privstats.mechanisms.rank import Rank
 from privstats.mechanisms.spherical import Spherical
 
-_ALL = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian, Rank, KNG, Exponential, ObjectivePerturbation)
+_NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
+_CHOICE = (Rank, KNG, Exponential, ObjectivePerturbation, DuffQuantile, DuffMean)
+_MODE = (PermuteAndFlip, ModeExponential, DuffMode)
+_ALL = (*_NOISE, *_CHOICE, *_MODE)
 MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in _ALL}
 ADDITIVE = tuple(name for name, mechanism in MECHANISMS.items() if issubclass(mechanism, AdditiveNoise))
 
