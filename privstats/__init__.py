@@ -1,7 +1,9 @@
 """R-style statistical modelling under differential privacy, with honest standard errors."""
 
 from privstats import datasets
-from privstats.api import dp_lm, plan
+from privstats.api.location import dp_hist, dp_mean, dp_median, dp_mode, dp_quantile
+from privstats.api.planning import plan
+from privstats.api.regression import dp_lm
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
 from privstats.gate.functions import rowwise
@@ -26,7 +28,12 @@ __all__ = [
     "PrivstatsError",
     "PureDP",
     "datasets",
+    "dp_hist",
     "dp_lm",
+    "dp_mean",
+    "dp_median",
+    "dp_mode",
+    "dp_quantile",
     "gdp_delta",
     "gdp_eps",
     "gdp_mu",

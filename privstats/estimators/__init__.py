@@ -4,14 +4,22 @@ from functools import partial
 
 from privstats.estimators.base import Algorithm
 from privstats.estimators.choose import choose
+from privstats.estimators.counts import histogram, mode
+from privstats.estimators.means import means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
+from privstats.estimators.quantiles import quantiles
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (
     21,
     10.0,
 )  # coefficients, and bound of |theta|_1, up to which exact rejection is quick (benchmarks/speed_kng.py)
+
+ORDERED = (  # algorithms that choose among order statistics: their names, their mechanisms', their noises
+    ("rank", "rank", ("rank",)),
+    ("duff", "duff", ("duff",)),
+)
 
 ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("lm", "suffstats"): Algorithm(suffstats, ("matrixt", "hull", *NORMS, "gaussian"), ("ridge", "cov_type")),
@@ -21,4 +29,18 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ),
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
+    **{
+        (verb, mech): Algorithm(partial(quantiles, by=by), noises)
+        for verb in ("median", "quantile")
+        for mech, by, noises in ORDERED
+    },
+    ("mean", "laplace"): Algorithm(means, ("l1",)),
+    ("mean", "knorm"): Algorithm(means, NORMS),
+    ("mean", "gaussian"): Algorithm(means, ("gaussian",)),
+    ("mode", "permute_and_flip"): Algorithm(partial(mode, by="permute_and_flip"), ("permute_and_flip",)),
+    ("mode", "expmech"): Algorithm(partial(mode, by="expmech mode"), ("expmech",)),
+    ("mode", "duff"): Algorithm(partial(mode, by="duff mode"), ("duff",)),
+    ("hist", "laplace"): Algorithm(histogram, ("l1",)),
+    ("hist", "knorm"): Algorithm(histogram, NORMS),
+    ("hist", "gaussian"): Algorithm(histogram, ("gaussian",)),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from privstats.gate.questions import Question
-from privstats.inference.answer import Answer
+from privstats.inference.answer import Estimate
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
 
@@ -140,7 +140,7 @@ class Ask(Protocol):
 class Estimator(Protocol):
     """A function of `ask`."""
 
-    def __call__(self, ask: Ask, facts: Facts, noise: str) -> Answer: ...
+    def __call__(self, ask: Ask, facts: Facts, noise: str) -> Estimate: ...
 
 
 @dataclass(frozen=True)

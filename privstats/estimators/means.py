@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts
-from privstats.gate.bounds import PowerSums
+from privstats.gate.powers import PowerSums
 from privstats.gate.questions import Part, Sum
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.columns import ColumnVariance
@@ -32,6 +32,12 @@ class Sums:
     count: float
     first: FloatArray
     second: FloatArray
+
+
+def cells_of(facts: Facts) -> list[Part | None]:
+    """Return the rows of each group, cells of one partition; all rows, if there are no groups."""
+    cells = ByGroup()
+    return [Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None]
 
 
 def means(ask: Ask, facts: Facts, noise: str) -> Answer:
@@ -59,11 +65,10 @@ def means(ask: Ask, facts: Facts, noise: str) -> Answer:
     half = np.array([(place.high - place.low) / 2 for place in facts.places])
     counted = facts.count_is_public and not facts.cells
     within = PowerSums(k, counted, squares=not facts.interval_free)
-    cells = ByGroup()
     releases = ask(
         [
             Sum("sums" if part is None else f"sums, group {part.index}", Powers(middle, half), within, part=part)
-            for part in ([Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None])
+            for part in cells_of(facts)
         ],
         by=noise,
     )
@@ -103,5 +108,3 @@ def _onto(within: PowerSums, half: FloatArray, mean: FloatArray, g: int, groups:
     if not within.counted:
         onto[rows, 0] = -half * np.clip(mean, -1.0, 1.0)
     return onto
-
-

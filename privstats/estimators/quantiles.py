@@ -1,8 +1,8 @@
 """Medians and quantiles of columns, by group: chosen by one mechanism, bracketed by two more order statistics.
 
-An interval for a quantile needs no density: its ends are order statistics too, whose ranks keep as far away as sampling
-error and the noise of ranks together may reach. One column and one order are asked for in one question (`Wanted`), which
-costs less than three; of several orders, or where another mechanism chooses, the ends are bought apart.
+An interval for a quantile needs no density: its ends are order statistics too, whose ranks keep as far away as
+sampling error and the noise of ranks together may reach. One column and one order are asked for in one question
+(`Wanted`), which costs less than three. Of several orders, or where another mechanism chooses, ends are bought apart.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from privstats.estimators.base import Ask, Facts, Place
+from privstats.estimators.means import cells_of
 from privstats.gate.bounds import Line
 from privstats.gate.questions import Each, Part
 from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
-from privstats.losses.location import ByGroup, Column
+from privstats.losses.location import Column
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -49,8 +49,7 @@ def items(facts: Facts) -> list[Item]:
 def parts(facts: Facts) -> Iterator[Part | None]:
     """Yield the rows that each item is about: groups of one column are cells of one partition."""
     for _ in facts.places:
-        cells = ByGroup()
-        yield from (Part(cells, k) for k in range(len(facts.cells))) if facts.cells else (None,)
+        yield from cells_of(facts)
 
 
 def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:

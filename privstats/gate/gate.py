@@ -84,21 +84,25 @@ class Conversation(ABC):
         names = (by,) * len(several) if isinstance(by, str) else tuple(by)
         shares = (share,) * len(several) if isinstance(share, int | float) else tuple(share)
         speakers = [
-            self._turn(question, Turn(question.name, question.kind, name, float(part), self._angle(question)))
+            self._turn(question, Turn(question.name, question.kind, name, float(part), self._about(question)))
             for question, name, part in zip(several, names, shares, strict=True)
         ]
         answers = sealed(lambda: self._answer(several, speakers))
         self.releases += answers
         return answers
 
-    def _angle(self, question: Question) -> Angle | None:
-        """Return how the question is priced with others about the same rows; rows are the same if one object."""
+    def _about(self, question: Question) -> Angle | Cell | None:
+        """Return what makes the question cheaper together with others: it is about the same, or about other rows."""
+        if question.part is not None:
+            return Cell(self._family(question.part.cells), question.part.index)
         curve = question.curve(self._rows.neighbors)
-        if curve is None:
-            return None
-        if not any(rows is curve[0] for rows in self._families):
-            self._families.append(curve[0])
-        return Angle(next(k for k, rows in enumerate(self._families) if rows is curve[0]), curve[1])
+        return None if curve is None else Angle(self._family(curve[0]), curve[1])
+
+    def _family(self, rows: object) -> int:
+        """Return the number of a row function; questions are about the same rows if it is one object."""
+        if not any(rows is known for known in self._families):
+            self._families.append(rows)
+        return next(k for k, known in enumerate(self._families) if known is rows)
 
     @abstractmethod
     def _turn(self, question: Question, turn: Turn) -> Speaker:

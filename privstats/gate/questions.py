@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.gate.block import Block
-from privstats.gate.bounds import Bound, Line
+from privstats.gate.bounds import Bound, Line, OneHot
 from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
@@ -175,6 +175,21 @@ class Histogram(Question):
 
 
 @dataclass(frozen=True, eq=False)
+class Tally(Question):
+    """How many rows have each position, of which ``of(block)`` gives one for each row; an absent row has none."""
+
+    within: OneHot
+
+    def bounded(self, block: Block) -> FloatArray:
+        positions = self.of(block)
+        return np.clip(np.nan_to_num(positions), 0, self.within.dim - 1).round()
+
+    def total(self, block: Block) -> Total:
+        counts = np.bincount(self.bounded(block)[block.present, 0].astype(np.intp), minlength=self.within.dim)
+        return Total(tuple(int(count) for count in counts), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Objective(Question):
     """A sum of squared losses as a function of theta, for mechanisms that choose theta: known by its coefficients."""
 
@@ -188,6 +203,9 @@ class Objective(Question):
 class Each(Question):
     """The values of ``of(block)`` themselves, for mechanisms that look at their order; an absent row has none.
 
+    Where all rows are declared complete, so that the number of values is public, one that is absent after all has the
+    middle of the range.
+
     Values of one coordinate are handed on as a vector, of several as a matrix.
     """
 
@@ -196,5 +214,8 @@ class Each(Question):
 
     def total(self, block: Block) -> Gathered:
         values = self.bounded(block)
-        values = values if block.present.all() else values[block.present]
+        if self.within.counted:  # as many values as rows, whatever the rows are
+            values = np.where(block.present[:, None], values, (self.within.low + self.within.high) / 2)
+        elif not block.present.all():
+            values = values[block.present]
         return Gathered((values[:, 0] if self.within.dim == 1 else values,), self.wanted)

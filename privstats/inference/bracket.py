@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +96,9 @@ class BracketLaw(ErrorLaw):
 
     def lengths(self, alpha: float) -> FloatArray:
         below, above = self.of.theta - self.of.lower, self.of.upper - self.of.theta
-        known = np.nan_to_num(np.stack([below, above]) * np.array([_ratio(self.of, k, alpha) for k in range(len(below))]))
+        known = np.nan_to_num(
+            np.stack([below, above]) * np.array([_ratio(self.of, share, alpha) for share in self.of.sampling])
+        )
         plus, minus = np.maximum(self.R, 0.0), np.maximum(-self.R, 0.0)
         sides = [_together(plus * known[side] + minus * known[1 - side], self.of.cell) for side in (0, 1)]
         return np.where(self.hidden[:, None], np.nan, np.column_stack(sides))
@@ -131,14 +132,14 @@ def _together(lengths: FloatArray, cell: NDArray[np.intp]) -> FloatArray:
     return np.sqrt(np.sum(np.square(sums), axis=0))
 
 
-def _ratio(of: Bracketed, k: int, alpha: float) -> float:
+def _ratio(of: Bracketed, sampling: float, alpha: float) -> float:
     """Return the length at `alpha` in units of the bought one; where it depends on a private n, the longer one."""
     bought = 1 - of.confidence
     if alpha == bought:
         return 1.0
     normal = ndtri(1 - alpha / 2) / ndtri(1 - bought / 2)
-    reach = partial(bridge_quantile, rate=1.0, j=1, J=of.boundaries)
-    noise = reach(1 - alpha / 2) / reach(1 - bought / 2)
-    if np.isnan(of.sampling[k]):
+    here, there = bridge_quantile(1 - np.array([alpha, bought]) / 2, 1.0, 1, of.boundaries)
+    noise = here / there
+    if np.isnan(sampling):
         return float(max(normal, noise))
-    return float(np.sqrt(of.sampling[k] * normal**2 + (1 - of.sampling[k]) * noise**2))
+    return float(np.sqrt(sampling * normal**2 + (1 - sampling) * noise**2))

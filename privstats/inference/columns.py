@@ -1,4 +1,4 @@
-"""Sampling error of means whose variances were released with noise."""
+"""Sampling error of means and shares whose variances are read off noisy releases."""
 
 from __future__ import annotations
 
@@ -60,3 +60,40 @@ class ColumnVariance(Meat):
         mean = np.clip(first / count, -1.0, 1.0)
         variance = np.clip(second / count - mean**2, 0.0, 1.0) * count / np.maximum(count - 1, 1.0)
         return self.half**2 * variance * count
+
+
+@dataclass(frozen=True, eq=False)
+class Multinomial(Meat):
+    """Variances of counts of bins, group by group, from the released counts; counts of one group add to its total.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (groups, bins)
+        As released; all zero where the counts themselves are what is estimated, which have no sampling error.
+    total : ndarray, shape (groups, 1)
+        Rows of each group.
+    """
+
+    counts: FloatArray
+    total: FloatArray
+
+    freedom = np.inf
+
+    def covariance(self) -> FloatArray:
+        groups, bins = self.counts.shape
+        whole = np.zeros((groups * bins, groups * bins))
+        for g in range(groups):
+            share = np.clip(self.counts[g] / self.total[g], 0.0, 1.0)
+            part = slice(g * bins, (g + 1) * bins)
+            whole[part, part] = self.total[g] * (np.diag(share) - np.outer(share, share))
+        return whole
+
+    def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
+        bins = self.counts.shape[1]
+        total = np.zeros((len(heard[0]), len(onto)))
+        for g, draws in enumerate(heard):
+            counts = self.counts[g] - draws if self.counts.any() else np.zeros_like(draws)
+            share = np.clip(counts / self.total[g], 0.0, 1.0)
+            weights = onto[:, g * bins : (g + 1) * bins]
+            total += self.total[g] * np.maximum(share @ (weights**2).T - (share @ weights.T) ** 2, 0.0)
+        return total

@@ -1,4 +1,4 @@
-"""The front doors: one verb a model, one call each."""
+"""Regressions: one verb a model, one call each."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from privstats.api.common import COMMON, asked, run
 from privstats.door import door
-from privstats.errors import PrivacyError, quote
-from privstats.estimators import ESTIMATORS
-from privstats.fit import fit
 from privstats.gate.domain import Domain
-from privstats.plan import Plan, make_plan
+from privstats.plan import Plan
 from privstats.privacy.ledger import Ledger
-from privstats.request import Request
 from privstats.results.results import Results
 
-VERBS = tuple(dict.fromkeys(verb for verb, _ in ESTIMATORS))
-OPTIONS = (
-    "unit", "rows_per_unit", "subset", "weights", "bounds_share", "theta_bound", "split", "ridge", "cov_type",
-)  # fmt: skip
+OPTIONS = (*COMMON, "weights", "theta_bound", "split", "ridge", "cov_type")
 
 
 @door
@@ -120,70 +114,6 @@ def dp_lm(
     >>> fit.params.round(1).to_dict()
     {'Intercept': 2.0, 'x': 3.0}
     """
-    request = _request("lm", formula, options, eps=eps, mu=mu, delta=delta, domain=domain, mech=mech, noise=noise,
-                       neighbors=neighbors, inference=inference, shares=shares)  # fmt: skip
-    if dry_run:
-        return make_plan(request, len(data) if request.promise.neighbors.n_is_public else None)
-    return fit(request, data, ledger, rng)
-
-
-@door
-def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: Any) -> Plan:
-    """Show what a fit would ask and spend, before any budget is spent.
-
-    Parameters
-    ----------
-    verb : {"lm"}
-        The verb without its "dp_" prefix.
-    formula : str
-        As for the verb.
-    n : int
-        The public number of rows.
-    eps : float, optional
-        As for the verb.
-    **options
-        The verb's other arguments, `domain` among them.
-
-    Returns
-    -------
-    Plan
-        Prints as tables of questions, mechanisms, shares and costs, and of what to expect; `Plan.expected`,
-        `Plan.eps_for` and `Plan.n_for` answer for other assumptions and targets.
-
-    Raises
-    ------
-    BudgetError, DomainError, FormulaError, PrivacyError
-        As the verb would.
-
-    Examples
-    --------
-    >>> import privstats as ps
-    >>> print(ps.plan("lm", "y ~ x", 1000, eps=0.5, domain={"x": (-1, 1), "y": (0, 10)}))
-    Formula       y ~ x
-    Rows          1000
-    Coefficients  Intercept, x
-    Algorithm     suffstats, noise matrixt
-    Promise       eps = 0.5 (replace one row)
-    <BLANKLINE>
-    question    kind    mechanism    share    cost
-    ----------  ------  -----------  -------  ---------
-    moments     gram    matrixt      100.0%   eps = 0.5
-    <BLANKLINE>
-    expected      std err    95 % width    privacy
-    ----------  ---------  ------------  ---------
-    Intercept      0.0967         0.388        83%
-    x               0.274          1.07        94%
-    assumed: predictors uniform on the domain, residual scale an eighth of the response's range
-    """
-    if verb not in VERBS:
-        raise PrivacyError(f"verb={quote(verb)} is not one of {', '.join(map(repr, VERBS))}")
-    known = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
-    named = {name: options.pop(name) for name in known & options.keys()}
-    return make_plan(_request(verb, formula, options, eps=eps, **named), n)
-
-
-def _request(verb: str, formula: str, options: dict[str, Any], **named: Any) -> Request:
-    for name in options:
-        if name not in OPTIONS:
-            raise PrivacyError(f"dp_{verb} has no option {name!r}; it has {', '.join(map(repr, OPTIONS))}")
-    return Request(verb, formula, **named, **options)
+    request = asked("lm", formula, OPTIONS, options, eps=eps, mu=mu, delta=delta, domain=domain, mech=mech, noise=noise,
+                    neighbors=neighbors, inference=inference, shares=shares)  # fmt: skip
+    return run(request, data, ledger, rng, dry_run)

@@ -1,0 +1,1 @@
+"""The front doors: one verb a model, one call each."""
