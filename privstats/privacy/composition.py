@@ -43,7 +43,7 @@ class Composed(ABC):
         """Smallest known delta at `eps`, at least 0."""
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] of which the delta is at most `delta`, or `most`."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`, or `most`, which is known to do."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -84,7 +84,7 @@ class Gridded(Composed):
 
 @dataclass(frozen=True, eq=False)
 class Failing(Composed):
-    """With probability `lost` an infinite loss, else what `rest` says."""
+    """With probability `lost` an infinite loss, else what `rest` says; so no eps has a delta below `lost`."""
 
     lost: float
     rest: Composed
@@ -94,7 +94,7 @@ class Failing(Composed):
 
     def eps(self, delta: float, most: float) -> float:
         if delta <= self.lost:
-            return most
+            return most if delta == self.lost else math.inf
         return self.rest.eps((delta - self.lost) / (1 - self.lost), most)
 
 

@@ -32,11 +32,8 @@ def eps_total(events: Iterable[Event], delta: float) -> float:
     Privacy: adaptive composition of dominating pairs, Zhu, Dong and Wang (2022), Theorem 10.
     """
     events = tuple(events)
-    losses = total(events)
-    if losses.lost > delta:
-        return math.inf
     sums = min(pure_total(event.kept() for event in events), gdp_eps(mu_total(events), delta))
-    return compose(losses).eps(delta, sums)
+    return compose(total(events)).eps(delta, sums)
 
 
 def delta_total(events: Iterable[Event], eps: float) -> float:
