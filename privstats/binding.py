@@ -23,6 +23,7 @@ REGRESSIONS = ("lm",)
 TITLES = {"lm": "Private regression (privstats)"}  # of summaries; other verbs name themselves
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
+NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats
 
 
 def bound_to(request: Request, domain: Domain) -> Design | Columns:
@@ -92,10 +93,12 @@ def _places(request: Request, columns: Columns) -> tuple[Place, ...]:
             if request.verb not in OF_LEVELS:
                 raise FormulaError(f"'{part.code}' has levels; dp_{request.verb} needs numbers with bounds (low, high)")
             levels = columns.levels(part)
-            places.append(Place(part.code, 0.0, len(levels) - 1.0, 1.0, len(levels)))
+            places.append(Place(part.code, 0.0, len(levels) - 1.0, 1.0, levels=len(levels)))
         else:
-            within = part.within
-            places.append(Place(part.code, within.lo, within.hi, _step(request, part.code) or finest_step(within)))
+            low, high, step = part.within.lo, part.within.hi, _step(request, part.code)
+            fine = finest_step(part.within)
+            near = fine / 2 if step is None else step * NEARLY
+            places.append(Place(part.code, low, high, step or fine, near))
     return tuple(places)
 
 

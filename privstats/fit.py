@@ -53,6 +53,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         ledger=ledger,
         design=design,
         answer=answer,
+        paid=planned.paid,
         n=planned.n,
         seeded=chance.seeded,
         chances=public_stream,

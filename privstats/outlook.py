@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from tabulate import tabulate
 
+from privstats.gate.design import Design
+from privstats.gate.gate import Turn
+from privstats.privacy.together import Cell, joined
+
 if TYPE_CHECKING:
     from privstats.plan import Plan
 
@@ -20,18 +24,21 @@ def describe(plan: Plan) -> str:
             turn.kind,
             turn.mechanism,
             f"{turn.share / whole:.1%}",
-            plan.promise.spent([mechanism.event]).budget,
+            plan.promise.spent(joined([(mechanism.event, _cell(turn))], plan.promise.neighbors)).budget,
         )
         for turn, mechanism in zip(plan.turns, plan.mechanisms, strict=True)
     ]
+    apart = any(_cell(turn) for turn in plan.turns)
     table = tabulate(rows, ("question", "kind", "mechanism", "share", "cost"), disable_numparse=True)
     head = [
         ("Formula", plan.formula),
         ("Rows", "private" if plan.n is None else str(plan.n)),
-        ("Coefficients", ", ".join(plan.design.names)),
+        ("Coefficients" if isinstance(plan.design, Design) else "Estimates", ", ".join(plan.design.names)),
         ("Algorithm", f"{plan.mech}, noise {plan.noise}" if plan.noise != plan.mech else plan.mech),
         ("Promise", str(plan.promise)),
     ]
+    if apart:
+        table += "\nquestions about different groups see different rows: together they cost as much as the dearest"
     expected = pd.DataFrame({"width": []}) if plan.buys or plan.rows is None else plan.expected()
     if expected["width"].isna().all():
         return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
@@ -41,6 +48,14 @@ def describe(plan: Plan) -> str:
         disable_numparse=True,
         colalign=("left", "right", "right", "right"),
     )
-    assumed = "assumed: predictors uniform on the domain, residual scale an eighth of the response's range"
+    assumed = (
+        "assumed: predictors uniform on the domain, residual scale an eighth of the response's range"
+        if isinstance(plan.design, Design)
+        else "assumed: columns uniform on the domain"
+    )
     table = f"{table}\n\n{outlook}\n{assumed}"
     return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
+
+
+def _cell(turn: Turn) -> Cell | None:
+    return turn.angle if isinstance(turn.angle, Cell) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,9 +31,11 @@ from privstats.privacy.calibrate import calibrate
 from privstats.privacy.events import Event
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
-from privstats.privacy.together import joined
+from privstats.privacy.together import Angle, Cell, joined
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
+
+_ENDINGS = re.compile(r"(,? (group |order )?\d[\d.e-]*)+$")  # numbers of steps, groups and orders: one line of a budget
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,15 @@ class Plan:
     def events(self) -> tuple[Event, ...]:
         """What is charged."""
         return _events(self.turns, self.mechanisms, self.promise)
+
+    @property
+    def paid(self) -> dict[str, tuple[Event, ...]]:
+        """What each question costs by itself; steps of one kind, and groups, are one question."""
+        asked: dict[str, list[tuple[Event, Angle | Cell | None]]] = {}
+        for turn, mechanism in zip(self.turns, self.mechanisms, strict=True):
+            about = turn.angle if isinstance(turn.angle, Cell) else None
+            asked.setdefault(_ENDINGS.sub("", turn.name), []).append((mechanism.event, about))
+        return {name: joined(events, self.promise.neighbors) for name, events in asked.items()}
 
     @property
     def digest(self) -> str:
@@ -131,14 +143,15 @@ class Plan:
             ledger=Ledger(self.promise),
             design=self.design,
             answer=answer,
+            paid=self.paid,
             n=self.n,
             seeded=True,
             chances=public_stream,
         )
         interval = results.conf_int()
-        return pd.DataFrame(
-            {"std_error": results.bse, "width": interval[1] - interval[0], "privacy": results.privacy_share}
-        )
+        widths = interval[1] - interval[0]
+        expected = pd.DataFrame({"std_error": results.bse, "width": widths, "privacy": results.privacy_share})
+        return expected.set_axis(list(self.design.names))
 
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
         """Return the smallest budget (eps, or mu where that was asked for) that makes intervals narrow enough.

@@ -18,6 +18,7 @@ SAMPLED, WIDEST = (
 
 ORDERED = (  # algorithms that choose among order statistics: their names, their mechanisms', their noises
     ("rank", "rank", ("rank",)),
+    ("aq", "halving", ("rank",)),
     ("duff", "duff", ("duff",)),
 )
 

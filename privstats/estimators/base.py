@@ -23,7 +23,9 @@ class Place:
     low, high : float
         Its range; of positions, where it has levels.
     step : float
-        Of the public grid on which its values lie.
+        Of the public grid on which its values lie, or are rounded to.
+    rounding : float
+        How far a value may lie from that grid.
     levels : int
         How many declared levels it has; 0 for numbers.
     """
@@ -32,6 +34,7 @@ class Place:
     low: float
     high: float
     step: float
+    rounding: float = 0.0
     levels: int = 0
 
 

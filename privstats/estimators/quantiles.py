@@ -12,14 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from privstats.estimators.base import Ask, Facts, Place
+from privstats.estimators.halving import halve
 from privstats.estimators.means import cells_of
 from privstats.gate.bounds import Line
 from privstats.gate.questions import Each, Part
 from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
+from privstats.numerics.bridge import cell_rate, privacy_margin
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -35,9 +38,10 @@ class Item:
     place: Place
     group: int | None
 
-    def name(self, what: str) -> str:
-        """Return a name for a question."""
-        return f"{what} of {self.place.code}" + ("" if self.group is None else f", group {self.group}")
+    def name(self, what: str, q: float | None = None) -> str:
+        """Return a name for a question; those that differ in their endings only are one line of a budget."""
+        order = "" if q is None else f", order {q:g}"
+        return f"{what} of {self.place.code}{order}" + ("" if self.group is None else f", group {self.group}")
 
 
 def items(facts: Facts) -> list[Item]:
@@ -72,18 +76,26 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
         In the user's units; columns first, then groups, then orders.
     """
     by = f"{by} {noise}" if by == "smooth" else by
-    whole = by == "rank" and len(facts.q) == 1 and not facts.interval_free
-    if whole or facts.interval_free:
-        releases = ask(_points(facts, by, facts.confidence if whole else None), by=by)
+    if by == "rank" and len(facts.q) == 1 and not facts.interval_free:
+        releases = ask(_points(facts, by, facts.confidence), by=by)
         values = np.stack([release.value for release in releases])
-        return _answer(facts, values[:, [1]], values[:, [0]], values[:, [2]], 3) if whole else _bare(facts, values)
-    points, ends = _points(facts, by, None), _ends(facts)
-    releases = ask(
-        [*points, *ends],
-        by=[*(by for _ in points), *("rank" for _ in ends)],
-        share=[*(POINTS for _ in points), *(ENDS * len(points) / len(ends) for _ in ends)],
-    )
-    return _answer(facts, _values(facts, releases[: len(points)]), *_bracket(facts, releases[len(points) :]), 2)
+        return _answer(facts, values[:, [1]], values[:, [0, 2]][:, None], releases[0])
+    ends = [] if facts.interval_free else _ends(facts)
+    left = 1.0 if facts.interval_free else POINTS
+    if by == "halving":
+        values, bought = halve(ask, facts, left), ask(ends, by="rank", share=ENDS / len(facts.q)) if ends else ()
+    else:
+        points = _points(facts, by, None)
+        releases = ask(
+            [*points, *ends],
+            by=[*(by for _ in points), *("rank" for _ in ends)],
+            share=[*(left * len(facts.places) / len(points) for _ in points), *(ENDS / len(facts.q) for _ in ends)],
+        )
+        values, bought = _values(facts, releases[: len(points)]), releases[len(points) :]
+    if facts.interval_free:
+        return _bare(facts, values)
+    brackets = np.stack([release.value for release in bought]).reshape(len(facts.q), -1, 2)
+    return _answer(facts, values, brackets.swapaxes(0, 1), bought[0])
 
 
 def _points(facts: Facts, by: str, confidence: float | None) -> list[Each]:
@@ -91,7 +103,7 @@ def _points(facts: Facts, by: str, confidence: float | None) -> list[Each]:
     orders = [facts.q] if by == "rank" else [(q,) for q in facts.q]
     return [
         Each(
-            item.name("quantile" if len(orders) == 1 else f"quantile {q[0]:g}"),
+            item.name("quantile", None if len(orders) == 1 else q[0]),
             Column((item.column,)),
             _line(item.place, facts, part),
             Wanted(q, confidence),
@@ -106,7 +118,7 @@ def _ends(facts: Facts) -> list[Each]:
     """Return the questions for the ends of the intervals, an order and a column at a time."""
     return [
         Each(
-            item.name("interval" if len(facts.q) == 1 else f"interval {q:g}"),
+            item.name("interval", None if len(facts.q) == 1 else q),
             Column((item.column,)),
             _line(item.place, facts, part),
             Wanted((q,), facts.confidence, ends_only=True),
@@ -130,35 +142,47 @@ def _values(facts: Facts, releases: Sequence[Release]) -> FloatArray:
     return np.sort(values, axis=1)
 
 
-def _bracket(facts: Facts, releases: Sequence[Release]) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends, each of shape (items, orders)."""
-    values = np.stack([release.value for release in releases]).reshape(len(facts.q), -1, 2)
-    return values[:, :, 0].T, values[:, :, 1].T
-
-
 def _bare(facts: Facts, values: FloatArray) -> Bracketed:
-    nothing = np.full_like(values, np.nan)
-    return _answer(facts, np.sort(values, axis=1), nothing, nothing, 3, facts.no_intervals_because)
+    nothing = np.full((*values.shape, 2), np.nan)
+    return _bracketed(facts, values, nothing, np.full(values.shape, np.nan), 2, facts.no_intervals_because)
 
 
-def _answer(
-    facts: Facts,
-    values: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    boundaries: int,
-    notes: tuple[str, ...] = (),
+def _answer(facts: Facts, values: FloatArray, ends: FloatArray, release: Release) -> Bracketed:
+    """Return the answer of released quantiles, shape (items, orders), and ends, shape (items, orders, 2).
+
+    How far, in ranks, the ends keep from the quantile is public but for the number of rows.
+    """
+    alone = len(release.value) == 2
+    rate = cell_rate(release.event.pure(), facts.neighbors.rows_per_unit)
+    margin = privacy_margin(rate, alone, facts.confidence)
+    orders = np.array(facts.q)
+    spread = float(ndtri((1 + facts.confidence) / 2)) ** 2 * orders * (1 - orders)
+    n = math.nan if facts.n is None else float(facts.n)
+    reach = np.sqrt(spread * n + margin**2)
+    short = np.broadcast_to(reach > n * np.minimum(orders, 1 - orders), values.shape)  # False where n is private
+    sampling = np.full(values.shape, math.nan) if facts.cells else np.broadcast_to(spread * n / reach**2, values.shape)
+    why = (
+        f"no intervals: their ends would lie {reach.max():.0f} ranks away from the quantile, beyond all {n:.0f} rows; "
+        "the budget is too small"
+    )
+    rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
+    ends = np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding)
+    return _bracketed(facts, values, ends, sampling, 2 if alone else 3, (why,) if short.any() else ())
+
+
+def _bracketed(
+    facts: Facts, values: FloatArray, ends: FloatArray, sampling: FloatArray, boundaries: int, notes: tuple[str, ...]
 ) -> Bracketed:
-    """Return the answer of released quantiles and ends, each of shape (items, orders)."""
     cell = np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1])
     return Bracketed(
         estimate=values.ravel(),
-        lower=lower.ravel(),
-        upper=upper.ravel(),
+        lower=ends[..., 0].ravel(),
+        upper=ends[..., 1].ravel(),
         confidence=facts.confidence,
-        sampling=np.full(values.size, np.nan),
+        sampling=sampling.ravel(),
+        counted=facts.count_is_public and not facts.cells,
         boundaries=boundaries,
         cell=cell,
-        n=math.nan if not facts.count_is_public else float(facts.n or 0),
+        n=float(facts.n or 0) if facts.count_is_public else math.nan,
         notes=notes,
     )

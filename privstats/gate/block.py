@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,9 @@ class Block:
     present: NDArray[np.bool_]
     weight: FloatArray | None = None
     group: NDArray[np.intp] | None = None
-    _known: dict[tuple[str, int], tuple[object, FloatArray]] = field(default_factory=dict, repr=False, init=False)
+    _known: dict[tuple[str, int], tuple[object, NDArray[Any]]] = field(default_factory=dict, repr=False, init=False)
 
-    def remember(self, what: str, of: object, make: Callable[[], FloatArray]) -> FloatArray:
+    def remember(self, what: str, of: object, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return what `make` makes of this block, made once for each object `of`: several questions may need it."""
         key = (what, id(of))
         if key not in self._known:

@@ -101,7 +101,8 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """The same labels as text, for summaries and hypotheses."""
-        return tuple(label if isinstance(label, str) else f"{label[0]}[{label[1]}]" for label in self.index)
+        labels = ((label, None) if isinstance(label, str) else label for label in self.index)
+        return tuple(term if part is None else _label(term, str(part)) for term, part in labels)
 
     @property
     def response(self) -> str:
@@ -227,6 +228,11 @@ def _parsed(formula: str, domain: Domain) -> tuple[list[str], str | None]:
     if not left or len(right) > 1 or any(len(term.factors) != 1 for term in (*left, *right)):
         raise FormulaError(f"the formula {formula!r} is not like 'x', 'x1 + x2' or 'x ~ group'")
     return [_code(term) for term in left], _code(right[0]) if right else None
+
+
+def _label(term: str, component: str) -> str:
+    """Return the name of one number: ``x[a]``, or ``x in [0, 1)``, where the component is an interval itself."""
+    return f"{term} in {component}" if "[" in component else f"{term}[{component}]"
 
 
 def _code(term: Term) -> str:

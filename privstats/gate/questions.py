@@ -47,7 +47,8 @@ class Part:
 
     def of(self, block: Block) -> Block:
         """Return the block with the rows of other cells absent."""
-        return replace(block, present=block.present & (self.cells(block) == self.index))
+        cells = block.remember("cells", self.cells, lambda: self.cells(block))
+        return replace(block, present=block.present & (cells == self.index))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,10 @@ class Bracketed(Estimate):
     confidence : float
         Of the intervals.
     sampling : ndarray, shape (p,)
-        Share of an interval's squared length, in ranks, that is due to sampling; NaN where it is private.
+        Share of an interval's squared length, in ranks, that is due to sampling if no row is missing; NaN where the
+        number of rows is private.
+    counted : bool
+        Whether none can be missing.
     boundaries : int
         How many ranks were released together: decides the law of their noise.
     cell : ndarray of int, shape (p,)
@@ -43,6 +46,7 @@ class Bracketed(Estimate):
     upper: FloatArray
     confidence: float
     sampling: FloatArray
+    counted: bool
     boundaries: int
     cell: NDArray[np.intp]
     n: float
@@ -109,6 +113,8 @@ class BracketLaw(ErrorLaw):
     def _p(self, row: int, gap: float) -> float:
         if self.hidden[row] or np.isnan(gap):
             return np.nan
+        if gap == 0:
+            return 1.0
         law = BracketLaw(self.of, self.R[row : row + 1])
 
         def excess(log_alpha: float) -> float:
@@ -140,6 +146,6 @@ def _ratio(of: Bracketed, sampling: float, alpha: float) -> float:
     normal = ndtri(1 - alpha / 2) / ndtri(1 - bought / 2)
     here, there = bridge_quantile(1 - np.array([alpha, bought]) / 2, 1.0, 1, of.boundaries)
     noise = here / there
-    if np.isnan(sampling):
+    if not of.counted:
         return float(max(normal, noise))
     return float(np.sqrt(sampling * normal**2 + (1 - sampling) * noise**2))

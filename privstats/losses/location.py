@@ -81,6 +81,29 @@ class ByGroup:
 
 
 @dataclass(frozen=True)
+class Between:
+    """Between which cuts of its group a row's value lies: ``group * cells + position``.
+
+    Parameters
+    ----------
+    which : int
+        The column.
+    cuts : tuple of tuple of float
+        Of each group, ascending and equally many; a single one where there are no groups.
+    """
+
+    which: int
+    cuts: tuple[tuple[float, ...], ...]
+
+    def __call__(self, rows: Rows) -> NDArray[np.intp]:
+        """Return shape (n,)."""
+        group = np.zeros(len(rows.X), dtype=np.intp) if rows.group is None else rows.group
+        cuts = np.array(self.cuts).reshape(len(self.cuts), -1)
+        position = (rows.X[:, self.which, None] > cuts[group]).sum(axis=1)
+        return group * (cuts.shape[1] + 1) + position
+
+
+@dataclass(frozen=True)
 class BinOf:
     """Which of the bins ``edges[k] <= x < edges[k + 1]`` a column's value lies in; the last one is closed.
 

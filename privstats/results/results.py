@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from privstats.inference.answer import Estimate
 from privstats.inference.errors import ErrorLaw
 from privstats.inference.wald import wald
 from privstats.numerics.law import Chance, FloatArray
+from privstats.privacy.events import Event
 from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
@@ -68,6 +69,8 @@ class Results(Absent):
         The data-free map from raw rows to columns, and back.
     answer : Estimate
         Estimate and law of its error, in scaled units.
+    paid : mapping of str to tuple of Event
+        What each question cost.
     n : int, optional
         Number of rows, if it is public.
     seeded : bool
@@ -92,6 +95,7 @@ class Results(Absent):
     ledger: Ledger
     design: DesignMap
     answer: Estimate
+    paid: Mapping[str, tuple[Event, ...]]
     n: int | None
     seeded: bool
     chances: Callable[[int], Chance]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
-
-from privstats.privacy.events import Event
 
 if TYPE_CHECKING:
     from privstats.results.results import Results
@@ -98,7 +95,16 @@ def summarise(results: Results, alpha: float) -> Summary:
     return Summary(
         title=results.title,
         facts=_facts(results),
-        header=("", "coef", "std err", "z", "P>|z|", f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]", "privacy"),
+        header=(
+            "",
+            "coef" if results.cov_type else "estimate",
+            "std err",
+            "z",
+            "P>|z|",
+            f"[{alpha / 2:.3g}",
+            f"{1 - alpha / 2:.3g}]",
+            "privacy",
+        ),
         rows=tuple(zip(results.design.names, *columns, strict=True)),
         notes=(
             "std err and intervals include the privacy noise; 'privacy' is its share of the squared std err.",
@@ -115,10 +121,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         rows = "private" if results.n is None else f"{results.n} offered (public)"
     elif results.n == results.answer.n:
         rows = f"{results.n} (public)"
-    paid: dict[str, list[Event]] = {}
-    for release in results.releases:
-        paid.setdefault(re.sub(r" \d+$", "", release.name), []).append(release.event)  # steps of one kind together
-    budget = ", ".join(f"{name}: {results.guarantee.spent(events).budget}" for name, events in paid.items())
+    budget = ", ".join(f"{name}: {results.guarantee.spent(events).budget}" for name, events in results.paid.items())
     facts = results.facts
     diagnostics = ", ".join(f"{name} = {facts[name]:.3g}" for name in ("kappa", "sigma") if name in facts)
     return (
