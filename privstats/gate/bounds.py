@@ -109,7 +109,10 @@ class Positive(Bound):
 
 @dataclass(frozen=True)
 class OneHot(Bound):
-    """Rows of zeros with at most a single one, whose sum counts how often each of `dim` candidates occurs."""
+    """Rows of zeros with at most a single one, whose sum counts how often each of `dim` candidates occurs.
+
+    Whole numbers, which no rounding shortens; a row that is not one of these counts for nothing.
+    """
 
     dim: int
 
