@@ -79,7 +79,7 @@ def test_half_the_noise_is_caught(mechanism, level, kind):
     assert worst_ratio(mechanism, level, kind, 3.0) > 3.0
 
 
-def draws(mechanism, data, level, neighbors, multiplier, size=1500):
+def draws(mechanism, data, level, neighbors, multiplier, size=800):
     sensitivity = Line(-3.0, 3.0, 0.5).sensitivity("values", neighbors)
     chance, exact = public_stream(61), Gathered((np.array(data) / 2 - 3, np.array([])), Wanted((level,)))
     values = [mechanism(multiplier).release("q", exact, sensitivity, chance).value for _ in range(size)]

@@ -84,11 +84,11 @@ def test_what_is_drawn_has_the_stated_law_and_units_of_k_rows_k_times_the_noise(
     neighbors = Neighbors(kind, unit="person" if rows > 1 else None, rows_per_unit=rows)
     sensitivity = OneHot(5).sensitivity("l1", neighbors)
     exact = Total(tuple(c << 40 for c in counts), 2.0**-40)
-    choices = [mechanism(2 / rows).release("q", exact, sensitivity, chance).value for _ in range(4000)]
+    choices = [mechanism(2 / rows).release("q", exact, sensitivity, chance).value for _ in range(2500)]
     seen = np.bincount(np.ravel(choices).astype(int), minlength=5)
     size = 2 if kind == "replace" else 1
-    assert stats.chisquare(seen, 4000 * law(mechanism, counts, 0.5, size)).pvalue > 1e-4
-    assert stats.chisquare(seen, 4000 * law(mechanism, counts, 1.0, size)).pvalue < 1e-6
+    assert stats.chisquare(seen, 2500 * law(mechanism, counts, 0.5, size)).pvalue > 1e-4
+    assert stats.chisquare(seen, 2500 * law(mechanism, counts, 1.0, size)).pvalue < 1e-6
 
 
 @pytest.mark.parametrize(
