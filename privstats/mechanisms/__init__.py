@@ -5,6 +5,7 @@ from privstats.mechanisms.cube import Cube
 from privstats.mechanisms.duff import DuffMean, DuffQuantile
 from privstats.mechanisms.exponential import Exponential
 from privstats.mechanisms.gaussian import Gaussian
+from privstats.mechanisms.geometric import KNGMedian
 from privstats.mechanisms.hull import Hull
 from privstats.mechanisms.kng import KNG
 from privstats.mechanisms.laplace import Laplace
@@ -15,9 +16,10 @@ from privstats.mechanisms.rank import Rank
 from privstats.mechanisms.spherical import Spherical
 
 _NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
-_CHOICE = (Rank, KNG, Exponential, ObjectivePerturbation, DuffQuantile, DuffMean)
+_CHOICE = (KNG, Exponential, ObjectivePerturbation)
+_ORDER = (Rank, DuffQuantile, DuffMean, KNGMedian)
 _MODE = (PermuteAndFlip, ModeExponential, DuffMode)
-_ALL = (*_NOISE, *_CHOICE, *_MODE)
+_ALL = (*_NOISE, *_CHOICE, *_ORDER, *_MODE)
 MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in _ALL}
 ADDITIVE = tuple(name for name, mechanism in MECHANISMS.items() if issubclass(mechanism, AdditiveNoise))
 
