@@ -8,8 +8,9 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
+from privstats.numerics.chain import chain_geometric
 from privstats.numerics.exact import Gathered
-from privstats.numerics.geometric import chain_geometric, sample_geometric, sample_quantile, to_units
+from privstats.numerics.geometric import STEEP, sample_geometric, sample_quantile, to_units
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
 
 EXACT_DIM = 3  # boxes fit the density in so many dimensions
@@ -46,7 +47,7 @@ class KNGMedian(PureMechanism):
 
     Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
     chain of a fixed number of steps, and the guarantee is that of the chain's target. How long a draw takes depends on
-    the rows.
+    the rows; for more than one coordinate the rate stops at `STEEP`, which a larger eps only undercuts.
     """
 
     name, norm = "kng median", "values"
@@ -59,9 +60,9 @@ class KNGMedian(PureMechanism):
         if dim == 1:
             theta = np.array([sample_quantile(chance, units.ravel(), level, grid, rate)])
         elif exact_for(dim):
-            theta = sample_geometric(chance, units.reshape(-1, dim), grid, rate)
+            theta = sample_geometric(chance, units.reshape(-1, dim), grid, min(rate, STEEP))
         else:
-            theta = chain_geometric(chance, units.reshape(-1, dim), grid, rate, STEPS)
+            theta = chain_geometric(chance, units.reshape(-1, dim), grid, min(rate, STEEP), STEPS)
         value = np.clip(theta * sensitivity.step, sensitivity.low, sensitivity.high)
         return Release(name, value, None, self.event)
 

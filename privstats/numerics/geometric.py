@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from privstats.numerics.law import Chance, FloatArray
 
 Units = NDArray[np.int64]
-UNIFORM, CELL = 0.05, 0.05  # shares of the proposals of the chain: anywhere, and in the cell of the median
-DESCENT = 60  # most steps towards the geometric median
+ROUND = 32  # of so many boxes one is tried before those that failed are split
+STEEP = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
 BLOCK = 1 << 13  # rows at a time, which stay in the cache
 
 
@@ -99,7 +99,7 @@ def sample_quantile(chance: Chance, units: Units, level: float, grid: Grid, rate
     sizes = np.concatenate([points, [grid.last + 1]]) - starts
     with np.errstate(divide="ignore"):
         log_mass = np.concatenate([np.log(sizes.astype(float)) - rate * at_gaps, -rate * at_points])
-    chosen = _choose(chance, log_mass)
+    chosen = _choose(chance, _cumulate(log_mass))
     if chosen >= len(sizes):
         return int(points[chosen - len(sizes)])
     return int(starts[chosen]) + int(chance.integers(0, int(sizes[chosen]), None))
@@ -150,20 +150,39 @@ def sample_geometric(chance: Chance, units: Units, grid: Grid, rate: float) -> U
     -------
     ndarray of int, shape (d,)
     """
-    rows, dim = Rows.of(units), units.shape[1]
-    boxes = [Box(np.full(dim, grid.first), np.full(dim, grid.last), 0.0)]
-    masses = [_log_mass(boxes[0], rate)]
-    while True:
-        chosen = _choose(chance, np.array(masses))
-        box = boxes[chosen]
-        theta = np.asarray(chance.integers(box.low, box.high + 1, None))
-        excess = rate * (least_score(rows, theta.astype(float)) - box.bound)
-        if chance.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
-            return theta
-        parts = _split(rows, box)
-        boxes[chosen], masses[chosen] = parts[0], _log_mass(parts[0], rate)
-        boxes += parts[1:]
-        masses += [_log_mass(part, rate) for part in parts[1:]]
+    return Boxes(units, grid, rate).draw(chance)
+
+
+class Boxes:
+    """The boxes of one set of rows, of which every draw leaves better ones; for the arguments of `sample_geometric`."""
+
+    def __init__(self, units: Units, grid: Grid, rate: float) -> None:
+        dim = units.shape[1]
+        self.rows, self.rate = Rows.of(units), rate
+        self.boxes = [Box(np.full(dim, grid.first), np.full(dim, grid.last), 0.0)]
+        self.log_masses = [_log_mass(self.boxes[0], rate)]
+
+    def draw(self, chance: Chance) -> Units:
+        """Return one draw, independent of those before: whatever the boxes are, its law is the same."""
+        while True:
+            mass, rejected = _cumulate(np.array(self.log_masses)), set()
+            for _ in range(1 + len(self.boxes) // ROUND):
+                chosen = _choose(chance, mass)
+                box = self.boxes[chosen]
+                theta = np.asarray(chance.integers(box.low, box.high + 1, None))
+                excess = self.rate * (least_score(self.rows, theta.astype(float)) - box.bound)
+                if chance.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
+                    return theta
+                rejected.add(chosen)
+            for chosen in rejected:
+                self.split(chosen)
+
+    def split(self, chosen: int) -> None:
+        """Put the halves of a box, in every coordinate, in its place."""
+        first, *others = _split(self.rows, self.boxes[chosen])
+        self.boxes[chosen], self.log_masses[chosen] = first, _log_mass(first, self.rate)
+        self.boxes += others
+        self.log_masses += [_log_mass(part, self.rate) for part in others]
 
 
 def _split(rows: Rows, box: Box) -> list[Box]:
@@ -182,118 +201,11 @@ def _log_mass(box: Box, rate: float) -> float:
     return float(np.log((box.high - box.low + 1).astype(float)).sum()) - rate * box.bound
 
 
-def _choose(chance: Chance, log_mass: FloatArray) -> int:
-    """Draw an index with probability proportional to ``exp(log_mass)``."""
-    mass = np.cumsum(np.exp(log_mass - log_mass.max()))
+def _cumulate(log_mass: FloatArray) -> FloatArray:
+    return np.cumsum(np.exp(log_mass - log_mass.max()))
+
+
+def _choose(chance: Chance, mass: FloatArray) -> int:
+    """Draw an index with probability proportional to the increments of `mass`."""
     drawn = int(np.searchsorted(mass, chance.uniform(0.0, mass[-1], None), side="right"))
     return min(drawn, int(np.searchsorted(mass, mass[-1])))  # where rounding makes the uniform its upper end
-
-
-def _pulls(rows: Rows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the way from each row to theta, shape (d, m), and the row's count over its length: 0 for rows at theta."""
-    away = theta[:, None] - rows.points
-    distance = np.sqrt(np.einsum("ij,ij->j", away, away))
-    return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
-
-
-def curvature(rows: Rows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d), of the rows that are not there."""
-    away, weights = _pulls(rows, theta)
-    unit = away * (weights / rows.counts)
-    return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
-
-
-def geometric_median(rows: Rows, start: FloatArray) -> FloatArray:
-    """Return nearly the point of the least score, by steps of Newton and of Weiszfeld; at least one row is needed."""
-    theta, least = start, least_score(rows, start)
-    for _ in range(DESCENT):
-        if least == 0:
-            break
-        away, weights = _pulls(rows, theta)
-        gradient, steep = away @ weights, weights.sum()
-        newton = np.linalg.solve(curvature(rows, theta) + 1e-9 * steep * np.eye(len(theta)), gradient)
-        nearest = rows.points[:, int(np.einsum("ij,ij->j", away, away).argmin())]
-        candidates = [theta - newton, theta - newton / 4, theta - gradient / steep, nearest]
-        scores = [least_score(rows, candidate) for candidate in candidates]
-        if min(scores) >= least:
-            break
-        least = min(scores)
-        theta = candidates[scores.index(least)]
-    return theta
-
-
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """Where the chain looks: near the median as the linearised score would have it, in its cell, or anywhere.
-
-    Near the median the score is about ``root (theta - median)``, so K-norm noise of the ball on the score's scale
-    comes back as a location through the inverse of `root`.
-
-    Parameters
-    ----------
-    median : ndarray, shape (d,)
-        Centre, in units of the grid.
-    root : ndarray, shape (d, d)
-        Symmetric and positive definite: rate times the curvature.
-    grid : Grid
-        Public.
-    """
-
-    median: FloatArray
-    root: FloatArray
-    grid: Grid
-
-    @classmethod
-    def of(cls, rows: Rows, start: FloatArray, grid: Grid, rate: float) -> Proposal:
-        """Return the proposal for rows, neither narrower than a cell nor wider than the cube."""
-        median = geometric_median(rows, start)
-        values, vectors = np.linalg.eigh(rate * curvature(rows, median))
-        values = np.clip(values, 1.0 / (grid.last - grid.first + 1), 1.0)
-        return cls(median, (vectors * values) @ vectors.T, grid)
-
-    def sample(self, chance: Chance, size: int) -> FloatArray:
-        """Return `size` independent points, shape (size, d)."""
-        dim = len(self.median)
-        direction = chance.standard_normal((size, dim))
-        length = chance.standard_gamma(dim, (size, 1)) / np.linalg.norm(direction, axis=1, keepdims=True)
-        near = self.median + np.linalg.solve(self.root, (length * direction).T).T
-        cell = np.rint(self.median) + chance.uniform(-0.5, 0.5, (size, dim))
-        anywhere = chance.uniform(self.grid.first - 0.5, self.grid.last + 0.5, (size, dim))
-        kind = chance.uniform(0.0, 1.0, (size, 1))
-        return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
-
-    def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log density of points in the cube, shape (size,)."""
-        dim = len(self.median)
-        log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
-        near = np.linalg.slogdet(self.root)[1] - log_ball
-        near = near - np.linalg.norm((points - self.median) @ self.root, axis=1)
-        anywhere = math.log(UNIFORM) - dim * math.log(self.grid.last - self.grid.first + 1)
-        in_cell = (np.rint(points) == np.rint(self.median)).all(axis=1)
-        spread = np.logaddexp(math.log1p(-UNIFORM - CELL) + near, anywhere)
-        return np.logaddexp(spread, np.where(in_cell, math.log(CELL), -np.inf))
-
-
-def chain_geometric(chance: Chance, units: Units, grid: Grid, rate: float, steps: int) -> Units:
-    """Draw from nearly the law of `sample_geometric`, in any dimension.
-
-    The draw is the end of an independence Metropolis-Hastings chain of `steps` steps, which must be public. It lives on
-    the cells around the grid points, so that its stationary law is the very law of `sample_geometric`. How near it
-    comes depends on the rows and is not proved.
-    """
-    if len(units) == 0:
-        return np.asarray(chance.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))
-    rows = Rows.of(units)
-    proposal = Proposal.of(rows, np.median(units, axis=0), grid, rate)
-    points = proposal.sample(chance, steps + 1)
-    nodes = np.rint(points)
-    inside = ((nodes >= grid.first) & (nodes <= grid.last)).all(axis=1)
-    log_weight = np.full(steps + 1, -np.inf)
-    scores = np.array([least_score(rows, node) for node in nodes[inside]])
-    log_weight[inside] = -rate * scores - proposal.log_density(points[inside])
-    threshold = np.log(chance.uniform(0.0, 1.0, steps + 1) + 2.0**-60)
-    now = 0
-    for k in range(1, steps + 1):
-        if threshold[k] + log_weight[now] < log_weight[k]:
-            now = k
-    return np.clip(nodes[now], *grid).astype(np.int64)

@@ -1,0 +1,166 @@
+"""Draws of a location: the very law that is stated, on grids small enough to write it down, and at every extreme."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.chain import Proposal, chain_geometric, geometric_median
+from privstats.numerics.geometric import Boxes, Grid, Rows, least_score, sample_geometric, sample_quantile
+
+ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
+
+
+def quantile_law(units, level, grid, rate):
+    """The stated law, by its definition."""
+    t = np.arange(grid.first, grid.last + 1)
+    low = (units[:, None] < t).sum(axis=0) - level * len(units)
+    high = (units[:, None] <= t).sum(axis=0) - level * len(units)
+    mass = np.exp(-rate * np.where(low * high <= 0, 0.0, np.minimum(abs(low), abs(high))))
+    return mass / mass.sum()
+
+
+def geometric_law(units, grid, rate):
+    """The stated law, point by point."""
+    dim = units.shape[1]
+    mass = []
+    for theta in itertools.product(range(grid.first, grid.last + 1), repeat=dim):
+        away = np.array(theta) - units
+        length = np.linalg.norm(away, axis=1)
+        pull = (away[length > 0] / length[length > 0, None]).sum(axis=0)
+        mass.append(np.exp(-rate * max(0.0, np.linalg.norm(pull) - (length == 0).sum())))
+    return np.array(mass) / np.sum(mass)
+
+
+def p_value(draws, law):
+    """Of a chi-squared test on points of which at least five are expected, the rest together."""
+    seen, expected = np.bincount(draws, minlength=len(law)), len(draws) * law
+    common = expected >= 5
+    seen = np.append(seen[common], seen[~common].sum())
+    expected = np.append(expected[common], expected[~common].sum())
+    keep = expected > 0
+    return stats.chisquare(seen[keep], expected[keep] * seen[keep].sum() / expected[keep].sum()).pvalue
+
+
+def index_of(draws, grid):
+    size = grid.last - grid.first + 1
+    return np.ravel_multi_index(tuple((np.array(draws) - grid.first).T), (size,) * len(draws[0]))
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_quantiles_have_the_stated_law_ties_and_ends_included(level):
+    units, grid = np.array([-3, -1, 4, 4, 4, 6, 20, 20]), Grid(-3, 20)
+    chance = public_stream(51)
+    draws = np.array([sample_quantile(chance, units, level, grid, 0.6) for _ in range(6000)]) - grid.first
+    assert p_value(draws, quantile_law(units, level, grid, 0.6)) > 1e-4
+    assert p_value(draws, quantile_law(units, level, grid, 1.2)) < 1e-12
+
+
+@pytest.mark.parametrize(("dim", "size", "rate"), [(2, 11, 0.5), (2, 11, 3.0), (3, 5, 1.0)])
+def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size, rate):
+    grid = Grid(-1, size - 2)
+    units = np.clip(np.column_stack([ROWS, ROWS[:, :1] + 1])[:, :dim], *grid)
+    chance = public_stream(52)
+    fresh = [Boxes(units, grid, rate) for _ in range(100)]  # every draw of each, from the first, has the law
+    draws = index_of([boxes.draw(chance) for boxes in fresh for _ in range(20)], grid)
+    assert p_value(draws, geometric_law(units, grid, rate)) > 1e-4
+    assert p_value(draws, geometric_law(units, grid, 2 * rate)) < 1e-8
+
+
+def test_on_a_fine_grid_each_coordinate_follows_the_continuous_density():
+    chance = public_stream(53)
+    values = chance.standard_normal((40, 2))
+    fine = Grid(-5 << 30, 5 << 30)
+    units = np.rint(values * 2.0**30).astype(int)
+    boxes = Boxes(units, fine, 0.25)
+    draws = np.array([boxes.draw(chance) for _ in range(1500)]) / 2.0**30
+    axis = np.linspace(-5, 5, 301)
+    scores = sum(
+        (away := np.stack(np.meshgrid(axis, axis, indexing="ij")) - x[:, None, None]) / np.sqrt((away**2).sum(0))
+        for x in values
+    )
+    for rate, low, high in ((0.25, 1e-4, 1.0), (0.5, 0.0, 1e-4)):
+        density = np.exp(-rate * np.sqrt((scores**2).sum(0)))
+        for j in range(2):
+            cdf = np.cumsum(density.sum(axis=1 - j)) / density.sum()
+            p = stats.kstest(draws[:, j], lambda t, cdf=cdf: np.interp(t, axis + (axis[1] - axis[0]) / 2, cdf)).pvalue
+            assert low < p <= high
+
+
+def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_point_has_its_own():
+    chance = public_stream(54)
+    for dim in (2, 3, 6):
+        units = chance.integers(-6, 7, (30, dim))
+        rows = Rows.of(units)
+        for radius in (0.3, 1.0, 4.0, 20.0):
+            centre = chance.uniform(-6, 6, dim)
+            offsets = chance.standard_normal((300, dim))
+            offsets *= radius * chance.uniform(0, 1, (300, 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
+            points = np.concatenate([centre + offsets, units[np.linalg.norm(units - centre, axis=1) <= radius]])
+            bound = least_score(rows, centre, radius)
+            assert min(least_score(rows, point) for point in points) >= bound - 1e-9
+            assert bound > 0 or radius > 0.3
+    pair = Rows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
+    assert least_score(pair, np.zeros(2)) == 0  # two rows are there, and the others pull by less
+    assert least_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
+
+
+@pytest.mark.parametrize("rate", [0.3, 2.0])
+def test_the_chain_has_the_law_of_the_exact_draws(rate):
+    grid, chance = Grid(-1, 9), public_stream(55)
+    draws = index_of([chain_geometric(chance, ROWS, grid, rate, 40) for _ in range(1000)], grid)
+    assert p_value(draws, geometric_law(ROWS, grid, rate)) > 1e-4
+    assert p_value(draws, geometric_law(ROWS, grid, 2 * rate)) < 1e-6
+
+
+def test_the_density_of_the_proposal_is_that_of_its_draws():
+    grid, chance = Grid(-8, 8), public_stream(56)
+    proposal = Proposal.of(Rows.of(ROWS), np.median(ROWS, axis=0), grid, 0.5)
+    points = proposal.sample(chance, 40_000)
+    inside = (np.abs(points) <= 8.5).all(axis=1)
+    # the mean of 1 / density over draws is the volume: with 5 % uniform draws its terms are at most 20 volumes
+    inverse = np.where(inside, np.exp(-proposal.log_density(points)), 0.0)
+    assert inverse.mean() == pytest.approx(17**2, abs=5 * inverse.std() / 200)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 5, 10])
+def test_the_start_of_the_chain_is_a_point_of_no_score(dim):
+    chance = public_stream(57)
+    for n in (3, 40, 2000):
+        units = np.rint(chance.standard_cauchy((n, dim)) * 2.0**20)
+        rows = Rows.of(units)
+        assert least_score(rows, geometric_median(rows, np.median(units, axis=0))) < 1e-6 * n
+
+
+@pytest.mark.parametrize("sampler", [sample_geometric, lambda *args: chain_geometric(*args, 50)])
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("rate", [1e-7, 0.25, 10.0])
+def test_rows_that_are_none_few_equal_or_at_the_ends_are_drawn_from_all_the_same(sampler, dim, rate):
+    grid, chance = Grid(-(2**50), 2**50), public_stream(58)
+    line = np.arange(-20, 21)[:, None] << 40
+    for units in (
+        np.zeros((0, dim), dtype=int),
+        np.full((1, dim), 7),
+        np.array([[-(2**50)] * dim, [2**50] * dim]),
+        np.full((300, dim), -(2**50)),
+        np.repeat([[5] * dim, [-(2**40)] * dim], 50, axis=0),
+        np.repeat(line, dim, axis=1),
+    ):
+        theta = sampler(chance, units, grid, rate)
+        assert theta.shape == (dim,)
+        assert (np.abs(theta) <= 2**50).all()
+
+
+def test_many_equal_rows_are_found_to_the_last_bit():
+    grid, chance = Grid(-(2**50), 2**50), public_stream(59)
+    # 2000 rows at rate 1/4 outweigh the e^71 points of the square, and the e^104 of the cube, by far
+    for dim in (1, 2, 3, 5):
+        units = np.full((2000, dim), 12345)
+        if dim == 1:
+            assert sample_quantile(chance, units[:, 0], 0.3, grid, 0.25) == 12345
+        else:
+            assert (chain_geometric(chance, units, grid, 0.25, 100) == 12345).all()
+            if dim < 4:
+                assert (sample_geometric(chance, units, grid, 0.25) == 12345).all()
