@@ -83,11 +83,14 @@ class Wanted:
         which makes three numbers (lower end, quantile, upper end).
     ends_only : bool
         With `confidence`: the two ends without the quantile.
+    eta : float, optional
+        How far a row may move the quantile if propose-test-release is to answer.
     """
 
     levels: tuple[float, ...] = (0.5,)
     confidence: float | None = None
     ends_only: bool = False
+    eta: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
