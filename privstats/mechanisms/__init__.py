@@ -12,14 +12,17 @@ from privstats.mechanisms.laplace import Laplace
 from privstats.mechanisms.matrixt import MatrixT
 from privstats.mechanisms.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.mechanisms.objective import ObjectivePerturbation
+from privstats.mechanisms.ptr import ProposeTestRelease
 from privstats.mechanisms.rank import Rank
+from privstats.mechanisms.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
 from privstats.mechanisms.spherical import Spherical
 
 _NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
 _CHOICE = (KNG, Exponential, ObjectivePerturbation)
 _ORDER = (Rank, DuffQuantile, DuffMean, KNGMedian)
+_SMOOTH = (SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian, ProposeTestRelease)
 _MODE = (PermuteAndFlip, ModeExponential, DuffMode)
-_ALL = (*_NOISE, *_CHOICE, *_ORDER, *_MODE)
+_ALL = (*_NOISE, *_CHOICE, *_ORDER, *_SMOOTH, *_MODE)
 MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in _ALL}
 ADDITIVE = tuple(name for name, mechanism in MECHANISMS.items() if issubclass(mechanism, AdditiveNoise))
 
