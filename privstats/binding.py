@@ -58,6 +58,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
             confidence=request.confidence,
             edges=_edges(request, design),
             density=request.density,
+            eta=request.eta,
             joint=request.geometric,
         )
     return replace(

@@ -29,12 +29,13 @@ from privstats.mechanisms.random import public_stream
 from privstats.outlook import describe
 from privstats.privacy.calibrate import calibrate
 from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee
+from privstats.privacy.guarantee import ApproxDP, Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.together import Angle, Cell, joined
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
 
+OTHERS = 0.5  # of delta: what mechanisms with a delta of their own may take where other mechanisms need some
 _ENDINGS = re.compile(r"(,? (group |order )?\d[\d.e-]*)+$")  # numbers of steps, groups and orders: one line of a budget
 
 
@@ -263,11 +264,37 @@ def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) ->
 
 def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism, ...]:
     """Scale all mechanisms by one factor until their price meets the promise."""
+    deltas = _deltas(turns, promise)
 
     def at(factor: float) -> tuple[Mechanism, ...]:
-        return tuple(MECHANISMS[turn.mechanism].at(turn.share, factor, promise.in_mu) for turn in turns)
+        return tuple(
+            MECHANISMS[turn.mechanism].at(turn.share, factor, promise.in_mu, **delta)
+            for turn, delta in zip(turns, deltas, strict=True)
+        )
 
     return at(calibrate(lambda factor: _events(turns, at(factor), promise), promise))
+
+
+def _deltas(turns: tuple[Turn, ...], promise: Guarantee) -> list[dict[str, float]]:
+    """Return for each turn, as an argument, the part of delta that its mechanism takes; nothing if it takes none.
+
+    Those that take some share it equally, cells of one partition as one; half is left to others if there are any.
+    """
+    takes = [MECHANISMS[turn.mechanism].takes_delta for turn in turns]
+    families = {
+        ("cells", turn.angle.family) if isinstance(turn.angle, Cell) else ("turn", k)
+        for k, turn in enumerate(turns)
+        if takes[k]
+    }
+    if not families or not isinstance(promise, ApproxDP):
+        return [{} for _ in turns]
+    each = promise.delta * (1.0 if all(takes) else OTHERS) / len(families)
+    steps = promise.neighbors.row_steps
+    grouped = each / sum(math.exp(k * promise.eps / steps) for k in range(steps))
+    return [
+        {} if not taken else {"delta": grouped if isinstance(turn.angle, Cell) else each}
+        for turn, taken in zip(turns, takes, strict=True)
+    ]
 
 
 def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...], promise: Guarantee) -> tuple[Event, ...]:

@@ -69,6 +69,7 @@ class Request:
     bins: int | Sequence[float] | None = None
     density: bool = False
     geometric: bool = False
+    eta: float | None = None
 
     @property
     def promise(self) -> Guarantee:
@@ -99,11 +100,12 @@ class Request:
         bare = self.inference == "none" and bounded and self.ridge is None
         by_auto, usual = dict(AUTO)[self.verb, currency, bare and self.verb == "lm"]
         if self.geometric:
-            by_auto, usual = "kng", "l2"
+            by_auto, usual = "kng", "kng"
         mech = by_auto if self.mech == "auto" else self.mech
         known = ESTIMATORS[self.verb, mech].noises
         if mech != by_auto:
-            usual = "gaussian" if currency == "mu" and "gaussian" in known else known[0]
+            normal = currency == "mu" and "gaussian" in known and ESTIMATORS[self.verb, mech].normal
+            usual = "gaussian" if normal else known[0]
         noise = usual if self.noise is None else self.noise
         choose(f"mech={quote(mech)}: noise", noise, list(known))
         return mech, noise
@@ -149,6 +151,10 @@ class Request:
             raise PrivacyError("cov_type is about intervals, and inference='none' wants none")
         if not (is_number(self.confidence) and 0.5 <= self.confidence <= 0.999):
             raise PrivacyError("confidence must lie between .5 and .999: that of the intervals that are bought")
+        if self.geometric and self.mech not in ("auto", "kng"):
+            raise PrivacyError("the geometric median is chosen by mech='kng'")
+        if self.eta is not None and not (self.mech == "ptr" and is_number(self.eta) and 0 < self.eta < math.inf):
+            raise PrivacyError("eta is a positive number that belongs to mech='ptr'")
         if self.mech == "auto" and self.split is not None:
             raise PrivacyError("split belongs to mech='objpert': name it")
         for option in ("theta_bound", "split", "ridge"):

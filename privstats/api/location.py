@@ -15,8 +15,8 @@ from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 
 OPTIONS = {
-    "median": (*COMMON, "grid", "confidence", "geometric"),
-    "quantile": (*COMMON, "grid", "confidence", "q"),
+    "median": (*COMMON, "grid", "confidence", "geometric", "eta"),
+    "quantile": (*COMMON, "grid", "confidence", "eta", "q"),
     "mean": COMMON,
     "mode": (*COMMON, "grid", "bins"),
     "hist": (*COMMON, "bins", "density"),
@@ -71,6 +71,7 @@ def dp_median(
         ``grid=0.5``: the step between the column's possible values, or a dict by column; releases lie on it. Without
         it they lie on a grid of 2^-24 of the range, and with a small budget between the values of heavily tied data.
         ``confidence=0.95``: of the intervals that are bought; at other levels these are stretched or shortened.
+        ``eta=``: of "ptr", how far a row may move the median if there is to be an answer.
         ``geometric=True``: of several columns the one point with the least sum of distances (mech "kng").
         ``unit=``, ``rows_per_unit=``, ``subset=``, ``bounds_share=`` as for `dp_lm`.
 

@@ -20,6 +20,9 @@ ORDERED = (  # algorithms that choose among order statistics: their names, their
     ("rank", "rank", ("rank",)),
     ("aq", "halving", ("rank",)),
     ("duff", "duff", ("duff",)),
+    ("smoothsens", "smooth", ("cauchy", "laplace", "laplaceln", "gaussian")),
+    ("ptr", "ptr", ("ptr",)),
+    ("kng", "kng median", ("kng",)),
 )
 
 ESTIMATORS: dict[tuple[str, str], Algorithm] = {
@@ -31,7 +34,7 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
     **{
-        (verb, mech): Algorithm(partial(quantiles, by=by), noises)
+        (verb, mech): Algorithm(partial(quantiles, by=by), noises, normal=False)
         for verb in ("median", "quantile")
         for mech, by, noises in ORDERED
     },

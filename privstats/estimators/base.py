@@ -82,6 +82,8 @@ class Facts:
         Of the bins that are wanted, ascending.
     density : bool
         Whether densities are wanted in place of counts.
+    eta : float, optional
+        How far a row may move a quantile if propose-test-release is to answer.
     joint : bool
         Whether one point among all columns is wanted (the geometric median), in place of one in each.
     """
@@ -105,6 +107,7 @@ class Facts:
     confidence: float = 0.95
     edges: tuple[float, ...] = ()
     density: bool = False
+    eta: float | None = None
     joint: bool = False
 
     @property
@@ -164,6 +167,8 @@ class Algorithm:
         Largest bound of ``|theta|_1``, where a wider one would take too long, or double arithmetic is not fine enough.
     cov_type : {"nonrobust", "HC"}
         What its intervals assume where nothing is asked for.
+    normal : bool
+        Whether under mu or delta its noise is "gaussian" where nothing is asked for; else it is the first of `noises`.
     """
 
     run: Estimator
@@ -172,3 +177,4 @@ class Algorithm:
     most: int | None = None
     widest: float = 1e6
     cov_type: str = "nonrobust"
+    normal: bool = True

@@ -23,10 +23,12 @@ from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
 from privstats.numerics.bridge import cell_rate, privacy_margin
+from privstats.numerics.chain import exact_for
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
+SILENT = "no answer (NaN): propose-test-release found that a few rows might move the quantile by more than eta"
 POINTS, ENDS = 0.5, 0.5  # shares, where the ends of intervals are questions of their own
 
 
@@ -75,6 +77,8 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
     Estimate
         In the user's units; columns first, then groups, then orders.
     """
+    if facts.joint:
+        return _geometric(ask, facts, by)
     by = f"{by} {noise}" if by == "smooth" else by
     if by == "rank" and len(facts.q) == 1 and not facts.interval_free:
         releases = ask(_points(facts, by, facts.confidence), by=by)
@@ -93,7 +97,7 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
         )
         values, bought = _values(facts, releases[: len(points)]), releases[len(points) :]
     if facts.interval_free:
-        return _bare(facts, values)
+        return _without(facts, values, facts.no_intervals_because)
     brackets = np.stack([release.value for release in bought]).reshape(len(facts.q), -1, 2)
     return _answer(facts, values, brackets.swapaxes(0, 1), bought[0])
 
@@ -106,7 +110,7 @@ def _points(facts: Facts, by: str, confidence: float | None) -> list[Each]:
             item.name("quantile", None if len(orders) == 1 else q[0]),
             Column((item.column,)),
             _line(item.place, facts, part),
-            Wanted(q, confidence),
+            Wanted(q, confidence, eta=facts.eta),
             part=part,
         )
         for q in orders
@@ -142,9 +146,31 @@ def _values(facts: Facts, releases: Sequence[Release]) -> FloatArray:
     return np.sort(values, axis=1)
 
 
-def _bare(facts: Facts, values: FloatArray) -> Bracketed:
+def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
+    """Return the point with the least sum of distances, of each group."""
+    places = facts.places
+    low, high = min(place.low for place in places), max(place.high for place in places)
+    step = min(place.step for place in places)
+    columns = Column(tuple(range(len(places))))
+    questions = [
+        Each(
+            "point" if part is None else f"point, group {part.index}",
+            columns,
+            Line(low, high, step, counted=facts.count_is_public and part is None, dim=len(places)),
+            part=part,
+        )
+        for part in cells_of(facts)
+    ]
+    values = np.stack([release.value for release in ask(questions, by=by)]).T.reshape(-1, 1)
+    notes = facts.no_intervals_because or ("no intervals: none are bought for a geometric median",)
+    if not exact_for(len(places)):
+        notes = (*notes, "approximate sampling (Markov chain): the guarantee is that of the density it aims at")
+    return _without(facts, values, notes)
+
+
+def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracketed:
     nothing = np.full((*values.shape, 2), np.nan)
-    return _bracketed(facts, values, nothing, np.full(values.shape, np.nan), 2, facts.no_intervals_because)
+    return _bracketed(facts, values, nothing, np.full(values.shape, np.nan), 2, notes)
 
 
 def _answer(facts: Facts, values: FloatArray, ends: FloatArray, release: Release) -> Bracketed:
@@ -184,5 +210,5 @@ def _bracketed(
         boundaries=boundaries,
         cell=cell,
         n=float(facts.n or 0) if facts.count_is_public else math.nan,
-        notes=notes,
+        notes=(*notes, *((SILENT,) if np.isnan(values).any() else ())),
     )

@@ -60,10 +60,11 @@ class Mechanism(ABC):
     multiplier: float
     name: ClassVar[str]
     norm: ClassVar[str]
+    takes_delta: ClassVar[bool] = False  # whether `at` wants one of its own
 
     @classmethod
     @abstractmethod
-    def at(cls, share: float, factor: float, in_mu: bool = False) -> Self:
+    def at(cls, share: float, factor: float, in_mu: bool = False, **delta: float) -> Self:
         """Return the mechanism that spends `share` of a plan scaled by `factor`: of its eps, or of its mu^2."""
 
     @property
@@ -80,7 +81,7 @@ class PureMechanism(Mechanism):
     """A mechanism that costs eps = 1 / multiplier."""
 
     @classmethod
-    def at(cls, share: float, factor: float, in_mu: bool = False) -> Self:
+    def at(cls, share: float, factor: float, in_mu: bool = False, **delta: float) -> Self:
         return cls(1 / (pure_eps(math.sqrt(share) * factor) if in_mu else share * factor))
 
     @property
@@ -120,7 +121,7 @@ class NormalNoise(AdditiveNoise):
     """Normal noise of `multiplier` times the L2 sensitivity: mu = 1 / multiplier."""
 
     @classmethod
-    def at(cls, share: float, factor: float, in_mu: bool = True) -> Self:
+    def at(cls, share: float, factor: float, in_mu: bool = True, **delta: float) -> Self:
         return cls(1 / (math.sqrt(share) * factor))
 
     @property

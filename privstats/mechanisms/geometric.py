@@ -8,22 +8,12 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
-from privstats.numerics.chain import chain_geometric
+from privstats.numerics.chain import chain_geometric, exact_for
 from privstats.numerics.exact import Gathered
 from privstats.numerics.geometric import STEEP, sample_geometric, sample_quantile, to_units
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
 
-EXACT_DIM = 3  # boxes fit the density in so many dimensions
 STEPS = 2000  # of the chain in more
-
-
-def exact_for(dim: int) -> bool:
-    """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
-
-    >>> exact_for(3), exact_for(4)
-    (True, False)
-    """
-    return dim <= EXACT_DIM
 
 
 class KNGMedian(PureMechanism):

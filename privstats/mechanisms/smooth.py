@@ -78,8 +78,8 @@ class ApproxMechanism(Mechanism):
     takes_delta: ClassVar[bool] = True
 
     @classmethod
-    def at(cls, share: float, factor: float, in_mu: bool = False, delta: float = 1e-6) -> Self:
-        return cls(1 / (share * factor), delta)
+    def at(cls, share: float, factor: float, in_mu: bool = False, **delta: float) -> Self:
+        return cls(1 / (share * factor), **delta)
 
     @property
     def event(self) -> Event:

@@ -10,8 +10,18 @@ import numpy as np
 from privstats.numerics.geometric import Grid, Rows, Units, least_score
 from privstats.numerics.law import Chance, FloatArray
 
+EXACT_DIM = 3  # boxes fit the density in so many dimensions
 UNIFORM, CELL = 0.05, 0.05  # shares of the proposals: anywhere, and in the cell of the median
 DESCENT = 60  # most steps towards the geometric median, by either measure
+
+
+def exact_for(dim: int) -> bool:
+    """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
+
+    >>> exact_for(3), exact_for(4)
+    (True, False)
+    """
+    return dim <= EXACT_DIM
 
 
 def _pulls(rows: Rows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
