@@ -1,4 +1,4 @@
-"""The rank exponential mechanism: choose a number whose rank is near the one that is wanted."""
+"""The rank exponential mechanism: choose numbers whose ranks are near those that are wanted."""
 
 from __future__ import annotations
 
@@ -8,31 +8,72 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
+from privstats.numerics.bridge import cell_rate, interval_targets, privacy_margin
 from privstats.numerics.exact import Gathered
+from privstats.numerics.joint_ranks import draw_joint
+from privstats.numerics.law import FloatArray
+from privstats.numerics.ranks import draw_rank
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
 
 
 class Rank(PureMechanism):
-    """Choose t with density proportional to ``exp(-|#{values < t} - level n| / (2 multiplier))`` on [low, high].
+    """Choose one number, or several jointly, with a density that falls with the errors of their ranks.
 
-    Privacy: eps = 1 / multiplier (McSherry and Talwar 2007, Theorem 6; Smith 2011): the utility in the exponent is the
-    distance of t's rank from the wanted one, which neighbours move by at most 1 for a row; the
-    factor 1/2 pays for the normaliser. Neighbouring relation: that of the sensitivity. Sampled exactly: the
-    density is constant between neighbouring values, so a gap is drawn, then a uniform point in it.
+    Privacy: eps = 1 / multiplier (McSherry and Talwar 2007, Theorem 6). Neighbours move the error by at most S for each
+    of a unit's `rows` (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by
+    eps / 2, and the normaliser by as much again. Neighbouring relation: that of the sensitivity. Sampled exactly
+    (`privstats.numerics.ranks`, `privstats.numerics.joint_ranks`), on a public grid.
+
+    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
+    inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high): an interval where R is flat, and
+    then the error is the distance to it. S = max(tau, 1 - tau) under "add_remove", 1 under "replace". Proof: with a
+    value more ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s, so each end of the interval moves by an amount
+    in [0, 1], and ``tau (n + 1)`` by tau. For a value replaced, both data sets are the same one with a value more, and
+    ``tau (n + 1)`` stays. A value replaced by none is removed, and max(tau, 1 - tau) <= 1.
+
+    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The error is ``sum_j |c_j - w_j|``: the chosen numbers cut
+    the values into cells of c_j, of which w_j are wanted, in sum n. A value replaced moves two counts by 1, S = 2. One
+    more, in cell i, adds 1 to c_i and w'_j >= 0, in sum 1, to each w_j: the error moves by at most
+    ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels, whatever n,
+    S = 2 (1 - min_j w'_j) under "add_remove" (their Lemma 1), and 2 under "replace", whether or not values may be
+    missing.
+
+    *One level with the ends of an interval*: the same with ranks ``tau n -+ h(n)`` wanted of the ends, where h holds
+    the error of sampling and that of the mechanism. S = 2 under each relation: no w_j falls as n grows, so
+    ``w'_j >= 0`` (`privstats.numerics.bridge.interval_targets`). n need not be public: h(n) enters through the error.
+
+    Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
+    more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
+    several are chosen; numbers lie on a public grid, so that their last bits say nothing.
     """
 
     name, norm = "rank", "values"
 
     def release(self, name: str, exact: Any, sensitivity: Sensitivity, chance: Generator) -> Release:
         assert isinstance(exact, Gathered) and isinstance(sensitivity, ValueSensitivity)
-        values, level = np.sort(exact.values()), exact.wanted.levels[0]
-        ends = np.concatenate([[sensitivity.low], values, [sensitivity.high]])
-        ranks = np.arange(len(values) + 1)
-        utility = -np.abs(ranks - level * len(values)) / (2 * self.multiplier * sensitivity.rows)
-        with np.errstate(divide="ignore"):
-            log_mass = utility + np.log(np.diff(ends))
-        mass = np.cumsum(np.exp(log_mass - log_mass.max()))
-        gap = int(np.searchsorted(mass, chance.uniform(0.0, mass[-1]), side="right"))
-        point = ends[gap] + (ends[gap + 1] - ends[gap]) * chance.uniform(0.0, 1.0)
-        value = np.array([np.rint(point / sensitivity.step) * sensitivity.step])
+        values, levels = exact.values(), exact.wanted.levels
+        grid = (sensitivity.low, sensitivity.high, sensitivity.step)
+        eps, rows = 1 / self.multiplier, sensitivity.rows
+        if len(levels) == 1 and exact.wanted.confidence is None:
+            rate = eps / (2 * moved_by_one(levels[0], sensitivity.kind) * rows)
+            return Release(name, draw_rank(values, levels[0], rate, *grid, chance), None, self.event)
+        if exact.wanted.confidence is None:
+            rate = cell_rate(eps, rows, moved_by_several(levels, sensitivity.kind))
+            targets = np.array(levels) * len(values)
+        else:
+            rate, ends_only = cell_rate(eps, rows), exact.wanted.ends_only
+            margin = privacy_margin(rate, ends_only, exact.wanted.confidence)
+            targets = interval_targets(len(values), levels[0], exact.wanted.confidence, margin, ends_only)
+        value: FloatArray = draw_joint(values, targets, np.full(len(targets) + 1, rate), *grid, chance)
         return Release(name, value, None, self.event)
+
+
+def moved_by_one(level: float, kind: str) -> float:
+    """Return S of a single level: how far one row moves the error of a number's rank."""
+    return max(level, 1 - level) if kind == "add_remove" else 1.0
+
+
+def moved_by_several(levels: tuple[float, ...], kind: str) -> float:
+    """Return S of several levels: how far one row moves the sum of the cells' errors."""
+    shares = np.diff(levels, prepend=0.0, append=1.0)
+    return 2 * (1 - float(shares.min())) if kind == "add_remove" else 2.0
