@@ -75,7 +75,7 @@ def test_a_plan_for_persons_subsets_and_weights_can_be_printed():
     assert "95 % width" in text
 
 
-@pytest.mark.parametrize(("verb", "mech"), ESTIMATORS, ids=str)
+@pytest.mark.parametrize(("verb", "mech"), [key for key in ESTIMATORS if key[0] == "lm"], ids=str)
 @pytest.mark.parametrize("options", [{}, {"cov_type": "HC"}, {"inference": "none"}], ids=str)
 def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(verb, mech, options):
     price = {"mu": 1.0} if ESTIMATORS[verb, mech].noises == ("gaussian",) else {"eps": 2.0}
