@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -43,7 +44,10 @@ def describe(plan: Plan) -> str:
     if expected["width"].isna().all():
         return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
     outlook = tabulate(
-        [(name, f"{se:.3g}", f"{width:.3g}", f"{share:.0%}") for name, se, width, share in expected.itertuples()],
+        [
+            (name, f"{se:.3g}", f"{width:.3g}", "unknown" if math.isnan(share) else f"{share:.0%}")
+            for name, se, width, share in expected.itertuples()
+        ],
         ("expected", "std err", "95 % width", "privacy"),
         disable_numparse=True,
         colalign=("left", "right", "right", "right"),

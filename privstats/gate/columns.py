@@ -127,17 +127,31 @@ class Columns:
 
     def block(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> Block:
         """Map raw rows to held values, each row by itself: clamp, evaluate, clamp. Levels become their positions."""
-        rows, present = self.domain.admit(columns, self.reads)
-        X = np.empty((len(rows), len(self.targets)), order="F")
+        bare = self.selection.reads == () and all(part.code in self.reads for part in self._parts)
+        rows: Any
+        rows, present = self._admit(columns) if bare else self.domain.admit(columns, self.reads)
+        X = np.empty((len(present), len(self.targets)), order="F")
         for j, target in enumerate(self.targets):
             if isinstance(target, LevelFactor):
-                X[:, j] = rows[target.reads[0]].array.codes
+                X[:, j] = _positions(rows, target)
             else:
-                X[:, j] = target.eval({}, rows)
-        present &= ~np.isnan(X).any(axis=1) & self.selection.keeps(rows)
+                X[:, j] = rows[target.code] if bare else target.eval({}, rows)
+        present &= ~np.isnan(X).any(axis=1) & (True if bare else self.selection.keeps(rows))
         X[~present] = 0.0
-        group = None if self.group is None else np.asarray(rows[self.group.reads[0]].array.codes, dtype=np.intp)
-        return Block(X, np.zeros(len(rows)), present, None, group)
+        group = None if self.group is None else _positions(rows, self.group)
+        return Block(X, np.zeros(len(X)), present, None, group)
+
+    @property
+    def _parts(self) -> tuple[NumericFactor | LevelFactor, ...]:
+        return self.targets if self.group is None else (*self.targets, self.group)
+
+    def _admit(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+        """Return admitted columns as they are: the short way, where the formula has nothing but their names."""
+        rows, present = {}, np.ones(len(columns[self.reads[0]]), dtype=bool)
+        for name in self.reads:
+            rows[name], legal = self.domain[name].admit(columns[name], True)
+            present &= legal
+        return rows, present
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return which number is predicted for each new row: that of its group, shape (n, numbers).
@@ -153,7 +167,7 @@ class Columns:
             return np.ones((len(new_data), 1))
         check_schema(new_data, self.group.reads)
         rows, present = self.domain.admit(new_data, self.group.reads)
-        onehot = np.eye(len(self.group_levels))[np.asarray(rows[self.group.reads[0]].array.codes)]
+        onehot = np.eye(len(self.group_levels))[_positions(rows, self.group)]
         return np.where(present[:, None], onehot, np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
@@ -228,6 +242,12 @@ def _parsed(formula: str, domain: Domain) -> tuple[list[str], str | None]:
     if not left or len(right) > 1 or any(len(term.factors) != 1 for term in (*left, *right)):
         raise FormulaError(f"the formula {formula!r} is not like 'x', 'x1 + x2' or 'x ~ group'")
     return [_code(term) for term in left], _code(right[0]) if right else None
+
+
+def _positions(rows: Any, part: LevelFactor) -> NDArray[np.intp]:
+    """Return the position of each row's level."""
+    column = rows[part.reads[0]]
+    return np.asarray(getattr(column, "array", column).codes, dtype=np.intp)
 
 
 def _label(term: str, component: str) -> str:

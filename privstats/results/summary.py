@@ -90,7 +90,7 @@ def summarise(results: Results, alpha: float) -> Summary:
         results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),
         interval[0].map(_number),
         interval[1].map(_number),
-        results.privacy_share.map(lambda share: "NaN" if math.isnan(share) else f"{share:.0%}"),
+        [_share(share, se) for share, se in zip(results.privacy_share, results.bse, strict=True)],
     )
     return Summary(
         title=results.title,
@@ -146,6 +146,11 @@ def _number(value: Any) -> str:
     if not isinstance(value, float):  # a level
         return str(value)
     return "NaN" if math.isnan(value) else f"{value:.4g}"
+
+
+def _share(share: float, se: float) -> str:
+    """Return the part of a variance that is due to privacy; it may be private where the standard error is not."""
+    return f"{share:.0%}" if not math.isnan(share) else "NaN" if math.isnan(se) else "unknown"
 
 
 def _fixed(value: Any, digits: int) -> str:
