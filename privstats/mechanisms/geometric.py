@@ -37,7 +37,7 @@ class KNGMedian(PureMechanism):
 
     Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
     chain of a fixed number of steps, and the guarantee is that of the chain's target. How long a draw takes depends on
-    the rows; for more than one coordinate the rate stops at `STEEP`, which a larger eps only undercuts.
+    the rows. For more than one coordinate the rate is at most `STEEP`: a larger eps buys no more.
     """
 
     name, norm = "kng median", "values"

@@ -78,28 +78,29 @@ def _steps(rows: Rows, theta: FloatArray) -> list[FloatArray]:
 class Proposal:
     """Where the chain looks: near the median as the linearised score would have it, in its cell, or anywhere.
 
-    Near the median the score is about ``root (theta - median)``, with root = rate times the curvature, so K-norm noise
-    of the ball on the score's scale comes back as a location through the inverse of `root`.
+    Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the ball on the score's scale
+    comes back as a location through the inverse: `slopes` are the eigenvalues of rate times the curvature, along the
+    columns of `axes`.
     """
 
     median: FloatArray
-    root: FloatArray
+    axes: FloatArray
+    slopes: FloatArray
     grid: Grid
 
     @classmethod
     def of(cls, rows: Rows, start: FloatArray, grid: Grid, rate: float) -> Proposal:
         """Return the proposal for rows, neither narrower than a cell nor wider than the cube."""
         median = geometric_median(rows, start)
-        values, vectors = np.linalg.eigh(rate * curvature(rows, median))
-        values = np.clip(values, 1.0 / (grid.last - grid.first + 1), 1.0)
-        return cls(median, (vectors * values) @ vectors.T, grid)
+        slopes, axes = np.linalg.eigh(rate * curvature(rows, median))
+        return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
 
     def sample(self, chance: Chance, size: int) -> FloatArray:
         """Return `size` independent points, shape (size, d)."""
         dim = len(self.median)
         direction = chance.standard_normal((size, dim))
         length = chance.standard_gamma(dim, (size, 1)) / np.linalg.norm(direction, axis=1, keepdims=True)
-        near = self.median + np.linalg.solve(self.root, (length * direction).T).T
+        near = self.median + (length * direction / self.slopes) @ self.axes.T
         cell = np.rint(self.median) + chance.uniform(-0.5, 0.5, (size, dim))
         anywhere = chance.uniform(self.grid.first - 0.5, self.grid.last + 0.5, (size, dim))
         kind = chance.uniform(0.0, 1.0, (size, 1))
@@ -109,8 +110,8 @@ class Proposal:
         """Return the log density of points in the cube, shape (size,)."""
         dim = len(self.median)
         log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
-        near = np.linalg.slogdet(self.root)[1] - log_ball
-        near = near - np.linalg.norm((points - self.median) @ self.root, axis=1)
+        scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)
+        near = np.log(self.slopes).sum() - log_ball - scores
         anywhere = math.log(UNIFORM) - dim * math.log(self.grid.last - self.grid.first + 1)
         in_cell = (np.rint(points) == np.rint(self.median)).all(axis=1)
         spread = np.logaddexp(math.log1p(-UNIFORM - CELL) + near, anywhere)

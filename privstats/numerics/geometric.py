@@ -8,7 +8,7 @@ everywhere" of a continuous law would never notice them.
 A box of the grid has a lower bound on its scores: the score at its centre, less how far each row's unit vector can turn
 within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the ratio: the
 accepted point has exactly the wanted law, whatever the boxes. The box of a rejected point is split, which only looks at
-points that are thrown away and so leaves the law as it is.
+points that are thrown away and so leaves the law as it is. "Exactly" means: up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from privstats.numerics.law import Chance, FloatArray
 
 Units = NDArray[np.int64]
-ROUND = 32  # of so many boxes one is tried before those that failed are split
+ROUND = 32  # boxes for each further try before those that failed are split
 STEEP = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
+WIDER = 1 + 2.0**-48  # so that rounding leaves no corner of a box outside the ball around it
 BLOCK = 1 << 13  # rows at a time, which stay in the cache
 
 
@@ -44,7 +45,7 @@ class Rows:
 
 
 class Grid(NamedTuple):
-    """The whole numbers from `first` to `last`, both included, in every coordinate."""
+    """The whole numbers from `first` to `last`, both included, in every coordinate: below 2^52 in absolute value."""
 
     first: int
     last: int
@@ -192,7 +193,7 @@ def _split(rows: Rows, box: Box) -> list[Box]:
     parts = []
     for corner in product(*sides):
         low, high = np.array([side[0] for side in corner]), np.array([side[1] for side in corner])
-        centre, radius = (low + high) / 2, float(np.linalg.norm((high - low) / 2))
+        centre, radius = (low + high) / 2, float(np.linalg.norm((high - low) / 2)) * WIDER
         parts.append(Box(low, high, max(box.bound, least_score(rows, centre, radius))))
     return parts
 

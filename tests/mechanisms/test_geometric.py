@@ -98,7 +98,7 @@ def test_what_is_released_has_the_stated_law(kind, dim, rows):
     array = step * np.array(values, dtype=float)
     gathered = Gathered((array[:2], array[2:]) if dim > 1 else (array[:2, 0], array[2:, 0]), Wanted((level,)))
     chance = public_stream(61)
-    releases = [KNGMedian(1 / eps).release("q", gathered, sensitivity, chance) for _ in range(1200)]
+    releases = [KNGMedian(1 / eps).release("q", gathered, sensitivity, chance) for _ in range(500)]
     draws = index_of([np.rint(release.value / step).astype(int) for release in releases], grid)
     rate = eps / (2 * rows * MOVES[kind, dim](level))
     assert p_value(draws, law(values, level, rate)) > 1e-4
@@ -107,7 +107,7 @@ def test_what_is_released_has_the_stated_law(kind, dim, rows):
     assert releases[0].event.pure() == pytest.approx(eps)
 
 
-@pytest.mark.parametrize(("dim", "error", "draws"), [(2, 0.0131, 60), (3, 0.0219, 20)])
+@pytest.mark.parametrize(("dim", "error", "draws"), [(2, 0.0131, 40), (3, 0.0219, 12)])
 def test_the_geometric_median_of_normal_rows_is_off_by_the_known_amount(dim, error, draws):
     sensitivity = Line(-50, 50, 2.0**-40, True, dim).sensitivity("values", Neighbors())
     chance = public_stream(62)

@@ -1,14 +1,12 @@
 """Draws of a location: the very law that is stated, on grids small enough to write it down, and at every extreme."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.chain import Proposal, chain_geometric, geometric_median
-from privstats.numerics.geometric import Boxes, Grid, Rows, least_score, sample_geometric, sample_quantile
+from privstats.numerics.geometric import Box, Boxes, Grid, Rows, _split, least_score, sample_geometric, sample_quantile
 
 ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 
@@ -23,15 +21,13 @@ def quantile_law(units, level, grid, rate):
 
 
 def geometric_law(units, grid, rate):
-    """The stated law, point by point."""
-    dim = units.shape[1]
-    mass = []
-    for theta in itertools.product(range(grid.first, grid.last + 1), repeat=dim):
-        away = np.array(theta) - units
-        length = np.linalg.norm(away, axis=1)
-        pull = (away[length > 0] / length[length > 0, None]).sum(axis=0)
-        mass.append(np.exp(-rate * max(0.0, np.linalg.norm(pull) - (length == 0).sum())))
-    return np.array(mass) / np.sum(mass)
+    """The stated law, at every point."""
+    axis = np.arange(grid.first, grid.last + 1)
+    theta = np.stack(np.meshgrid(*[axis] * units.shape[1], indexing="ij"), axis=-1).reshape(-1, 1, units.shape[1])
+    length = np.linalg.norm(theta - units, axis=2, keepdims=True)
+    pull = np.where(length > 0, (theta - units) / np.where(length > 0, length, 1.0), 0.0).sum(axis=1)
+    mass = np.exp(-rate * np.maximum(0.0, np.linalg.norm(pull, axis=1) - (length == 0).sum(axis=(1, 2))))
+    return mass / mass.sum()
 
 
 def p_value(draws, law):
@@ -110,9 +106,18 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
 @pytest.mark.parametrize("rate", [0.3, 2.0])
 def test_the_chain_has_the_law_of_the_exact_draws(rate):
     grid, chance = Grid(-1, 9), public_stream(55)
-    draws = index_of([chain_geometric(chance, ROWS, grid, rate, 40) for _ in range(1000)], grid)
+    draws = index_of([chain_geometric(chance, ROWS, grid, rate, 20) for _ in range(800)], grid)
     assert p_value(draws, geometric_law(ROWS, grid, rate)) > 1e-4
     assert p_value(draws, geometric_law(ROWS, grid, 2 * rate)) < 1e-6
+
+
+def test_a_row_at_the_corner_of_a_box_counts_as_inside_whatever_the_rounding():
+    chance = public_stream(60)
+    for _ in range(500):
+        low, high = np.sort(chance.integers(-(2**40), 2**40, (2, 3)), axis=0)
+        rows = Rows.of(np.stack([high, *(high + (high - low) * 1000 * k for k in range(1, 11))]))
+        box = [part for part in _split(rows, Box(low - (high - low) - 1, high, 0.0)) if (part.low == low).all()]
+        assert box[0].bound <= least_score(rows, high.astype(float))
 
 
 def test_the_density_of_the_proposal_is_that_of_its_draws():
