@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privstats.errors import PrivacyError, quote
 from privstats.mechanisms.base import Mechanism, PureMechanism
 from privstats.mechanisms.laplace import LaplaceLaw
 from privstats.mechanisms.random import Generator
@@ -76,6 +77,10 @@ class ApproxMechanism(Mechanism):
 
     delta: float = 1e-6
     takes_delta: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise PrivacyError(f"the mechanism '{self.name}' needs a delta between 0 and 1, not {quote(self.delta)}")
 
     @classmethod
     def at(cls, share: float, factor: float, in_mu: bool = False, **delta: float) -> Self:

@@ -11,11 +11,11 @@ up to r = `rows` steps apart:
 
 Two ladders are known (the first is of sets of intervals; its W is the width of the widest):
 
-* *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). A step
-  that replaces, removes or inserts a value leaves an interval of l + 1 gaps about the new y_m that holds the old one:
-  whether the value went from below, within or above, at most one more gap is needed, also where m moves (by at most 1,
-  and by 0 or 1 toward where the rows went). It therefore serves both kinds of neighbours, all levels, and numbers of
-  values that are not public.
+* *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
+  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. The interval of the same
+  counts, one less where the step took a value from, holds the old one: a replaced or inserted value costs a gap, a
+  removed one none. It holds the new y_m, unless a removal leaves m one rank outside, for which there is the gap to
+  spare. So this ladder serves both kinds of neighbours, all levels, and numbers of values that are not public.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
   to the ceil((n + 1 - l) / 2)-th highest. Inserting leaves these two counts as they are at l + 1, and removing lowers
   both by 1. It has half the gaps on each side.

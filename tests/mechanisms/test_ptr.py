@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privstats.errors import PrivacyError
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
 from privstats.mechanisms.smooth import climb
@@ -103,8 +104,10 @@ def test_an_undeclared_eta_is_a_public_part_of_the_range():
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 1.0], [0.0] * 50], ids=len)
 @pytest.mark.parametrize("eps", [1e-6, 1.0, 1e6])
 def test_every_data_set_gets_a_number_of_the_grid_or_none(values, eps):
-    mechanism = PTR.at(1.0, eps, delta=0.3)
-    assert mechanism.event == ApproxEvent(eps, 0.3)
+    mechanism = PTR.at(1.0, eps, delta=0.7)
+    assert mechanism.event == ApproxEvent(eps, 0.7)
+    with pytest.raises(PrivacyError, match="eta must be positive"):
+        mechanism.release("q", gathered(values, 0.0), LINE, public_stream(86))
     for eta in (None, 1e-9, 0.1, 7.0):
         for rows in (1, 9):
             line = replace(LINE, step=0.25, low=-0.1, rows=rows)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privstats.errors import PrivacyError
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
 from privstats.mechanisms.smooth import climb
@@ -108,11 +109,17 @@ def test_neighbours_of_smooth_laplaceln_keep_to_its_one_pair():
 
 
 @names
-def test_the_lecture_notes_are_caught_and_eps_and_delta_are_what_is_paid(name):
+def test_eps_and_delta_are_what_is_paid(name):
     mechanism = MECHANISMS[name].at(0.5, 3.0)
     assert mechanism.event == (PureEvent(1.5) if name == "smooth cauchy" else ApproxEvent(1.5, 1e-6))
     if name != "smooth cauchy":
         assert MECHANISMS[name].at(0.5, 3.0, delta=1e-4).event == ApproxEvent(1.5, 1e-4)
+        for delta in (0.0, -1.0, 1.0, math.nan):
+            with pytest.raises(PrivacyError, match="needs a delta"):
+                MECHANISMS[name].at(0.5, 3.0, delta=delta)
+
+
+def test_normal_noise_without_the_logarithm_of_delta_is_caught_on_one_value():
     (_, s), (_, t) = (said(MECHANISMS["smooth gaussian"](1.0, 1e-3), (y,), LINE) for y in (0.0, 1.0))
     assert s == t and 1 / s == pytest.approx(admissible.gaussian(1.0, 1e-3, admissible.betas(1.0)).max())
     lecture = deltas(stats.norm, 1.0, np.array([0.5]), np.ones(1))  # noise 2 S / eps on the values 0 and 1

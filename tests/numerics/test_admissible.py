@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -99,3 +100,31 @@ def test_order_by_order_conversion_of_concentrated_privacy_beats_the_textbook_on
     assert textbook < rho < 1.6 * textbook
     mu = math.sqrt(2 * rho)  # normal noise is (mu^2 / 2)-concentrated and has an exact delta
     assert stats.norm.cdf(mu / 2 - 1 / mu) - math.e * stats.norm.cdf(-mu / 2 - 1 / mu) <= 1e-6
+
+
+def tails(name, a, rho, eps):
+    """Delta of the wide law at a against the narrow one at 0, to 60 digits: beyond both points of equal density."""
+    a, rho = mpmath.mpf(a), mpmath.mpf(rho)
+    if name == "laplace":
+        ends = [((s * a - (eps + mpmath.log(rho)) * rho) / (rho - 1), s) for s in (-1, 1)]
+        beyond = {s: (mpmath.exp(-(-x - s * a) / rho) / 2, mpmath.exp(x) / 2) for x, s in ends}
+    else:
+        half, level = (1 - rho**-2) / 2, a**2 / (2 * rho**2) + mpmath.log(rho) + eps
+        root = mpmath.sqrt((a / rho**2) ** 2 + 4 * half * level)
+        ends = [((s * a / rho**2 - root) / (2 * half), s) for s in (-1, 1)]
+        beyond = {s: (mpmath.ncdf((x + s * a) / rho), mpmath.ncdf(x)) for x, s in ends}
+    return sum(p - mpmath.exp(eps) * q for p, q in beyond.values())
+
+
+@shapes
+@pytest.mark.parametrize("eps", [1e-6, 1e-2, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-10])
+def test_small_deltas_keep_their_digits(shape, eps, delta):
+    betas = admissible.betas(eps)
+    alphas = SHAPES[shape][1](eps, delta, betas)
+    stated = getattr(admissible, f"{shape}_delta")(eps, alphas, betas)[0]
+    with mpmath.workdps(60):
+        for k in np.flatnonzero(alphas > 0)[::8]:
+            exact = tails(shape, alphas[k], mpmath.exp(mpmath.mpf(betas[k])), eps)
+            assert float(exact) == pytest.approx(stated[k], rel=1e-4, abs=1e-16)
+            assert exact <= delta * (1 + 1e-4)
