@@ -69,7 +69,8 @@ def dp_median(
         under "add_remove", half of it under "replace", where a row may leave one group and enter another.
     **options
         ``grid=0.5``: the step between the column's possible values, or a dict by column; releases lie on it. Without
-        it they lie on a grid of 2^-24 of the range, and with a small budget between the values of heavily tied data.
+        it values are rounded to six digits of the range, and with a small budget releases lie between the values of
+        heavily tied data.
         ``confidence=0.95``: of the intervals that are bought; at other levels these are stretched or shortened.
         ``eta=``: of "ptr", how far a row may move the median if there is to be an answer.
         ``geometric=True``: of several columns the one point with the least sum of distances (mech "kng").

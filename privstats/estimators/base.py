@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
+
+import numpy as np
 
 from privstats.gate.questions import Question
 from privstats.inference.answer import Estimate
+from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
 
@@ -36,6 +40,11 @@ class Place:
     step: float
     rounding: float = 0.0
     levels: int = 0
+
+    def spelt(self, values: FloatArray) -> FloatArray:
+        """Return points of the grid as the floats that people write: 20.7, and not 207 times .1."""
+        digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
+        return np.round(values, digits)
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,7 @@ def _answer(facts: Facts, values: FloatArray, ends: FloatArray, release: Release
 def _bracketed(
     facts: Facts, values: FloatArray, ends: FloatArray, sampling: FloatArray, boundaries: int, notes: tuple[str, ...]
 ) -> Bracketed:
+    values = np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
     cell = np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1])
     return Bracketed(
         estimate=values.ravel(),

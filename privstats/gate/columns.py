@@ -28,7 +28,7 @@ from privstats.gate.selection import Selection, select
 from privstats.gate.terms import written
 from privstats.numerics.law import FloatArray
 
-FINEST = 24  # bits of a range: how fine the public grid of values is where none is declared
+FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
 
 Component = str | float | int | bool | None
 
@@ -271,5 +271,5 @@ def _target(code: str, domain: Domain) -> NumericFactor | LevelFactor:
 
 
 def finest_step(within: Interval) -> float:
-    """Return the step of the grid on which values lie where none is declared: a power of two."""
-    return math.ldexp(1.0, math.floor(math.log2(within.hi - within.lo)) - FINEST)
+    """Return the step of the grid on which values are rounded where none is declared: a power of ten."""
+    return float(10.0 ** (math.floor(math.log10(within.hi - within.lo)) - FINEST))

@@ -10,6 +10,7 @@ polynomial in ``|a|`` times ``exp(-2 rate |a|)``, hence a mixture of gamma laws.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -79,6 +80,7 @@ def sample_bridge(rate: float, j: int, J: int, chance: Chance, size: int) -> Flo
     return sign * chance.standard_gamma(shape, size) / (2 * rate)
 
 
+@lru_cache(maxsize=256)
 def privacy_margin(rate: float, ends_only: bool, confidence: float) -> float:
     """Return how far, in ranks, the noise moves an end of an interval at this confidence.
 

@@ -1,64 +1,180 @@
-"""The rank mechanism: exact density ratios over neighbours, and the density that is drawn."""
+"""The rank mechanism: exact density ratios over neighbours, accuracy, and the shapes that are asked for."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.gate.bounds import Line
-from privstats.losses.location import WIDEST, stretch
 from privstats.mechanisms.random import public_stream
-from privstats.mechanisms.rank import Rank
+from privstats.mechanisms.rank import Rank, moved_by_one, moved_by_several
+from privstats.numerics.bridge import bridge_tail, cell_rate, interval_targets, privacy_margin
 from privstats.numerics.exact import Gathered, Wanted
-from privstats.privacy.neighbors import Neighbors
+from privstats.numerics.ranks import log_density
+from privstats.privacy.release import ValueSensitivity
+from tests.numerics.test_ranks import joint_law
 
-SENSITIVITY = Line(-WIDEST, WIDEST, 2.0**-42).sensitivity("values", Neighbors())
-POOL = [-1e290, -3.0, -1e-12, 0.0, 0.0, 2.0, 2.0, 1e6, 1e290]
-
-
-def log_density(values, level, eps, at):
-    """The stated law on the stretched line, by its definition."""
-    ends = np.concatenate([[-WIDEST], np.sort(stretch(np.array(values))), [WIDEST]])
-    utility = -np.abs(np.arange(len(values) + 1) - level * len(values)) * eps / 2
-    with np.errstate(divide="ignore"):
-        normaliser = np.logaddexp.reduce(utility + np.log(np.diff(ends)))
-    rank = np.searchsorted(np.sort(stretch(np.array(values))), at, side="left")
-    return -np.abs(rank - level * len(values)) * eps / 2 - normaliser
+COARSE = np.linspace(0.0, 1.0, 6)
+STEP = 20 / 2**24
+SENSITIVITY = ValueSensitivity("values", 1.0, np.ones(1), low=-10.0, high=10.0, step=STEP)
+DATA = [values for n in range(5) for values in itertools.combinations_with_replacement(range(6), n)]
+# many interior ranks at once: values that coincide make gaps of no length, where no boundary can be
+APART = [values for n in range(5) for values in itertools.combinations(range(1, 7), n)]
 
 
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.97])
-@pytest.mark.parametrize("eps", [0.3, 2.0])
-def test_no_neighbour_changes_the_density_by_more_than_eps_and_some_nearly_does(level, eps):
-    at = stretch(np.array([-1e200, -2.0, -1e-13, 1e-5, 1.0, 3.0, 1e10]))
-    worst = 0.0
-    for size in range(5):
-        for values in itertools.combinations(POOL, size):
-            here = log_density(values, level, eps, at)
-            neighbours = [(*values[:k], other, *values[k + 1 :]) for k in range(size) for other in POOL]
-            neighbours += [(*values, other) for other in POOL]
-            for other in neighbours:
-                worst = max(worst, np.abs(here - log_density(other, level, eps, at)).max())
-    assert worst <= eps * (1 + 1e-9)
-    assert worst >= 0.49 * eps  # these few values show half of the claim
+def neighbours(values, pool, kind):
+    """Data sets with one value more or less, and under "replace" with one replaced, possibly by none."""
+    fewer = [(*values[:k], *values[k + 1 :]) for k in range(len(values))]
+    yield from fewer
+    if kind == "replace":
+        yield from (tuple(sorted((*rest, other))) for rest in fewer for other in pool)
 
 
-@pytest.mark.parametrize("multiplier", [0.5, 2.0])
-def test_what_is_drawn_has_the_stated_density(multiplier):
-    values = np.concatenate([np.linspace(-3e3, -1, 20), [0.0, 0.0], np.geomspace(1, 1e60, 20)])
-    chance = public_stream(44)
-    gathered = Gathered((stretch(values[:2]), stretch(values[2:])), Wanted())
+def worst_single(level, eps, kind):
+    """The largest log ratio of two neighbours' probabilities, with the rate of the mechanism."""
+    rate = eps / (2 * moved_by_one(level, kind))
+    law = {v: log_density(np.array(v) / 5, level, rate, 0.0, 1.0, 0.2, COARSE) for v in DATA}
+    return max(np.abs(law[v] - law[other]).max() for v in DATA for other in neighbours(v, range(6), kind))
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
+def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
+    for eps in (0.3, 1.0, 3.0):
+        assert 0.5 * eps < worst_single(level, eps, kind) <= eps * (1 + 1e-9)
+    assert worst_single(level, 6.0, kind) > 3.0 * (1 + 1e-9)  # half the noise that eps = 3 needs
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
+def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
+    """Three stacks of values: the mass lies in the wide gap between two, the point that tells them apart elsewhere."""
+    fine, eps = 2.0**-20, 1.0
+    stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
+    at = np.array([0.0, fine, 0.5, *stacks, 1 - 4 * fine, 1.0])
+    rate = eps / (2 * moved_by_one(level, kind))
+    heights = list(itertools.product(range(14), range(4), range(14)))
+    law = {h: log_density(np.repeat(stacks, h), level, rate, 0.0, 1.0, fine, at) for h in heights}
+    moves = [(0, 0, 1), (0, 1, 0), (1, 0, 0)] + [(-1, 0, 1), (-1, 1, 0), (0, -1, 1)] * (kind == "replace")
+    others = ((h, tuple(np.add(h, move).tolist())) for h in heights for move in moves)
+    worst = max(np.abs(law[h] - law[other]).max() for h, other in others if other in law)
+    assert 0.94 * eps < worst <= eps * (1 + 1e-9)
+
+
+def log_densities(values, targets, rate):
+    """Log density in units of volume, by intervals of the finest partition that all data sets share."""
+    knots = np.arange(8.0)  # values are among 1, ..., 6; the interval is [0, 7]
+    ranks = np.searchsorted(np.array(values), knots[:-1] + 0.5)
+    w = np.diff(targets, prepend=0.0, append=len(values))
+    rates = np.full(len(w), rate)
+    places = np.array(list(itertools.combinations_with_replacement(ranks, len(targets))))
+    cost = np.abs(np.diff(places, axis=1, prepend=0.0, append=len(values)) - w) @ rates
+    law = joint_law(np.array(values, dtype=float), 0.0, 7.0, targets, rates)
+    one = (0,) * len(targets)
+    first = rate * np.abs(np.diff(one, prepend=0.0, append=len(values)) - w).sum()
+    length = (values[0] if values else 7.0) ** len(targets) / np.prod(np.arange(1, len(targets) + 1))
+    return -cost + first + np.log(law[one] / length)
+
+
+def worst_joint(targets, rate, kind):
+    law = {v: log_densities(v, np.asarray(targets(len(v))), rate) for v in APART}
+    pairs = ((v, other) for v in APART for other in neighbours(v, range(1, 7), kind) if len(set(other)) == len(other))
+    return max(np.abs(law[v] - law[other]).max() for v, other in pairs)
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("levels", [(0.25, 0.5, 0.75), (0.1, 0.5), (0.2, 0.9)])
+def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(levels, kind):
+    for eps in (0.3, 3.0):
+        rate = cell_rate(eps, 1, moved_by_several(levels, kind))
+        worst = worst_joint(lambda n: np.array(levels) * n, rate, kind)
+        assert 0.45 * eps < worst <= eps * (1 + 1e-9)
+    assert worst_joint(lambda n: np.array(levels) * n, 2 * rate, kind) > eps * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("ends_only", [False, True])
+@pytest.mark.parametrize("level", [0.1, 0.5])
+def test_no_neighbour_changes_the_density_of_an_interval_by_more_than_eps(level, ends_only, kind):
+    for eps in (0.3, 3.0, 12.0):
+        rate = cell_rate(eps, 1)
+        margin = privacy_margin(rate, ends_only, 0.8)
+        worst = worst_joint(lambda n, m=margin: interval_targets(n, level, 0.8, m, ends_only), rate, kind)
+        assert worst <= eps * (1 + 1e-9)
+    assert worst > 0.3 * eps  # few values show part of the claim
+
+
+@pytest.mark.parametrize("eps, bound", [(0.1, 0.0255), (0.5, 0.0057), (1.0, 0.0033), (2.0, 0.0021)])
+def test_a_private_median_is_as_near_as_it_should_be(eps, bound):
+    rng, chance, errors = np.random.default_rng(60), public_stream(60), []
+    for _ in range(600):
+        values = np.clip(rng.standard_normal(1000), -10, 10)
+        release = Rank(1 / eps).release("q", gathered(values), replace(SENSITIVITY, kind="add_remove"), chance)
+        errors.append(abs(release.value[0] - np.median(values)))
+    assert np.mean(errors) < bound + 2 * np.std(errors) / np.sqrt(len(errors))
+    assert np.mean(errors) > 0.6 * bound  # noise that is halved is seen
+
+
+def gathered(values, wanted=None):
+    return Gathered((values[:2], values[2:]), wanted or Wanted())
+
+
+WANTED = [
+    (Wanted(), 1),
+    (Wanted((0.1, 0.25, 0.9)), 3),
+    (Wanted((0.3,), 0.95), 3),
+    (Wanted((0.3,), 0.95, ends_only=True), 2),
+]
+
+
+@pytest.mark.parametrize("wanted, size", WANTED)
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("eps", [1e-6, 1.0, 1e6])
+def test_releases_are_on_the_grid_in_the_range_and_ascending(wanted, size, kind, eps):
+    chance, sensitivity = public_stream(61), replace(SENSITIVITY, kind=kind).times(3)
+    for values in ([], [10.0], [-10.0, 10.0], [1 / 3] * 50, [*np.linspace(-1, 1, 90)]):
+        value = Rank(1 / eps).release("q", gathered(np.array(values), wanted), sensitivity, chance).value
+        assert value.shape == (size,)
+        np.testing.assert_array_equal(np.rint(value / STEP) * STEP, value)
+        assert (np.diff(value) >= 0).all()
+        assert np.abs(value).max() <= 10
+
+
+@pytest.mark.parametrize("wanted, size", WANTED[1:])
+@pytest.mark.parametrize("kind, rows", [("replace", 1), ("add_remove", 2)])
+def test_several_ranks_err_as_their_price_says(wanted, size, kind, rows):
+    n, chance, multiplier = 900, public_stream(64), 0.5
+    values, sensitivity = 20 * (np.arange(n) + 0.5) / n - 10, replace(SENSITIVITY, kind=kind).times(rows)
+    moved = 2.0 if wanted.confidence else {"replace": 2.0, "add_remove": 2 * (1 - 0.1)}[kind]
+    rate = 1 / (multiplier * 2 * moved * rows)
+    targets = n * np.array(wanted.levels)
+    if wanted.confidence:
+        margin = privacy_margin(rate, wanted.ends_only, wanted.confidence)
+        targets = interval_targets(n, wanted.levels[0], wanted.confidence, margin, wanted.ends_only)
     mechanism = Rank(multiplier)
-    draws = np.array([mechanism.release("q", gathered, SENSITIVITY, chance).value[0] for _ in range(4000)])
-    grid = np.linspace(-WIDEST, WIDEST, 200_001)
-    density = np.exp(log_density(values, 0.5, 1 / multiplier, grid))
-    cdf = np.cumsum(density) / density.sum()
-    p = stats.kstest(draws, lambda t: np.interp(t, grid, cdf)).pvalue
-    assert p > 1e-4
-    halved = np.exp(log_density(values, 0.5, 2 / multiplier, grid))
-    assert stats.kstest(draws, lambda t: np.interp(t, grid, np.cumsum(halved) / halved.sum())).pvalue < 1e-6
+    drawn = [mechanism.release("q", gathered(values, wanted), sensitivity, chance).value for _ in range(500)]
+    errors = (np.array(drawn) + 10) * n / 20 - targets
+    for j in range(size):
+        assert stats.kstest(errors[:, j], lambda x, j=j: 1 - bridge_tail(x, rate, j + 1, size)).pvalue > 1e-4
+        assert stats.kstest(errors[:, j], lambda x, j=j: 1 - bridge_tail(x, 2 * rate, j + 1, size)).pvalue < 1e-4
 
 
-def test_no_values_at_all_give_a_uniform_point():
-    release = Rank(1.0).release("q", Gathered((np.array([]),), Wanted()), SENSITIVITY, public_stream(45))
-    assert np.isfinite(release.value).all()
+def test_at_a_generous_price_the_wanted_numbers_are_told():
+    values, chance = np.linspace(-5, 5, 1001), public_stream(62)
+    for wanted, expected in ((Wanted(), [0.0]), (Wanted((0.25, 0.5)), [-2.5, 0.0])):
+        value = Rank(1e-3).release("q", gathered(values, wanted), SENSITIVITY, chance).value
+        np.testing.assert_allclose(value, expected, atol=0.02)
+    value = Rank(1e-3).release("q", gathered(values, Wanted((0.5,), 0.95)), SENSITIVITY, chance).value
+    half = 0.01 * 1.96 * np.sqrt(1001) / 2  # z sqrt(n / 4) ranks, a hundredth apart
+    np.testing.assert_allclose(value, [-half, 0.0, half], atol=0.02)
+
+
+def test_a_unit_of_several_rows_takes_as_many_times_the_noise():
+    rng, chance, errors = np.random.default_rng(63), public_stream(63), {1: [], 4: []}
+    for k, found in errors.items():
+        for _ in range(400):
+            values = rng.uniform(-10, 10, 4000)
+            value = Rank(1.0).release("q", gathered(values), SENSITIVITY.times(k), chance).value
+            found.append(abs(value[0] - np.median(values)))
+    assert 3 < np.mean(errors[4]) / np.mean(errors[1]) < 5

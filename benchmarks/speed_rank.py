@@ -1,0 +1,79 @@
+"""Time of rank mechanisms next to that of np.partition, which puts one order statistic in its place and no more.
+
+Values N(0, 1) on [-10, 10], unsorted; the median at eps = 1, replaced rows. Targets: a single number in under 1.5 times
+np.partition and 50 ms, all included; 10,000 draws of it in under a second; an interval, or 3 levels, in under
+2 s up to 1e6 values, 19 levels in under 20 s.
+
+    python benchmarks/speed_rank.py --seed 1 [--replicates 5]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from tabulate import tabulate
+
+from benchmarks.common import arguments, verdict
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.bridge import cell_rate, interval_targets, privacy_margin
+from privstats.numerics.joint_ranks import draw_joint
+from privstats.numerics.ranks import draw_rank
+
+LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24
+SIZES = (100_000, 1_000_000, 10_000_000)
+HEADS = ("n", "np.partition", "one draw", "10,000 draws", "interval", "3 levels", "19 levels")
+EPS = 1.0
+
+
+def seconds(call: Callable[[], object], replicates: int) -> float:
+    """Return the median time of a call."""
+    times = []
+    for _ in range(replicates):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def measure(n: int, seed: int, replicates: int) -> list[float]:
+    """Return the times at n values, by the columns of the table; nan where none is taken."""
+    values = np.clip(np.random.default_rng([seed, n]).standard_normal(n), LOW, HIGH)
+    chance, rate = public_stream(seed), cell_rate(EPS, 1)
+
+    def single(size: int) -> Callable[[], object]:
+        return lambda: draw_rank(values, 0.5, EPS / 2, LOW, HIGH, STEP, chance, size)
+
+    def joint(targets: np.ndarray) -> Callable[[], object]:
+        return lambda: draw_joint(values, targets, np.full(len(targets) + 1, rate), LOW, HIGH, STEP, chance)
+
+    calls = [lambda: np.partition(values, n // 2), single(1), single(10_000)]
+    times = [seconds(call, replicates) for call in calls]
+    ends = interval_targets(n, 0.5, 0.95, privacy_margin(rate, False, 0.95), False)
+    times.append(seconds(joint(ends), replicates))
+    if n > 1_000_000:
+        return [*times, np.nan, np.nan]
+    return [*times, *(seconds(joint(n * np.arange(1, J + 1) / (J + 1)), 1) for J in (3, 19))]
+
+
+def main() -> int:
+    """Print the table and return whether a target is missed."""
+    options = arguments(__doc__, replicates=5).parse_args()
+    rows, missed = [], []
+    for n in SIZES:
+        sort, one, many, interval, three, nineteen = times = measure(n, options.seed, options.replicates)
+        rows.append((f"{n:,}", *("" if np.isnan(t) else f"{1000 * t:.1f} ms" for t in times)))
+        targets = {
+            "one draw": one <= 1.5 * sort + 0.05,
+            "10,000 draws": many <= 1.0,
+            "several boundaries": n > 1_000_000 or (max(interval, three) <= 2 and nineteen <= 20),
+        }
+        missed += [f"{name} at n = {n:,}" for name, met in targets.items() if not met]
+    print(tabulate(rows, HEADS, disable_numparse=True))
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
