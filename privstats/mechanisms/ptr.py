@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import PrivacyError, quote
+from privstats.mechanisms.approx import ApproxMechanism
 from privstats.mechanisms.laplace import LaplaceLaw
 from privstats.mechanisms.random import Generator
-from privstats.mechanisms.smooth import ApproxMechanism, climb, within
+from privstats.mechanisms.smooth import climb, within
 from privstats.numerics.exact import Gathered
 from privstats.numerics.ladders import distance
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
@@ -22,9 +23,9 @@ UNIT = LaplaceLaw(np.ones(2))
 class ProposeTestRelease(ApproxMechanism):
     """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance says that few rows cannot move it.
 
-    The answer is NaN where ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is how many units away the
-    nearest data set is at which one unit moves the quantile by more than eta (`numerics.ladders`). eta is declared with
-    the question, or (high - low) / 64. That there is no answer is an outcome as well, and covered.
+    The answer is NaN where ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is how many units away
+    the nearest data set is at which one unit moves the quantile by more than eta (`numerics.ladders`). eta is declared
+    with the question, or (high - low) / 64. That there is no answer is an outcome as well, and covered.
 
     Privacy: (eps, delta), eps = 1 / multiplier (Dwork and Lei 2009). Neighbours' A differ by at most 1.
     If a unit moves the quantile at this data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
-from privstats.errors import PrivacyError, quote
+from privstats.mechanisms.approx import ApproxMechanism
 from privstats.mechanisms.base import Mechanism, PureMechanism
 from privstats.mechanisms.laplace import LaplaceLaw
 from privstats.mechanisms.random import Generator
@@ -16,7 +15,6 @@ from privstats.numerics import admissible
 from privstats.numerics.exact import Gathered
 from privstats.numerics.ladders import ladder, rungs, smooth
 from privstats.numerics.law import FloatArray
-from privstats.privacy.events import ApproxEvent, Event
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
 
 TINY = float(np.finfo(float).tiny)
@@ -69,26 +67,6 @@ class Smooth(Mechanism):
         quantile, moves = climb(exact, sensitivity)
         point = quantile + self.scale(moves) * self.draw(chance)
         return Release(name, within(point, sensitivity), None, self.event)
-
-
-@dataclass(frozen=True)
-class ApproxMechanism(Mechanism):
-    """A mechanism that costs (1 / multiplier, delta)."""
-
-    delta: float = 1e-6
-    takes_delta: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise PrivacyError(f"the mechanism '{self.name}' needs a delta between 0 and 1, not {quote(self.delta)}")
-
-    @classmethod
-    def at(cls, share: float, factor: float, in_mu: bool = False, **delta: float) -> Self:
-        return cls(1 / (share * factor), **delta)
-
-    @property
-    def event(self) -> Event:
-        return ApproxEvent(1 / self.multiplier, self.delta)
 
 
 class SmoothCauchy(Smooth, PureMechanism):
