@@ -9,6 +9,8 @@ from privstats.errors import PrivacyError, quote
 from privstats.mechanisms.base import Mechanism
 from privstats.privacy.events import ApproxEvent, Event
 
+LEAST = 1e-100  # below, no noise may be left among the values of beta that are tried
+
 
 @dataclass(frozen=True)
 class ApproxMechanism(Mechanism):
@@ -18,7 +20,7 @@ class ApproxMechanism(Mechanism):
     takes_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
+        if not LEAST < self.delta < 1:
             raise PrivacyError(f"the mechanism '{self.name}' needs a delta between 0 and 1, not {quote(self.delta)}")
 
     @classmethod
