@@ -1,7 +1,8 @@
 """R-style statistical modelling under differential privacy, with honest standard errors."""
 
 from privstats import datasets
-from privstats.api.location import dp_hist, dp_mean, dp_median, dp_mode, dp_quantile
+from privstats.api.counts import dp_hist, dp_mode
+from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.regression import dp_lm
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError

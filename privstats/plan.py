@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 
 from privstats import ranges
 from privstats.binding import REGRESSIONS, bound_to, facts_of
-from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError
+from privstats.errors import DomainError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
 from privstats.forecast import Forecast, assumed_rows, smallest
@@ -27,15 +26,14 @@ from privstats.gate.terms import lacking
 from privstats.mechanisms import MECHANISMS, Mechanism
 from privstats.mechanisms.random import public_stream
 from privstats.outlook import describe
-from privstats.privacy.calibrate import calibrate
+from privstats.pricing import calibrated, events, sharing, with_shares
 from privstats.privacy.events import Event
-from privstats.privacy.guarantee import ApproxDP, Guarantee
+from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.together import Angle, Cell, joined
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
 
-OTHERS = 0.5  # of delta: what mechanisms with a delta of their own may take where other mechanisms need some
 _ENDINGS = re.compile(r"(,? (group |order )?\d[\d.e-]*)+$")  # numbers of steps, groups and orders: one line of a budget
 
 
@@ -78,7 +76,7 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """What is charged."""
-        return _events(self.turns, self.mechanisms, self.promise)
+        return events(self.turns, self.mechanisms, self.promise)
 
     @property
     def paid(self) -> dict[str, tuple[Event, ...]]:
@@ -235,68 +233,10 @@ def make_plan(request: Request, n: int | None) -> Plan:
     unit_price = {name: partial(mechanism.at, factor=1.0) for name, mechanism in MECHANISMS.items()}
     rehearsal = Rehearsal(design, promise.neighbors, unit_price, public_stream)
     ESTIMATORS[request.verb, mech].run(rehearsal.ask, facts, noise)
-    turns = _with_shares(rehearsal.turns, request.shares)
+    turns = with_shares(rehearsal.turns, request.shares)
     first = ranges.rehearse(wanting, declared, promise.neighbors, unit_price)
-    turns = (*_sharing(first, sum(turn.share for turn in turns), request.bounds_share), *turns)
-    mechanisms = _calibrated(turns, promise)
+    turns = (*sharing(first, sum(turn.share for turn in turns), request.bounds_share), *turns)
+    mechanisms = calibrated(turns, promise)
     if public_n is not None:
         ranges.check_enough(wanting, mechanisms, public_n)
     return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n, wanting)
-
-
-def _sharing(turns: tuple[Turn, ...], others: float, share: Any) -> tuple[Turn, ...]:
-    """Return the turns of stage 0 with equal shares that make up `share` of the whole."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-        raise BudgetError("bounds_share must lie between 0 and 1")
-    return tuple(replace(turn, share=others * share / (1 - share) / len(turns)) for turn in turns)
-
-
-def _with_shares(turns: tuple[Turn, ...], shares: Mapping[str, float] | None) -> tuple[Turn, ...]:
-    """Return the turns with the user's shares in place of their own."""
-    known = {turn.name for turn in turns}
-    for name, share in (shares or {}).items():
-        choose("a share's question", name, sorted(known))
-        if not isinstance(share, int | float) or not 0 < share < float("inf"):
-            raise BudgetError(f"the share of '{name}' must be a positive number")
-    chosen = dict(shares or {})
-    return tuple(replace(turn, share=float(chosen.get(turn.name, turn.share))) for turn in turns)
-
-
-def _calibrated(turns: tuple[Turn, ...], promise: Guarantee) -> tuple[Mechanism, ...]:
-    """Scale all mechanisms by one factor until their price meets the promise."""
-    deltas = _deltas(turns, promise)
-
-    def at(factor: float) -> tuple[Mechanism, ...]:
-        return tuple(
-            MECHANISMS[turn.mechanism].at(turn.share, factor, promise.in_mu, **delta)
-            for turn, delta in zip(turns, deltas, strict=True)
-        )
-
-    return at(calibrate(lambda factor: _events(turns, at(factor), promise), promise))
-
-
-def _deltas(turns: tuple[Turn, ...], promise: Guarantee) -> list[dict[str, float]]:
-    """Return for each turn, as an argument, the part of delta that its mechanism takes; nothing if it takes none.
-
-    Those that take some share it equally, cells of one partition as one; half is left to others if there are any.
-    """
-    takes = [MECHANISMS[turn.mechanism].takes_delta for turn in turns]
-    families = {
-        ("cells", turn.angle.family) if isinstance(turn.angle, Cell) else ("turn", k)
-        for k, turn in enumerate(turns)
-        if takes[k]
-    }
-    if not families or not isinstance(promise, ApproxDP):
-        return [{} for _ in turns]
-    each = promise.delta * (1.0 if all(takes) else OTHERS) / len(families)
-    steps = promise.neighbors.row_steps
-    grouped = each / sum(math.exp(k * promise.eps / steps) for k in range(steps))
-    return [
-        {} if not taken else {"delta": grouped if isinstance(turn.angle, Cell) else each}
-        for turn, taken in zip(turns, takes, strict=True)
-    ]
-
-
-def _events(turns: tuple[Turn, ...], mechanisms: tuple[Mechanism, ...], promise: Guarantee) -> tuple[Event, ...]:
-    parts = ((mechanism.event, turn.angle) for turn, mechanism in zip(turns, mechanisms, strict=True))
-    return joined(parts, promise.neighbors)

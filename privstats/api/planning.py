@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from privstats.api import location, regression
+from privstats.api import counts, location, regression
 from privstats.api.common import asked
 from privstats.door import door
 from privstats.errors import PrivacyError, quote
 from privstats.plan import Plan, make_plan
 
 EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
-OPTIONS = {"lm": regression.OPTIONS, **location.OPTIONS}
+OPTIONS = {"lm": regression.OPTIONS, **location.OPTIONS, **counts.OPTIONS}
 
 
 @door

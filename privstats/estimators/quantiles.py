@@ -1,35 +1,37 @@
-"""Medians and quantiles of columns, by group: chosen by one mechanism, bracketed by two more order statistics.
+"""Medians and quantiles of columns, by group: chosen by one mechanism, bracketed by order statistics.
 
-An interval for a quantile needs no density: its ends are order statistics too, whose ranks keep as far away as
-sampling error and the noise of ranks together may reach. One column and one order are asked for in one question
-(`Wanted`), which costs less than three. Of several orders, or where another mechanism chooses, ends are bought apart.
+An interval for a quantile needs no density: its ends are order statistics too, whose ranks keep as far away as sampling
+error and the noise of ranks together may reach. The rank mechanism draws a column's quantiles and all ends at once,
+which costs little more than one of them; where another mechanism chooses, the ends are bought apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from privstats.estimators.base import Ask, Facts, Place
 from privstats.estimators.halving import halve
 from privstats.estimators.means import cells_of
-from privstats.gate.bounds import Line
-from privstats.gate.questions import Each, Part
+from privstats.gate.bounds import Line, Positive
+from privstats.gate.questions import Each, Part, Question, Sum
 from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
-from privstats.numerics.bridge import cell_rate, privacy_margin
+from privstats.losses.squares import Presence
+from privstats.numerics.bridge import cell_rate, privacy_margins, reaches, rooms
 from privstats.numerics.chain import exact_for
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-SILENT = "no answer (NaN): propose-test-release found that a few rows might move the quantile by more than eta"
 POINTS, ENDS = 0.5, 0.5  # shares, where the ends of intervals are questions of their own
+COUNT = 0.05  # beside these, for each column: the number of rows, where it is not public
+CLEAR = 12.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
+SILENT = "no answer (NaN): propose-test-release found that a few rows might move the quantile by more than eta"
 
 
 @dataclass(frozen=True)
@@ -38,24 +40,39 @@ class Item:
 
     column: int
     place: Place
-    group: int | None
+    part: Part | None
 
-    def name(self, what: str, q: float | None = None) -> str:
-        """Return a name for a question; those that differ in their endings only are one line of a budget."""
-        order = "" if q is None else f", order {q:g}"
-        return f"{what} of {self.place.code}{order}" + ("" if self.group is None else f", group {self.group}")
+    def ask(self, what: str, wanted: Wanted, facts: Facts, order: str = "") -> Each:
+        """Return a question about it; those whose names differ in their endings only are one line of a budget."""
+        group = "" if self.part is None else f", group {self.part.index}"
+        counted = facts.count_is_public and self.part is None
+        within = Line(self.place.low, self.place.high, self.place.step, counted)
+        return Each(
+            f"{what} of {self.place.code}{order}{group}", Column((self.column,)), within, wanted, part=self.part
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """How many rows there are of each item: public, or released with little noise.
+
+    Parameters
+    ----------
+    each : ndarray, shape (items,)
+    total : float
+        Of all groups; NaN where some may be missing and nobody counted.
+    certain : bool
+        Whether no row can be missing of what is told.
+    """
+
+    each: FloatArray
+    total: float
+    certain: bool
 
 
 def items(facts: Facts) -> list[Item]:
-    """Return all pairs of a column and a group, in the order of the results."""
-    groups: Sequence[int | None] = range(len(facts.cells)) if facts.cells else (None,)
-    return [Item(j, place, group) for j, place in enumerate(facts.places) for group in groups]
-
-
-def parts(facts: Facts) -> Iterator[Part | None]:
-    """Yield the rows that each item is about: groups of one column are cells of one partition."""
-    for _ in facts.places:
-        yield from cells_of(facts)
+    """Return all pairs of a column and a group, in the order of the results; groups are cells of one partition."""
+    return [Item(j, place, part) for j, place in enumerate(facts.places) for part in cells_of(facts)]
 
 
 def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
@@ -70,7 +87,7 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
     noise : str
         Of mechanisms that add some to an order statistic.
     by : str
-        The mechanism that chooses.
+        The mechanism that chooses; "halving" is `halve`.
 
     Returns
     -------
@@ -80,70 +97,86 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
     if facts.joint:
         return _geometric(ask, facts, by)
     by = f"{by} {noise}" if by == "smooth" else by
-    if by == "rank" and len(facts.q) == 1 and not facts.interval_free:
-        releases = ask(_points(facts, by, facts.confidence), by=by)
-        values = np.stack([release.value for release in releases])
-        return _answer(facts, values[:, [1]], values[:, [0, 2]][:, None], releases[0])
-    ends = [] if facts.interval_free else _ends(facts)
     left = 1.0 if facts.interval_free else POINTS
     if by == "halving":
-        values, bought = halve(ask, facts, left), ask(ends, by="rank", share=ENDS / len(facts.q)) if ends else ()
-    else:
-        points = _points(facts, by, None)
-        releases = ask(
-            [*points, *ends],
-            by=[*(by for _ in points), *("rank" for _ in ends)],
-            share=[*(left * len(facts.places) / len(points) for _ in points), *(ENDS / len(facts.q) for _ in ends)],
-        )
-        values, bought = _values(facts, releases[: len(points)]), releases[len(points) :]
+        values = halve(ask, facts, left)
+    elif facts.interval_free or by != "rank":
+        values = _points(ask, facts, by, left)
     if facts.interval_free:
         return _without(facts, values, facts.no_intervals_because)
-    brackets = np.stack([release.value for release in bought]).reshape(len(facts.q), -1, 2)
-    return _answer(facts, values, brackets.swapaxes(0, 1), bought[0])
+    alone = by != "rank"
+    wanted = Wanted(facts.q, facts.confidence, ends_only=alone)
+    brackets = [item.ask("interval" if alone else "quantile", wanted, facts) for item in items(facts)]
+    counts = _counts(facts)
+    releases = ask(
+        [*brackets, *counts],
+        by=[*("rank" for _ in brackets), *("l1" for _ in counts)],
+        share=[*(ENDS if alone else 1.0 for _ in brackets), *(COUNT * len(facts.places) for _ in counts)],
+    )
+    drawn = np.stack([release.value for release in releases[: len(brackets)]]).reshape(len(brackets), len(facts.q), -1)
+    rows = _rows(facts, releases[len(brackets) :])
+    return _bracketed(facts, values if alone else drawn[..., 1], drawn[..., [0, -1]], releases[0], rows)
 
 
-def _points(facts: Facts, by: str, confidence: float | None) -> list[Each]:
-    """Return the questions for the quantiles: all orders of a column together, if the mechanism can."""
-    orders = [facts.q] if by == "rank" else [(q,) for q in facts.q]
-    return [
-        Each(
-            item.name("quantile", None if len(orders) == 1 else q[0]),
-            Column((item.column,)),
-            _line(item.place, facts, part),
-            Wanted(q, confidence, eta=facts.eta),
-            part=part,
-        )
+def _points(ask: Ask, facts: Facts, by: str, share: float) -> FloatArray:
+    """Return the quantiles, shape (items, orders), never crossing: of a column all at once, if the mechanism can."""
+    together = by == "rank"
+    orders = [facts.q] if together else [(q,) for q in facts.q]
+    questions = [
+        item.ask("quantile", Wanted(q, eta=facts.eta), facts, "" if len(orders) == 1 else f", order {q[0]:g}")
         for q in orders
-        for item, part in zip(items(facts), parts(facts), strict=True)
+        for item in items(facts)
     ]
+    releases = ask(questions, by=by, share=share / len(orders))
+    values = np.stack([release.value for release in releases])
+    return np.sort(values if together else values.reshape(len(orders), -1).T, axis=1)
 
 
-def _ends(facts: Facts) -> list[Each]:
-    """Return the questions for the ends of the intervals, an order and a column at a time."""
+def _counts(facts: Facts) -> list[Question]:
+    """Return the questions for the number of rows, where it is not public."""
+    if facts.n is not None and not facts.cells:
+        return []
     return [
-        Each(
-            item.name("interval", None if len(facts.q) == 1 else q),
-            Column((item.column,)),
-            _line(item.place, facts, part),
-            Wanted((q,), facts.confidence, ends_only=True),
-            part=part,
-        )
-        for q in facts.q
-        for item, part in zip(items(facts), parts(facts), strict=True)
+        Sum("rows" if part is None else f"rows, group {part.index}", Presence(), Positive(1.0, 1), part=part)
+        for part in cells_of(facts)
     ]
 
 
-def _line(place: Place, facts: Facts, part: Part | None) -> Line:
-    return Line(place.low, place.high, place.step, counted=facts.count_is_public and part is None)
+def _rows(facts: Facts, counts: Sequence[Release]) -> Rows:
+    if not counts:
+        n = float(facts.n or 0)
+        return Rows(np.full(len(facts.places), n), n if facts.complete else math.nan, facts.complete)
+    released = np.array([max(1.0, float(count.value[0])) for count in counts])
+    return Rows(np.tile(released, len(facts.places)), float(released.sum()), certain=True)
 
 
-def _values(facts: Facts, releases: Sequence[Release]) -> FloatArray:
-    """Return the released quantiles, shape (items, orders), never crossing."""
-    if len(releases) == len(items(facts)):
-        values = np.stack([release.value for release in releases])
-    else:
-        values = np.stack([release.value[0] for release in releases]).reshape(len(facts.q), -1).T
-    return np.sort(values, axis=1)
+def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Release, rows: Rows) -> Bracketed:
+    """Return the answer of released quantiles, shape (items, orders), and ends, shape (items, orders, 2).
+
+    No interval is given whose ends would lie beyond all rows or half the way to the next quantile, or so near the
+    outermost ranks that they may have escaped to the empty range beyond, which takes the other end along.
+    """
+    boundaries = len(bought.value)
+    alone = boundaries == 2 * len(facts.q)
+    rate = cell_rate(bought.event.pure(), facts.neighbors.rows_per_unit)
+    told = [(reaches(n, facts.q, facts.confidence, rate, alone), rooms(n, facts.q)) for n in rows.each]
+    reach, room = (np.stack(part) for part in zip(*told, strict=True))  # shape (items, orders, 2)
+    orders = np.array(facts.q)
+    clear = 2 * rate * (rows.each[:, None] * np.minimum(orders, 1 - orders) - reach.max(axis=2))
+    short = (reach > room).any(axis=2) | (clear < CLEAR)
+    margins = privacy_margins(rate, len(facts.q), alone, facts.confidence)
+    names = np.array(facts.names)[short.ravel()]
+    why = f"no interval for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}: too few rows for this budget"
+    rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
+    return _answer(
+        facts,
+        values,
+        np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding),
+        1 - ((margins / reach) ** 2).mean(axis=2),
+        rows,
+        boundaries,
+        ((why,) if short.any() else ()),
+    )
 
 
 def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
@@ -169,47 +202,30 @@ def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
 
 
 def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracketed:
+    n = float(facts.n or 0) if facts.count_is_public else math.nan
     nothing = np.full((*values.shape, 2), np.nan)
-    return _bracketed(facts, values, nothing, np.full(values.shape, np.nan), 2, notes)
+    return _answer(facts, values, nothing, nothing[..., 0], Rows(np.zeros(0), n, certain=True), 2, notes)
 
 
-def _answer(facts: Facts, values: FloatArray, ends: FloatArray, release: Release) -> Bracketed:
-    """Return the answer of released quantiles, shape (items, orders), and ends, shape (items, orders, 2).
-
-    How far, in ranks, the ends keep from the quantile is public but for the number of rows.
-    """
-    alone = len(release.value) == 2
-    rate = cell_rate(release.event.pure(), facts.neighbors.rows_per_unit)
-    margin = privacy_margin(rate, alone, facts.confidence)
-    orders = np.array(facts.q)
-    spread = float(ndtri((1 + facts.confidence) / 2)) ** 2 * orders * (1 - orders)
-    n = math.nan if facts.n is None else float(facts.n)
-    reach = np.sqrt(spread * n + margin**2)
-    short = np.broadcast_to(reach > n * np.minimum(orders, 1 - orders), values.shape)  # False where n is private
-    sampling = np.full(values.shape, math.nan) if facts.cells else np.broadcast_to(spread * n / reach**2, values.shape)
-    why = (
-        f"no intervals: their ends would lie {reach.max():.0f} ranks away from the quantile, beyond all {n:.0f} rows; "
-        "the budget is too small"
-    )
-    rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
-    ends = np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding)
-    return _bracketed(facts, values, ends, sampling, 2 if alone else 3, (why,) if short.any() else ())
-
-
-def _bracketed(
-    facts: Facts, values: FloatArray, ends: FloatArray, sampling: FloatArray, boundaries: int, notes: tuple[str, ...]
+def _answer(
+    facts: Facts,
+    values: FloatArray,
+    ends: FloatArray,
+    sampling: FloatArray,
+    rows: Rows,
+    boundaries: int,
+    notes: tuple[str, ...],
 ) -> Bracketed:
     values = np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
-    cell = np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1])
     return Bracketed(
         estimate=values.ravel(),
         lower=ends[..., 0].ravel(),
         upper=ends[..., 1].ravel(),
         confidence=facts.confidence,
         sampling=sampling.ravel(),
-        counted=facts.count_is_public and not facts.cells,
+        certain=rows.certain,
         boundaries=boundaries,
-        cell=cell,
-        n=float(facts.n or 0) if facts.count_is_public else math.nan,
+        cell=np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1]),
+        n=rows.total,
         notes=(*notes, *((SILENT,) if np.isnan(values).any() else ())),
     )

@@ -29,9 +29,8 @@ class Bracketed(Estimate):
     confidence : float
         Of the intervals.
     sampling : ndarray, shape (p,)
-        Share of an interval's squared length, in ranks, that is due to sampling if no row is missing; NaN where the
-        number of rows is private.
-    counted : bool
+        Share of an interval's squared length, in ranks, that is due to sampling, if no row is missing.
+    certain : bool
         Whether none can be missing.
     boundaries : int
         How many ranks were released together: decides the law of their noise.
@@ -46,7 +45,7 @@ class Bracketed(Estimate):
     upper: FloatArray
     confidence: float
     sampling: FloatArray
-    counted: bool
+    certain: bool
     boundaries: int
     cell: NDArray[np.intp]
     n: float
@@ -146,6 +145,6 @@ def _ratio(of: Bracketed, sampling: float, alpha: float) -> float:
     normal = ndtri(1 - alpha / 2) / ndtri(1 - bought / 2)
     here, there = bridge_quantile(1 - np.array([alpha, bought]) / 2, 1.0, 1, of.boundaries)
     noise = here / there
-    if not of.counted:
+    if not of.certain:
         return float(max(normal, noise))
     return float(np.sqrt(sampling * normal**2 + (1 - sampling) * noise**2))

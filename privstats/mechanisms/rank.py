@@ -8,7 +8,7 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
-from privstats.numerics.bridge import cell_rate, interval_targets, privacy_margin
+from privstats.numerics.bridge import cell_rate, interval_targets
 from privstats.numerics.exact import Gathered
 from privstats.numerics.joint_ranks import draw_joint
 from privstats.numerics.law import FloatArray
@@ -38,7 +38,7 @@ class Rank(PureMechanism):
     S = 2 (1 - min_j w'_j) under "add_remove" (their Lemma 1), and 2 under "replace", whether or not values may be
     missing.
 
-    *One level with the ends of an interval*: the same with ranks ``tau n -+ h(n)`` wanted of the ends, where h holds
+    *Levels with the ends of their intervals*: the same with ranks ``tau n -+ h(n)`` wanted of the ends, where h holds
     the error of sampling and that of the mechanism. S = 2 under each relation: no w_j falls as n grows, so
     ``w'_j >= 0`` (`privstats.numerics.bridge.interval_targets`). n need not be public: h(n) enters through the error.
 
@@ -61,9 +61,8 @@ class Rank(PureMechanism):
             rate = cell_rate(eps, rows, moved_by_several(levels, sensitivity.kind))
             targets = np.array(levels) * len(values)
         else:
-            rate, ends_only = cell_rate(eps, rows), exact.wanted.ends_only
-            margin = privacy_margin(rate, ends_only, exact.wanted.confidence)
-            targets = interval_targets(len(values), levels[0], exact.wanted.confidence, margin, ends_only)
+            rate = cell_rate(eps, rows)
+            targets = interval_targets(len(values), levels, exact.wanted.confidence, rate, exact.wanted.ends_only)
         value: FloatArray = draw_joint(values, targets, np.full(len(targets) + 1, rate), *grid, chance)
         return Release(name, value, None, self.event)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy import special
@@ -80,27 +81,6 @@ def sample_bridge(rate: float, j: int, J: int, chance: Chance, size: int) -> Flo
     return sign * chance.standard_gamma(shape, size) / (2 * rate)
 
 
-@lru_cache(maxsize=256)
-def privacy_margin(rate: float, ends_only: bool, confidence: float) -> float:
-    """Return how far, in ranks, the noise moves an end of an interval at this confidence.
-
-    Parameters
-    ----------
-    rate : float
-        What the log density loses for each value that a cell holds too many or too few.
-    ends_only : bool
-        Whether the ends are drawn alone; otherwise the quantile is drawn between them.
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The quantile of order ``(1 + confidence) / 2`` of the noise in an end's rank.
-    """
-    return float(bridge_quantile(np.array((1 + confidence) / 2), rate, 1, 2 if ends_only else 3))
-
-
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
     """Return what the log density may lose for each value that a cell holds too many or too few, at the price eps.
 
@@ -110,32 +90,69 @@ def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
     return eps / (2 * sensitivity * rows)
 
 
-def half_width(n: float, level: float, confidence: float, margin: float) -> float:
-    """Return h: half the number of ranks between the ends of an interval, ``sqrt(z^2 level (1 - level) n + margin^2)``.
+@lru_cache(maxsize=256)
+def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
+    """Return how far, in ranks, noise moves the ends of the intervals of several quantiles, shape (levels, 2).
+
+    Parameters
+    ----------
+    rate : float
+        What the log density loses for each value that a cell holds too many or too few.
+    levels : int
+        How many quantiles are bracketed by one joint draw.
+    ends_only : bool
+        Whether the ends are drawn alone; otherwise each quantile is drawn between its own.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (levels, 2)
+        The quantiles of order ``(1 + confidence) / 2`` of the noise in the ranks of lower and upper ends.
+    """
+    each = 2 if ends_only else 3
+    ends = np.array([[each * k + 1, each * k + each] for k in range(levels)])
+    p = np.array((1 + confidence) / 2)
+    margins = np.array([[bridge_quantile(p, rate, int(end), each * levels) for end in pair] for pair in ends])
+    margins.flags.writeable = False  # it is cached
+    return margins
+
+
+def reaches(n: float, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
+    """Return h: how many ranks from each quantile the ends of its interval lie, shape (levels, 2).
+
+    ``h = sqrt(z^2 level (1 - level) n + margin^2)``, z the normal quantile of order ``(1 + confidence) / 2``.
 
     Parameters
     ----------
     n : float
         Number of values.
-    level : float
-        Order of the quantile, in (0, 1).
-    confidence : float
-        In (0, 1); z is the normal quantile of order ``(1 + confidence) / 2``.
-    margin : float
-        See `privacy_margin`.
+    levels : tuple of float
+        Orders of the quantiles, ascending, in (0, 1).
+    confidence, rate, ends_only
+        As for `privacy_margins`.
     """
-    z = float(special.ndtri((1 + confidence) / 2))
-    return math.sqrt(z**2 * level * (1 - level) * n + margin**2)
+    z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
+    margins = privacy_margins(rate, len(levels), ends_only, confidence)
+    h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + margins**2)
+    return h
 
 
-def interval_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
-    """Return the ranks wanted of the ends, and between them of the quantile unless `ends_only`; shape (2,) or (3,).
+def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
+    """Return how many ranks there are on either side of each quantile, shape (levels, 2): half the way to the next."""
+    edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
+    return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
-    They are ``max(0, T - h)``, ``T = level n`` and ``min(n, T + h)``, see `half_width`. No difference of neighbours,
-    nor that of the first from 0, nor that of n from the last falls as n grows: ``T - h`` is convex in n and not
-    positive at n = 0, hence increasing wherever it is positive; ``T - max(0, T - h) = min(T, h)`` increases with both;
-    likewise above T.
+
+def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
+    """Return the ranks wanted of each quantile's ends, and between them of itself unless `ends_only`; ascending.
+
+    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, see `reaches` and `rooms`. As n grows no
+    cell is wanted smaller: h and room both increase, so ``min(h, room)`` does; and what is left between neighbours,
+    ``max(0, room - h)``, increases wherever it is positive, because h is concave in n and room linear from 0.
     """
-    middle, h = level * n, half_width(n, level, confidence, margin)
-    targets = np.array([max(0.0, middle - h), middle, min(float(n), middle + h)])
-    return targets[[0, 2]] if ends_only else targets
+    h = np.minimum(reaches(n, levels, confidence, rate, ends_only), rooms(n, levels))
+    middle = np.array(levels) * n
+    below, above = middle - h[:, 0], middle + h[:, 1]
+    targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
+    return np.maximum.accumulate(targets)  # equal edges may differ in their last bits

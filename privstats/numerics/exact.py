@@ -79,10 +79,10 @@ class Wanted:
     levels : tuple of float
         Orders of the quantiles, ascending, each in (0, 1).
     confidence : float, optional
-        With a single level: the ends of an interval for the population's quantile at this confidence are wanted too,
-        which makes three numbers (lower end, quantile, upper end).
+        The ends of intervals for the population's quantiles at this confidence are wanted too, which makes three
+        numbers for each (lower end, quantile, upper end).
     ends_only : bool
-        With `confidence`: the two ends without the quantile.
+        With `confidence`: the two ends of each without the quantile.
     eta : float, optional
         How far a row may move the quantile if propose-test-release is to answer.
     """

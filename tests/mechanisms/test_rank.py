@@ -9,7 +9,7 @@ from scipy import stats
 
 from privstats.mechanisms.random import public_stream
 from privstats.mechanisms.rank import Rank, moved_by_one, moved_by_several
-from privstats.numerics.bridge import bridge_tail, cell_rate, interval_targets, privacy_margin
+from privstats.numerics.bridge import bridge_tail, cell_rate, interval_targets
 from privstats.numerics.exact import Gathered, Wanted
 from privstats.numerics.ranks import log_density
 from privstats.privacy.release import ValueSensitivity
@@ -95,12 +95,13 @@ def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(lev
 
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("ends_only", [False, True])
-@pytest.mark.parametrize("level", [0.1, 0.5])
-def test_no_neighbour_changes_the_density_of_an_interval_by_more_than_eps(level, ends_only, kind):
+@pytest.mark.parametrize("levels", [(0.1,), (0.5,), (0.3, 0.6)])
+def test_no_neighbour_changes_the_density_of_an_interval_by_more_than_eps(levels, ends_only, kind):
     for eps in (0.3, 3.0, 12.0):
         rate = cell_rate(eps, 1)
-        margin = privacy_margin(rate, ends_only, 0.8)
-        worst = worst_joint(lambda n, m=margin: interval_targets(n, level, 0.8, m, ends_only), rate, kind)
+        if len(levels) > 1 and not ends_only:
+            pytest.skip("six boundaries among few values take minutes")
+        worst = worst_joint(lambda n, r=rate: interval_targets(n, levels, 0.8, r, ends_only), rate, kind)
         assert worst <= eps * (1 + 1e-9)
     assert worst > 0.3 * eps  # few values show part of the claim
 
@@ -125,6 +126,7 @@ WANTED = [
     (Wanted((0.1, 0.25, 0.9)), 3),
     (Wanted((0.3,), 0.95), 3),
     (Wanted((0.3,), 0.95, ends_only=True), 2),
+    (Wanted((0.3, 0.7), 0.95), 6),
 ]
 
 
@@ -150,8 +152,7 @@ def test_several_ranks_err_as_their_price_says(wanted, size, kind, rows):
     rate = 1 / (multiplier * 2 * moved * rows)
     targets = n * np.array(wanted.levels)
     if wanted.confidence:
-        margin = privacy_margin(rate, wanted.ends_only, wanted.confidence)
-        targets = interval_targets(n, wanted.levels[0], wanted.confidence, margin, wanted.ends_only)
+        targets = interval_targets(n, wanted.levels, wanted.confidence, rate, wanted.ends_only)
     mechanism = Rank(multiplier)
     drawn = [mechanism.release("q", gathered(values, wanted), sensitivity, chance).value for _ in range(500)]
     errors = (np.array(drawn) + 10) * n / 20 - targets

@@ -193,12 +193,12 @@ def test_ranks_of_evenly_spread_values_err_as_the_bridge_says():
         assert stats.kstest(errors[:, j - 1] / 2, lambda x, j=j: 1 - bridge_tail(x, rate, j, 3)).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("level", [0.01, 0.1, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("margin", [1e-6, 0.5, 8.0, 400.0, 1e7])
-def test_no_cell_of_an_interval_is_wanted_smaller_when_a_value_is_added(level, margin):
+@pytest.mark.parametrize("levels", [(0.01,), (0.5,), (0.9,), (0.1, 0.2, 0.9), tuple(np.arange(1, 20) / 20)])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 10.0, 1e7])
+def test_no_cell_of_intervals_is_wanted_smaller_when_a_value_is_added(levels, rate):
     for ends_only, confidence in itertools.product((True, False), (0.5, 0.95, 0.9999)):
         n = [*range(400), *range(9990, 10_010)]
-        targets = np.array([interval_targets(k, level, confidence, margin, ends_only) for k in n])
+        targets = np.array([interval_targets(k, levels, confidence, rate, ends_only) for k in n])
         w = np.diff(targets, axis=1, prepend=0.0, append=np.array(n)[:, None])
         grown = np.diff(w, axis=0)[np.diff(n) == 1]
         assert w.min() >= 0
