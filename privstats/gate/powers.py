@@ -10,6 +10,7 @@ import numpy as np
 from privstats.errors import PrivacyError, quote
 from privstats.gate.bounds import Bound
 from privstats.numerics.law import FloatArray
+from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity
 
 # Weights of the count and of a square, that of a value being 1: (norm, kind) -> (count, square). See `PowerSums`.
@@ -61,11 +62,14 @@ class PowerSums(Bound):
     def embed(self, rows: FloatArray) -> FloatArray:
         return rows
 
+    def sensitivity(self, norm: str, neighbors: Neighbors) -> Sensitivity:
+        if self.counted and not neighbors.n_is_public:
+            raise PrivacyError("where rows appear or vanish their number is not public")
+        return super().sensitivity(norm, neighbors)
+
     def one_row(self, norm: str, kind: str) -> Sensitivity:
         if (norm, kind) not in WEIGHTS:
             raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for this set; known: l1, l2, linf")
-        if kind == "add_remove" and self.counted:
-            raise PrivacyError("where rows appear or vanish their number is not public")
         c, w = WEIGHTS[norm, kind]
         k, w = self.columns, w if self.squares else 0.0
         spread = {"l1": float(k), "l2": math.sqrt(k), "linf": 1.0}[norm]
