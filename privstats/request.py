@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeGuard
 
 from privstats.errors import BudgetError, PrivacyError, quote
@@ -167,7 +168,7 @@ class Request:
 
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is a number, and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def choose(what: str, name: Any, known: list[str]) -> None:
