@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from numbers import Integral
 
 import numpy as np
 
@@ -128,10 +129,10 @@ def _edges(request: Request, columns: Columns) -> tuple[float, ...]:
     if bins is None and step is not None and request.verb == "mode":
         first = np.ceil(low / step)
         bins = [*((np.arange(first, np.floor(high / step) + 2) - 0.5) * step)]
-    if isinstance(bins, int) and not isinstance(bins, bool) and 0 < bins <= MOST_BINS:
-        return tuple(float(edge) for edge in np.linspace(low, high, bins + 1))
+    if isinstance(bins, Integral) and not isinstance(bins, bool) and 0 < bins <= MOST_BINS:
+        return tuple(float(edge) for edge in np.linspace(low, high, int(bins) + 1))
     try:
-        edges = tuple(float(edge) for edge in bins)  # type: ignore[union-attr]
+        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)  # type: ignore[union-attr]
     except (TypeError, ValueError):
         edges = ()
     if not 2 <= len(edges) <= MOST_BINS + 1 or not all(-np.inf < a < b < np.inf for a, b in pairwise(edges)):
