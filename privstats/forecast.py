@@ -22,7 +22,7 @@ from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered
+from privstats.numerics.exact import Gathered, Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
@@ -64,7 +64,9 @@ class Forecast(Conversation):
         noisy = super()._answer(questions, speakers)
         exact = self._rows.sum(questions)
         return tuple(
-            replace(release, value=self._expected(question, speaker, total))
+            release  # of a mechanism that chooses among counts
+            if isinstance(total, Total) and release.law is None
+            else replace(release, value=self._expected(question, speaker, total))
             for release, question, speaker, total in zip(noisy, questions, speakers, exact, strict=True)
         )
 
