@@ -18,7 +18,7 @@ from privstats.gate.bounds import Bound, Line, OneHot
 from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
-from privstats.numerics.exact import Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
+from privstats.numerics.exact import SUM_BITS, Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Sensitivity
@@ -187,7 +187,7 @@ class Tally(Question):
 
     def total(self, block: Block) -> Total:
         counts = np.bincount(self.bounded(block)[block.present, 0].astype(np.intp), minlength=self.within.dim)
-        return Total(tuple(int(count) for count in counts), 1.0)
+        return Total(tuple(int(count) << SUM_BITS for count in counts), 2.0**-SUM_BITS)  # noise is no whole number
 
 
 @dataclass(frozen=True, eq=False)
