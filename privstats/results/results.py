@@ -249,7 +249,8 @@ class Results(Absent):
         if np.linalg.matrix_rank(np.column_stack([R, r])) > np.linalg.matrix_rank(R):
             raise FormulaError("the hypotheses contradict each other")
         law = self._error_law(R)
-        covariance = R @ self.cov_params().to_numpy() @ R.T
+        one = self.t_test(hypothesis).sd  # known even where how estimates vary together is not
+        covariance = one[:, None] ** 2 if len(R) == 1 else R @ self.cov_params().to_numpy() @ R.T
         if law is None or law.hidden.any() or np.isnan(covariance).any():
             return WaldTest(math.nan, math.nan, len(r))
         errors = law.sample(self.chances(-1))
