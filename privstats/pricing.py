@@ -65,7 +65,7 @@ def _deltas(turns: tuple[Turn, ...], promise: Guarantee) -> list[dict[str, float
         return [{} for _ in turns]
     each = promise.delta * (1.0 if all(takes) else OTHERS) / len(families)
     steps = promise.neighbors.row_steps
-    grouped = each / sum(math.exp(k * promise.eps / steps) for k in range(steps))
+    grouped = each / sum(math.exp(min(700.0, k * promise.eps / steps)) for k in range(steps))
     return [
         {} if not taken else {"delta": grouped if isinstance(turn.angle, Cell) else each}
         for turn, taken in zip(turns, takes, strict=True)

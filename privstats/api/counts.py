@@ -85,7 +85,7 @@ def dp_hist(
     data: pd.DataFrame,
     eps: float | None = None,
     *,
-    bins: int | Sequence[float] | None,
+    bins: int | Sequence[float] | None = None,
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,

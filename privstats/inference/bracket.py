@@ -99,9 +99,7 @@ class BracketLaw(ErrorLaw):
 
     def lengths(self, alpha: float) -> FloatArray:
         below, above = self.of.theta - self.of.lower, self.of.upper - self.of.theta
-        known = np.nan_to_num(
-            np.stack([below, above]) * np.array([_ratio(self.of, share, alpha) for share in self.of.sampling])
-        )
+        known = np.nan_to_num(np.stack([below, above]) * _ratio(self.of, alpha))
         plus, minus = np.maximum(self.R, 0.0), np.maximum(-self.R, 0.0)
         sides = [_together(plus * known[side] + minus * known[1 - side], self.of.cell) for side in (0, 1)]
         return np.where(self.hidden[:, None], np.nan, np.column_stack(sides))
@@ -137,14 +135,14 @@ def _together(lengths: FloatArray, cell: NDArray[np.intp]) -> FloatArray:
     return np.sqrt(np.sum(np.square(sums), axis=0))
 
 
-def _ratio(of: Bracketed, sampling: float, alpha: float) -> float:
-    """Return the length at `alpha` in units of the bought one; where it depends on a private n, the longer one."""
+def _ratio(of: Bracketed, alpha: float) -> FloatArray:
+    """Return the lengths at `alpha` in units of the bought ones; where they depend on a private n, the longer one."""
     bought = 1 - of.confidence
     if alpha == bought:
-        return 1.0
+        return np.ones(len(of.sampling))
     normal = ndtri(1 - alpha / 2) / ndtri(1 - bought / 2)
     here, there = bridge_quantile(1 - np.array([alpha, bought]) / 2, 1.0, 1, of.boundaries)
     noise = here / there
     if not of.certain:
-        return float(max(normal, noise))
-    return float(np.sqrt(sampling * normal**2 + (1 - sampling) * noise**2))
+        return np.full(len(of.sampling), max(normal, noise))
+    return np.sqrt(of.sampling * normal**2 + (1 - of.sampling) * noise**2)
