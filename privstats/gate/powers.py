@@ -67,11 +67,6 @@ class PowerSums(Bound):
             raise PrivacyError("where rows appear or vanish their number is not public")
         return super().sensitivity(norm, neighbors)
 
-    def sensitivity(self, norm: str, neighbors: Neighbors) -> Sensitivity:
-        if self.counted and not neighbors.n_is_public:
-            raise PrivacyError("where rows appear or vanish their count is not public")
-        return super().sensitivity(norm, neighbors)
-
     def one_row(self, norm: str, kind: str) -> Sensitivity:
         if (norm, kind) not in WEIGHTS:
             raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for this set; known: l1, l2, linf")
