@@ -69,6 +69,10 @@ class Question(ABC):
         """Return each row's vector, inside the bound."""
         return self.within.project(self.of(block))
 
+    def counting(self, block: Block) -> FloatArray:
+        """Return the same of rows that count; zero of others."""
+        return np.where(block.present[:, None], self.bounded(block), 0.0)
+
     def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
         """Return about which rows it asks, and how its sensitivity depends on the angle between two of them."""
         return None
@@ -97,8 +101,7 @@ class Sum(Question):
     """The sum over rows of ``of(block)``; an absent row adds nothing."""
 
     def total(self, block: Block) -> Total:
-        part = np.where(block.present[:, None], self.bounded(block), 0.0)
-        return total(part, self.within.one_row("linf", "add_remove").size)
+        return total(self.counting(block), self.within.one_row("linf", "add_remove").size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +111,7 @@ class Gram(Question):
     within: Moments | ColumnMoments
 
     def total(self, block: Block) -> Total:
-        part = np.where(block.present[:, None], self.bounded(block), 0.0)
-        return gram(part, self.within.pairs)
+        return gram(self.counting(block), self.within.pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +199,7 @@ class Objective(Question):
     within: Scores
 
     def total(self, block: Block) -> Quadratic:
-        return Quadratic(gram(self.bounded(block), self.within.pairs), self.within.dim)
+        return Quadratic(gram(self.counting(block), self.within.pairs), self.within.dim)
 
 
 @dataclass(frozen=True, eq=False)
