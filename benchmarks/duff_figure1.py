@@ -1,0 +1,194 @@
+"""Figure 1 of Gillenwater and Munoz Medina (2020): the median of 1000 values by Duff and by noise of smooth sensitivity.
+
+N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 where a mechanism needs one. A figure is
+the mean distance of the release, clipped to the range, from the sample median, which for the paper is the 500th value:
+exact for each data set, so that chance enters through the data sets alone (the paper: 100 sets, 100 draws of each).
+
+*Two relations.* The paper defines neighbours by an added or removed row, and Duff for them; smooth sensitivity it takes
+from Nissim, Raskhodnikova and Smith (2007), who replace a row. Each mechanism is computed for both. Ratios are to Duff
+where rows are added or removed, as in the paper.
+
+*What the paper says, N(0, 1).* Its Cauchy noise errs 187 times as much as Duff at eps = .1 and 34 times at eps = 2: the
+two relations bracket both. Laplace noise 130 and 4 times: about two thirds of the former, and the latter. LaplaceLN 4
+and 15 times: not reproduced. With its conversion from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is
+near 280 and 30: it falls with eps, as all of these ratios do. Without a conversion ("c = eps", not known to be
+(eps, delta)-DP) it falls too, from 50 or more to 3 or less.
+
+*How much of this is Duff's.* For quantiles Duff is the rank mechanism (Smith 2011), which the paper leaves out: "rank"
+interpolates ranks and aims half-way between the 500th and the 501st value. And the paper's calibrations are loose:
+"exact" and "ours" are those of this package, of the same promises.
+
+Targets: on N(0, 1), Duff under add_remove at most .0255, .0057, .0033 and .0021 plus 3 Monte Carlo errors of ours and
+of those figures (from 100 data sets); 187 and 34 between the ratios of both relations, up to 3 such errors. Everywhere:
+rank no worse than Duff up to 2 such errors, Duff better than all noise, our calibrations no worse than the paper's.
+
+    python -m benchmarks.duff_figure1 --seed 1 [--replicates 600] [--plot PATH]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from tabulate import tabulate
+
+from benchmarks.common import arguments, new_figure, save, verdict
+from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, SMOOTH, Range, Sample, error
+
+N, DELTA, BUDGETS = 1000, 1e-3, (0.1, 0.5, 1.0, 2.0)
+NORMAL = "N(0, 1)"
+SOURCES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], Range]] = {
+    NORMAL: (lambda rng, n: rng.standard_normal(n), Range(-10, 10)),
+    "U(0, 1)": (lambda rng, n: rng.uniform(size=n), Range(0, 1)),
+    "Beta(.5, .5)": (lambda rng, n: rng.beta(0.5, 0.5, n), Range(0, 1)),
+}
+REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))  # Duff, add_remove, from 100 data sets
+CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}  # at eps = .1, 2
+LOOSE = {"Cauchy, paper": "Cauchy, exact", "Laplace, paper": "Laplace, exact", "LaplaceLN, paper": "LaplaceLN, ours"}
+Cell = dict[tuple[str, str], np.ndarray]  # by method and relation: an exact expectation a data set
+
+
+def samples(source: str, replicates: int, seed: int) -> list[Sample]:
+    """Draw data sets of a source."""
+    draw, within = SOURCES[source]
+    rng = np.random.default_rng([seed, list(SOURCES).index(source)])
+    return [Sample.of(draw(rng, N), within) for _ in range(replicates)]
+
+
+def errors(drawn: list[Sample], eps: float, methods: tuple[str, ...] = METHODS) -> Cell:
+    """Return mean distances from the 500th value, by method and relation."""
+    return {
+        (method, relation): np.array([error(one, method, relation, eps, DELTA, one.median) for one in drawn])
+        for method in methods
+        for relation in RELATIONS
+    }
+
+
+def ratio(cell: Cell, method: str, relation: str) -> tuple[float, float]:
+    """Return how many times Duff's error under add_remove a method's is, and the Monte Carlo error of that."""
+    duff = cell[DUFF, "add_remove"]
+    times = cell[method, relation].mean() / duff.mean()
+    return times, (cell[method, relation] - times * duff).std(ddof=1) / math.sqrt(len(duff)) / duff.mean()
+
+
+def misses(source: str, eps: float, cell: Cell) -> list[str]:
+    """Return the targets missed."""
+    missed, where = [], f"{source}, eps = {eps:g}"
+    duff = cell[DUFF, "add_remove"]
+    if source == NORMAL:
+        room = 3 * duff.std(ddof=1) * math.hypot(1 / math.sqrt(len(duff)), 1 / math.sqrt(100))
+        if duff.mean() > REFERENCE[eps] + room:
+            missed.append(f"{where}: Duff {duff.mean():.4f} > {REFERENCE[eps]} + {room:.4f}")
+        if eps in (BUDGETS[0], BUDGETS[-1]):
+            claimed = CLAIMED["Cauchy, paper"][eps == BUDGETS[-1]]
+            (less, doubt), (more, also) = (ratio(cell, "Cauchy, paper", one) for one in ("add_remove", "replace"))
+            if not less - 3 * doubt <= claimed <= more + 3 * also:
+                missed.append(f"{where}: {claimed} is not between {less:.0f} and {more:.0f}")
+    for relation in RELATIONS:
+        worse = cell[RANK, relation] - cell[DUFF, relation]
+        if worse.mean() > 2 * worse.std(ddof=1) / math.sqrt(len(worse)):
+            missed.append(f"{where}, {relation}: rank is worse than Duff by {worse.mean():.2g}")
+        better = [name for name in SMOOTH if cell[name, relation].mean() < cell[DUFF, relation].mean()]
+        missed += [f"{where}, {relation}: {name} is better than Duff" for name in better]
+        for loose, ours in LOOSE.items():
+            if cell[ours, relation].mean() > cell[loose, relation].mean():
+                missed.append(f"{where}, {relation}: {ours} is worse than {loose}")
+    return missed
+
+
+def number(value: float) -> str:
+    """Return a ratio with as many digits as matter."""
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
+def report(source: str, cells: dict[float, Cell]) -> None:
+    """Print a source's tables."""
+    first = [cell[DUFF, "add_remove"] for cell in cells.values()]
+    shown = [f"{some.mean():.5f} +- {some.std(ddof=1) / math.sqrt(len(some)):.5f}" for some in first]
+    rows = [("Duff, add_remove: error", *shown)]
+    for method in METHODS:
+        pairs = [[number(ratio(cell, method, one)[0]) for one in RELATIONS] for cell in cells.values()]
+        rows.append((method, *(" / ".join(pair) for pair in pairs)))
+    print(f"\n{source}: error of Duff, and how many times as much others err, replace / add_remove")
+    print(tabulate(rows, ("", *(f"eps = {eps:g}" for eps in cells)), disable_numparse=True))
+
+
+def compare(cells: dict[float, Cell]) -> None:
+    """Print the paper's ratios beside those found."""
+    rows = []
+    for method, claimed in CLAIMED.items():
+        for eps, paper in zip((BUDGETS[0], BUDGETS[-1]), claimed, strict=True):
+            both = [ratio(cells[eps], name, one) for name in (method, LOOSE[method]) for one in RELATIONS]
+            rows.append((method.split(",")[0], f"{eps:g}", paper, *(f"{x:.3g} +- {doubt:.1g}" for x, doubt in both)))
+    headers = ("", "eps", "says", "found, replace", "found, add_remove", "ours, replace", "ours, add_remove")
+    print(f"\n{NORMAL}: what the paper says of its baselines, and of how much that is due to their calibration")
+    print(tabulate(rows, headers, disable_numparse=True))
+    print("LaplaceLN at 4 to 15 times is not reproduced: computed as the paper describes it, it errs far more, and the")
+    print("ratio falls with eps instead of rising.")
+
+
+def plot(found: dict[str, dict[float, Cell]], path: Path) -> None:
+    """Draw mean errors; a band reaches from one relation to the other."""
+    figure, panels = new_figure(len(found), share_y=False)
+    colors = {DUFF: "k", RANK: "tab:red", "Cauchy": "tab:blue", "Laplace": "tab:green", "LaplaceLN": "tab:orange"}
+    for panel, (source, cells) in zip(panels, found.items(), strict=True):
+        for method in METHODS:
+            if method == "LaplaceLN, c = eps":
+                continue
+            means = np.array([[cell[method, one].mean() for one in RELATIONS] for cell in cells.values()])
+            color = colors[method.split(",")[0]]
+            style = "--" if "paper" in method else ":" if method == RANK else "-"
+            panel.fill_between(list(cells), means[:, 0], means[:, 1], color=color, alpha=0.12, linewidth=0)
+            panel.loglog(list(cells), means[:, 1], style, color=color, marker="o", markersize=3, label=method)
+        panel.set_title(source, fontsize=10)
+        panel.set_xlabel("eps")
+        panel.set_xticks(list(cells), [f"{eps:g}" for eps in cells])
+        panel.minorticks_off()
+    panels[0].set_ylabel("mean distance to the sample median")
+    figure.suptitle(
+        f"n = {N}, delta = {DELTA:g} for Laplace noise; lines: add or remove a row; bands reach to replacing a row",
+        fontsize=10,
+    )
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    save(figure, path)
+
+
+def midway(drawn: list[Sample]) -> list[tuple[str, ...]]:
+    """Return Duff's and the rank mechanism's mean distances from the point half-way between the middle values."""
+    centers = [float(np.median(one.values)) for one in drawn]
+    rows = []
+    for method in (DUFF, RANK):
+        means = [
+            np.mean([error(one, method, "add_remove", eps, DELTA, at) for one, at in zip(drawn, centers, strict=True)])
+            for eps in BUDGETS
+        ]
+        rows.append((method, *(f"{mean:.5f}" for mean in means)))
+    return rows
+
+
+def main() -> int:
+    """Print the tables, draw the figure and return the exit status."""
+    options = arguments(__doc__, replicates=600, figure="duff_figure1").parse_args()
+    found, missed = {}, []
+    print(f"n = {N}, delta = {DELTA:g}, {options.replicates} data sets, seed {options.seed}")
+    for source in SOURCES:
+        drawn = samples(source, options.replicates, options.seed)
+        found[source] = {eps: errors(drawn, eps) for eps in BUDGETS}
+        report(source, found[source])
+        if source == NORMAL:
+            between = midway(drawn)
+        missed += [miss for eps in BUDGETS for miss in misses(source, eps, found[source][eps])]
+    print(
+        f"\n{NORMAL}, add_remove: distance from the point half-way between the 500th and 501st values, where rank aims"
+    )
+    print(tabulate(between, ("", *(f"eps = {eps:g}" for eps in BUDGETS)), disable_numparse=True))
+    compare(found[NORMAL])
+    plot(found, options.plot)
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
