@@ -1,8 +1,8 @@
-"""Figure 1 of Gillenwater and Munoz Medina (2020): the median of 1000 values by Duff and by noise of smooth sensitivity.
+"""Figure 1 of Gillenwater and Munoz Medina (2020): medians of 1000 values by Duff, and by noise of smooth sensitivity.
 
-N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 where a mechanism needs one. A figure is
-the mean distance of the release, clipped to the range, from the sample median, which for the paper is the 500th value:
-exact for each data set, so that chance enters through the data sets alone (the paper: 100 sets, 100 draws of each).
+N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 where one is needed. A figure is the
+mean distance of the release, clipped to the range, from the sample median, which for the paper is the 500th value. It
+is exact for each data set: chance enters through these alone (the paper: 100 sets, 100 draws of each).
 
 *Two relations.* The paper defines neighbours by an added or removed row, and Duff for them; smooth sensitivity it takes
 from Nissim, Raskhodnikova and Smith (2007), who replace a row. Each mechanism is computed for both. Ratios are to Duff
@@ -181,9 +181,7 @@ def main() -> int:
         if source == NORMAL:
             between = midway(drawn)
         missed += [miss for eps in BUDGETS for miss in misses(source, eps, found[source][eps])]
-    print(
-        f"\n{NORMAL}, add_remove: distance from the point half-way between the 500th and 501st values, where rank aims"
-    )
+    print(f"\n{NORMAL}, add_remove: distance from half-way between the 500th and 501st values, where rank aims")
     print(tabulate(between, ("", *(f"eps = {eps:g}" for eps in BUDGETS)), disable_numparse=True))
     compare(found[NORMAL])
     plot(found, options.plot)

@@ -88,31 +88,31 @@ def among(alphas: np.ndarray, betas: np.ndarray, sigmas: np.ndarray | None) -> C
 
 
 def cauchy_paper(eps: float, delta: float) -> Calibration:
-    """Their Proposition 3: alpha = beta = eps / 6."""
+    """Return that of their Proposition 3: alpha = beta = eps / 6."""
     return Calibration(np.array([eps / 6]), np.array([eps / 6]), None)
 
 
 def cauchy_exact(eps: float, delta: float) -> Calibration:
-    """That of the package."""
+    """Return that of the package."""
     return among(*SmoothCauchy(1 / eps).curve(), None)
 
 
 def laplace_paper(eps: float, delta: float) -> Calibration:
-    """Their Proposition 2: eps >= alpha + (e^beta - 1) log(1 / delta) - beta, of least S_beta / alpha."""
+    """Return that of their Proposition 2: eps >= alpha + (e^beta - 1) log(1 / delta) - beta."""
     betas = admissible.betas(eps)
     return among(eps + betas - np.expm1(betas) * math.log(1 / delta), betas, np.zeros_like(betas))
 
 
 def laplace_exact(eps: float, delta: float) -> Calibration:
-    """That of the package."""
+    """Return that of the package."""
     alphas, betas = SmoothLaplace(1 / eps, delta=delta).curve()
     return among(alphas, betas, np.zeros_like(betas))
 
 
 def laplace_ln(c: float, eps: float) -> Calibration:
-    """Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``, of least variance.
+    """Return that of Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
 
-    sigma solves ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``: it has one positive root.
+    sigma is that of least variance, which solves ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``: it has one positive root.
     """
     betas = admissible.betas(eps)
     roots = [np.roots([5 * c / beta, -5.0, 0.0, -1.0]) for beta in betas]
@@ -121,18 +121,18 @@ def laplace_ln(c: float, eps: float) -> Calibration:
 
 
 def laplace_ln_paper(eps: float, delta: float) -> Calibration:
-    """Bun and Steinke (2019), Lemma 9, as the paper says: ``eps = c^2 / 2 + c sqrt(2 log(1 / delta))``."""
+    """Convert by Bun and Steinke (2019), Lemma 9, as the paper says: ``eps = c^2 / 2 + c sqrt(2 log(1 / delta))``."""
     tail = 2 * math.log(1 / delta)
     return laplace_ln(math.sqrt(tail + 2 * eps) - math.sqrt(tail), eps)
 
 
 def laplace_ln_unconverted(eps: float, delta: float) -> Calibration:
-    """C = eps: concentrated privacy taken for (eps, delta), as if no conversion were needed. Not known to be (eps, delta)-DP."""
+    """Take concentrated privacy of c = eps for (eps, delta), without a conversion. Not known to be (eps, delta)-DP."""
     return laplace_ln(eps, eps)
 
 
 def laplace_ln_ours(eps: float, delta: float) -> Calibration:
-    """That of the package: one fixed sigma and beta, a better conversion."""
+    """Return that of the package: one fixed sigma and beta, a better conversion."""
     alphas, betas = SmoothLaplaceLN(1 / eps, delta=delta).curve()
     return among(alphas, betas, np.full_like(betas, admissible.LN_SPREAD))
 
