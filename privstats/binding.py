@@ -6,22 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from privstats.errors import DomainError, FormulaError, PrivacyError
 from privstats.estimators.base import Facts, Place
-from privstats.gate.columns import Columns, Component, bind_columns, finest_step
+from privstats.gate.columns import Columns, Component, bind_columns, finest, finest_step
 from privstats.gate.design import Design, bind
-from privstats.gate.domain import Domain
-from privstats.gate.factors import LevelFactor
+from privstats.gate.domain import Domain, as_domain
+from privstats.gate.factors import LevelFactor, NumericFactor
+from privstats.gate.known import Numbers
 from privstats.gate.moments import GROUP_NORMS
+from privstats.gate.terms import lacking
 from privstats.mechanisms import MECHANISMS
 from privstats.request import Request, is_number
 
 THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
 REGRESSIONS = ("lm",)
-TITLES = {"lm": "Private regression (privstats)"}  # of summaries; other verbs name themselves
+TITLES = {
+    "lm": "Private regression (privstats)",
+    "hist": "Private histogram (privstats)",
+}  # of summaries; other verbs name themselves
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
 NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats
@@ -37,6 +43,23 @@ def bound_to(request: Request, domain: Domain) -> Design | Columns:
     mech, noise = request.algorithm
     grouped = mech == "suffstats" and MECHANISMS[noise].norm in GROUP_NORMS
     return bind(request.formula, domain, request.subset, request.weights, grouped)
+
+
+def _numbers(bins: Any) -> tuple[float, ...]:
+    """Return edges of bins as numbers; nothing if they are none."""
+    try:
+        return () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
+    except (TypeError, ValueError):
+        return ()
+
+
+def domain_of(request: Request) -> Domain:
+    """Return the declared domain; edges of bins are bounds of a column that has none."""
+    domain = as_domain(request.domain)
+    edges = _numbers(request.bins) if request.verb in OF_LEVELS else ()
+    if len(edges) < 2 or not -np.inf < edges[0] < edges[-1] < np.inf:
+        return domain
+    return domain.extended({code: Numbers(edges[0], edges[-1]) for code in lacking(request.formula, domain)})
 
 
 def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts:
@@ -84,12 +107,16 @@ def _components(request: Request, domain: Domain) -> tuple[Component, ...]:
             return columns.levels(part)
         edges = _edges(request, columns)
         closed = ")" * (len(edges) - 2) + "]"
-        return tuple(f"[{low:g}, {high:g}{end}" for (low, high), end in zip(pairwise(edges), closed, strict=True))
+        short = [f"{edge:g}" for edge in edges]
+        texts = short if len(set(short)) == len(short) else [repr(edge) for edge in edges]
+        return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))
     return (None,)
 
 
 def _places(request: Request, columns: Columns) -> tuple[Place, ...]:
     places = []
+    if isinstance(request.grid, Mapping) and not request.grid.keys() <= {part.code for part in columns.targets}:
+        raise PrivacyError("grid names a column that the formula does not ask about")
     for part in columns.targets:
         if isinstance(part, LevelFactor):
             if request.verb not in OF_LEVELS:
@@ -97,20 +124,24 @@ def _places(request: Request, columns: Columns) -> tuple[Place, ...]:
             levels = columns.levels(part)
             places.append(Place(part.code, 0.0, len(levels) - 1.0, 1.0, levels=len(levels)))
         else:
-            low, high, step = part.within.lo, part.within.hi, _step(request, part.code)
+            low, high, step = part.within.lo, part.within.hi, _step(request, part)
             fine = finest_step(part.within)
             near = fine / 2 if step is None else step * NEARLY
             places.append(Place(part.code, low, high, step or fine, near))
     return tuple(places)
 
 
-def _step(request: Request, code: str) -> float | None:
+def _step(request: Request, part: NumericFactor) -> float | None:
     """Return the declared step of the grid on which a column's values lie."""
-    step = request.grid.get(code) if isinstance(request.grid, Mapping) else request.grid
+    step = request.grid.get(part.code) if isinstance(request.grid, Mapping) else request.grid
     if step is None:
         return None
-    if not (is_number(step) and 0 < step < np.inf):
-        raise PrivacyError("grid must be a positive number, the step between a column's possible values")
+    low, high = part.within.lo, part.within.hi
+    if not (is_number(step) and finest(part.within) <= step <= high - low and np.floor(high / step) * step >= low):
+        raise PrivacyError(
+            f"grid must be the step between the possible values of '{part.code}': a positive number, less than its "
+            "range, of which a multiple lies there"
+        )
     return float(step)
 
 
@@ -125,18 +156,19 @@ def _edges(request: Request, columns: Columns) -> tuple[float, ...]:
         if bins is not None:
             raise PrivacyError(f"'{part.code}' has levels, which are its bins: leave out bins=")
         return tuple(float(edge) for edge in np.arange(len(columns.levels(part)) + 1) - 0.5)
-    low, high, step = part.within.lo, part.within.hi, _step(request, part.code)
-    if bins is None and step is not None and request.verb == "mode":
-        first = np.ceil(low / step)
-        bins = [*((np.arange(first, np.floor(high / step) + 2) - 0.5) * step)]
+    low, high, step = part.within.lo, part.within.hi, _step(request, part)
+    if bins is None and step is not None and request.verb == "mode" and (high - low) / step < MOST_BINS:
+        points = np.arange(np.ceil(low / step), np.floor(high / step) + 2)
+        bins = [
+            min(low, (points[0] - 0.5) * step),
+            *((points[1:-1] - 0.5) * step),
+            max(high, (points[-1] - 0.5) * step),
+        ]
     if isinstance(bins, Integral) and not isinstance(bins, bool) and 0 < bins <= MOST_BINS:
         return tuple(float(edge) for edge in np.linspace(low, high, int(bins) + 1))
-    try:
-        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)  # type: ignore[union-attr]
-    except (TypeError, ValueError):
-        edges = ()
+    edges = _numbers(bins)
     if not 2 <= len(edges) <= MOST_BINS + 1 or not all(-np.inf < a < b < np.inf for a, b in pairwise(edges)):
-        what = " (or grid=, the step between possible values)" if request.verb == "mode" else ""
+        what = " (or grid=, the step between its possible values; or give its levels)" if request.verb == "mode" else ""
         raise PrivacyError(f"bins must be a number of bins, or their edges in ascending order{what}")
     if edges[0] > low or edges[-1] < high:
         raise DomainError(f"the bins do not cover the domain of '{part.code}', which is ({low:g}, {high:g})")

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from privstats import ranges
-from privstats.binding import REGRESSIONS, TITLES, bound_to, facts_of
+from privstats.binding import REGRESSIONS, TITLES, bound_to, domain_of, facts_of
 from privstats.errors import BudgetError
 from privstats.estimators import ESTIMATORS
 from privstats.gate.design import check_schema
-from privstats.gate.domain import as_domain
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms.random import public_stream, source
@@ -27,7 +26,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
     check_schema(data, () if request.unit is None else (request.unit,))
     planned = make_plan(request, len(data) if request.promise.neighbors.n_is_public else None)
     check_schema(data, planned.design.reads)
-    ranges.check_numeric(planned.buys, as_domain(request.domain), data)
+    ranges.check_numeric(planned.buys, domain_of(request), data)
     neighbors = planned.promise.neighbors
     if ledger is None:
         ledger = Ledger(planned.promise)
@@ -39,7 +38,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
     design, facts = planned.design, planned.facts
     bought: tuple[Release, ...] = ()
     if planned.buys:
-        domain, bought = ranges.buy(planned.buys, as_domain(request.domain), data, paid, neighbors, chances)
+        domain, bought = ranges.buy(planned.buys, domain_of(request), data, paid, neighbors, chances)
         design = bound_to(request, domain)
         facts = facts_of(request, design, planned.n)
     gate = Gate(MemoryRows(data, design, neighbors), paid[len(bought) :], partial(ranges.shifted, chances, len(bought)))
@@ -60,5 +59,5 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         bought=planned.buys,
         chosen=request.mech == "auto",
         cov_type=request.covariance if request.verb in REGRESSIONS else None,
-        title=TITLES.get(request.verb, f"Private {request.verb} (privstats)"),
+        title=f"Private {TITLES.get(request.verb, request.verb)} (privstats)",
     )

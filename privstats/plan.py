@@ -12,14 +12,13 @@ from typing import Any
 import pandas as pd
 
 from privstats import ranges
-from privstats.binding import REGRESSIONS, bound_to, facts_of
+from privstats.binding import REGRESSIONS, bound_to, domain_of, facts_of
 from privstats.errors import DomainError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
 from privstats.forecast import Forecast, assumed_rows, smallest
 from privstats.gate.columns import Columns
 from privstats.gate.design import Design
-from privstats.gate.domain import as_domain
 from privstats.gate.gate import Turn
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.terms import lacking
@@ -216,8 +215,10 @@ def make_plan(request: Request, n: int | None) -> Plan:
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
         raise PrivacyError("n must be a whole number of rows")
     public_n = n if promise.neighbors.n_is_public else None
-    declared = as_domain(request.domain)
+    declared = domain_of(request)
     wanting = lacking(request.formula, declared) if public_n is not None else ()
+    if wanting and request.verb == "mode" and request.grid is not None:
+        raise DomainError(f"'{wanting[0]}' needs bounds if the points of a grid are its candidates: declare them")
     domain = ranges.placeholder(wanting, declared)
     design = bound_to(request, domain)
     if request.verb in REGRESSIONS and public_n is not None and public_n <= len(design.names):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from privstats.errors import BudgetError, PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.gate.domain import Domain
@@ -116,7 +118,7 @@ class Request:
         """The quantiles that are wanted, ascending."""
         if self.verb == "median":
             return (0.5,)
-        several = (self.q,) if is_number(self.q) else tuple(self.q) if isinstance(self.q, Iterable) else ()
+        several = (self.q,) if is_number(self.q) else tuple(np.ravel(self.q)) if isinstance(self.q, Iterable) else ()
         legal = all(is_number(one) and 0 < one < 1 for one in several)
         if isinstance(self.q, str) or not several or not legal or len(set(several)) < len(several):
             raise PrivacyError("q must be a number between 0 and 1, or a list of different ones")
@@ -152,6 +154,8 @@ class Request:
             raise PrivacyError("cov_type is about intervals, and inference='none' wants none")
         if not (is_number(self.confidence) and 0.5 <= self.confidence <= 0.999):
             raise PrivacyError("confidence must lie between .5 and .999: that of the intervals that are bought")
+        if not (isinstance(self.geometric, bool) and isinstance(self.density, bool)):
+            raise PrivacyError("geometric and density are True or False")
         if self.geometric and self.mech not in ("auto", "kng"):
             raise PrivacyError("the geometric median is chosen by mech='kng'")
         if self.eta is not None and not (self.mech == "ptr" and is_number(self.eta) and 0 < self.eta < math.inf):

@@ -59,11 +59,12 @@ def _column(ask: Ask, facts: Facts, j: int, place: Place, share: float) -> Float
     values[:, 0], values[:, -1] = place.low, place.high
     stretches: tuple[Stretch, ...] = (Stretch(0, m),)
     while stretches:
-        known = np.array([stretch.first for stretch in stretches[1:]], dtype=int)  # orders that part the stretches
+        known = 1 + np.flatnonzero(~np.isnan(values[0, 1:-1]))  # of released orders: they part the rows into cells
         cells = Between(j, tuple(map(tuple, np.maximum.accumulate(values[:, known], axis=1).tolist())))
+        cell = [int(np.searchsorted(known, stretch.first, side="right")) for stretch in stretches]
         asked = [(g, k) for g in range(groups) for k in range(len(stretches))]
         questions = [
-            _question(facts, place, stretches[k], values[g], Part(cells, g * len(stretches) + k), j, g)
+            _question(facts, place, stretches[k], values[g], Part(cells, g * (len(known) + 1) + cell[k]), j, g)
             for g, k in asked
         ]
         for (g, k), release in zip(asked, ask(questions, by="rank", share=share), strict=True):
@@ -80,5 +81,5 @@ def _question(
     level = (facts.q[stretch.middle] - below) / (above - below)
     low, high = values[stretch.first], values[stretch.last + 1]
     name = f"quantile of {place.code}, order {facts.q[stretch.middle]:g}" + (f", group {group}" if facts.cells else "")
-    within = Line(low, max(high, low + place.step), place.step)
+    within = Line(low, max(high, low), place.step)
     return Each(name, Column((column,)), within, Wanted((level,)), part=part)

@@ -31,6 +31,7 @@ from privstats.privacy.release import Release
 POINTS, ENDS = 0.5, 0.5  # shares, where the ends of intervals are questions of their own
 COUNT = 0.05  # beside these, for each column: the number of rows, where it is not public
 CLEAR = 12.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
+APART = "the ends of intervals are bought apart, by rank; how far estimates spread is not known (std err NaN)"
 SILENT = "no answer (NaN): propose-test-release found that a few rows might move the quantile by more than eta"
 
 
@@ -129,7 +130,10 @@ def _points(ask: Ask, facts: Facts, by: str, share: float) -> FloatArray:
     ]
     releases = ask(questions, by=by, share=share / len(orders))
     values = np.stack([release.value for release in releases])
-    return np.sort(values if together else values.reshape(len(orders), -1).T, axis=1)
+    values = values if together else values.reshape(len(orders), -1).T.copy()
+    for row in values:  # where an order has no answer, the others stay where they are
+        row[~np.isnan(row)] = np.sort(row[~np.isnan(row)])
+    return values
 
 
 def _counts(facts: Facts) -> list[Question]:
@@ -175,7 +179,7 @@ def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Relea
         1 - ((margins / reach) ** 2).mean(axis=2),
         rows,
         boundaries,
-        ((why,) if short.any() else ()),
+        (*((why,) if short.any() else ()), *((APART,) if alone else ())),
     )
 
 
@@ -224,6 +228,7 @@ def _answer(
         confidence=facts.confidence,
         sampling=sampling.ravel(),
         certain=rows.certain,
+        together=boundaries == 3 * len(facts.q),
         boundaries=boundaries,
         cell=np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1]),
         n=rows.total,

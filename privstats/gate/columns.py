@@ -28,6 +28,7 @@ from privstats.gate.selection import Selection, select
 from privstats.gate.terms import written
 from privstats.numerics.law import FloatArray
 
+NARROWEST = 1e-290  # range of a column that arithmetic can divide, and the inverse of the widest
 FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
 
 Component = str | float | int | bool | None
@@ -101,8 +102,9 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """The same labels as text, for summaries and hypotheses."""
-        labels = ((label, None) if isinstance(label, str) else label for label in self.index)
-        return tuple(term if part is None else _label(term, str(part)) for term, part in labels)
+        labels = [(label, None) if isinstance(label, str) else label for label in self.index]
+        names = tuple(term if part is None else _label(term, str(part)) for term, part in labels)
+        return names if len(set(names)) == len(names) else tuple(_label(term, repr(part)) for term, part in labels)
 
     @property
     def response(self) -> str:
@@ -252,7 +254,8 @@ def _positions(rows: Any, part: LevelFactor) -> NDArray[np.intp]:
 
 def _label(term: str, component: str) -> str:
     """Return the name of one number: ``x[a]``, or ``x in [0, 1)``, where the component is an interval itself."""
-    return f"{term} in {component}" if "[" in component else f"{term}[{component}]"
+    interval = "[" in component and ", " in component and component.endswith((")", "]"))
+    return f"{term} in {component}" if interval else f"{term}[{component}]"
 
 
 def _code(term: Term) -> str:
@@ -265,11 +268,17 @@ def _target(code: str, domain: Domain) -> NumericFactor | LevelFactor:
         return part
     if not isinstance(part, NumericFactor):
         raise FormulaError(f"'{code}' is several columns: ask about one expression")
-    if not part.within.lo < part.within.hi:
-        raise DomainError(f"'{code}' is constant on the domain")
+    if not NARROWEST < part.within.hi - part.within.lo < 1 / NARROWEST:
+        raise DomainError(f"'{code}' is constant on the domain, or its range is beyond reason")
     return part
 
 
 def finest_step(within: Interval) -> float:
     """Return the step of the grid on which values are rounded where none is declared: a power of ten."""
-    return float(10.0 ** (math.floor(math.log10(within.hi - within.lo)) - FINEST))
+    fine = 10.0 ** (math.floor(math.log10(within.hi - within.lo)) - FINEST)
+    return float(max(fine, 10.0 ** math.ceil(math.log10(finest(within)))))
+
+
+def finest(within: Interval) -> float:
+    """Return the least step of a grid whose points doubles can count."""
+    return math.ldexp(max(abs(within.lo), abs(within.hi)), -50)

@@ -83,6 +83,10 @@ class Meat(ABC):
     def covariance(self) -> FloatArray:
         """Return the best guess, positive semidefinite, shape (coefficients, coefficients)."""
 
+    def unknown(self) -> NDArray[np.bool_] | None:
+        """Return which covariances nothing is known of, shape (coefficients, coefficients); None if all are known."""
+        return None
+
     @abstractmethod
     def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
         """Return variances of ``onto @ error`` that are compatible with the releases, shape (draws, q).
@@ -202,8 +206,14 @@ class Estimate(ABC):
         """Return the part of its covariance that is due to privacy noise; NaN where unknown."""
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return the standard error of each row of ``R theta``, shape (q,)."""
-        return np.sqrt(np.einsum("qi,ij,qj->q", R, self.covariance(), R))
+        """Return the standard error of each row of ``R theta``, shape (q,): the largest, if covariances are unknown."""
+        covariance = self.covariance()
+        own = np.sqrt(np.diag(covariance))
+        known, most = np.nan_to_num(covariance), np.where(np.isnan(covariance), np.outer(own, own), 0.0)
+        squared = np.einsum("qi,ij,qj->q", R, known, R) + np.einsum(
+            "qi,ij,qj->q", np.abs(R), np.nan_to_num(most), np.abs(R)
+        )
+        return np.where((R != 0) @ np.isnan(own), np.nan, np.sqrt(squared))
 
     @abstractmethod
     def error_law(self, R: FloatArray, chances: Chances) -> ErrorLaw | None:
@@ -254,7 +264,9 @@ class Answer(Estimate):
         return self.theta if self.shrunk is None else self.shrunk
 
     def covariance(self) -> FloatArray:
-        return sampling_covariance(self) + privacy_covariance(self)
+        together = sampling_covariance(self) + privacy_covariance(self)
+        unknown = None if self.meat is None else self.meat.unknown()
+        return together if unknown is None else np.where(unknown, np.nan, together)
 
     def privacy_covariance(self) -> FloatArray:
         return privacy_covariance(self)

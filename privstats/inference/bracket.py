@@ -32,6 +32,8 @@ class Bracketed(Estimate):
         Share of an interval's squared length, in ranks, that is due to sampling, if no row is missing.
     certain : bool
         Whether none can be missing.
+    together : bool
+        Whether estimates were drawn together with the ends of their intervals; the spread of others is not known.
     boundaries : int
         How many ranks were released together: decides the law of their noise.
     cell : ndarray of int, shape (p,)
@@ -46,6 +48,7 @@ class Bracketed(Estimate):
     confidence: float
     sampling: FloatArray
     certain: bool
+    together: bool
     boundaries: int
     cell: NDArray[np.intp]
     n: float
@@ -54,8 +57,9 @@ class Bracketed(Estimate):
 
     @property
     def theta(self) -> FloatArray:  # type: ignore[override]
-        """The estimate, moved into its interval where another mechanism chose it."""
-        return np.where(np.isnan(self.lower), self.estimate, np.clip(self.estimate, self.lower, self.upper))
+        """The estimate, moved into its interval where another mechanism chose it; its middle if none did."""
+        inside = np.where(np.isnan(self.estimate), (self.lower + self.upper) / 2, self.estimate)
+        return np.where(np.isnan(self.lower), self.estimate, np.clip(inside, self.lower, self.upper))
 
     @property
     def reported(self) -> FloatArray:
@@ -64,7 +68,8 @@ class Bracketed(Estimate):
     @property
     def _deviation(self) -> FloatArray:
         """Half the length of each interval in normal quantiles: that of a normal law as wide."""
-        return (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
+        unknown = 1.0 if self.together else np.nan
+        return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 
     def covariance(self) -> FloatArray:
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
@@ -72,9 +77,6 @@ class Bracketed(Estimate):
 
     def privacy_covariance(self) -> FloatArray:
         return self.covariance() * (1 - self.sampling)
-
-    def deviations(self, R: FloatArray) -> FloatArray:
-        return _together(np.abs(R) * self._deviation, self.cell)
 
     def error_law(self, R: FloatArray, chances: Chances) -> ErrorLaw:
         return BracketLaw(self, R)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.inference.answer import Meat
 from privstats.numerics.law import Chance, FloatArray
@@ -41,6 +42,11 @@ class ColumnVariance(Meat):
 
     def covariance(self) -> FloatArray:
         return np.diag(self._meat(self.counts[:, None], self.first, self.second).T.ravel())
+
+    def unknown(self) -> NDArray[np.bool_]:
+        groups, k = self.first.shape
+        group = np.tile(np.arange(groups), k)
+        return np.equal.outer(group, group) & ~np.eye(groups * k, dtype=bool)
 
     def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
         groups, k = self.first.shape

@@ -126,13 +126,13 @@ class Results(Absent):
     def params(self) -> pd.Series:
         """Coefficients in the user's units, by name."""
         linear, offset = self.design.original()
-        return self._series(self.design.spelt(linear @ self.answer.reported + offset))
+        return self._series(self.design.spelt(_through(linear, self.answer.reported) + offset))
 
     @property
     def _centre(self) -> FloatArray:
         """Coefficients about which intervals are centred: `params`, unless those were shrunk."""
         linear, offset = self.design.original()
-        return linear @ self.answer.theta + offset
+        return _through(linear, self.answer.theta) + offset
 
     @property
     def bse(self) -> pd.Series:
@@ -224,7 +224,7 @@ class Results(Absent):
             If the hypothesis is not linear in the coefficients.
         """
         R, r = self.design.constraint(hypothesis)
-        effect = R @ self._centre
+        effect = _through(R, self._centre)
         linear, _ = self.design.original()
         return ContrastTest(effect, r, self.answer.deviations(R @ linear), self._error_law(R))
 
@@ -291,3 +291,9 @@ class Results(Absent):
         """Return the law of the error of ``R params``, or None where there is no valid one."""
         linear, _ = self.design.original()
         return self.answer.error_law(R @ linear, self.chances)
+
+
+def _through(linear: FloatArray, values: FloatArray) -> FloatArray:
+    """Return ``linear @ values``, where an unknown value leaves those unknown that it enters, and no others."""
+    enters = ((linear != 0) & np.isnan(values)).any(axis=1)
+    return np.where(enters, np.nan, linear @ np.nan_to_num(values))
