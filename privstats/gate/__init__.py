@@ -3,7 +3,8 @@
 from privstats.gate.bounds import Ball, Bound, Cube, Line, OneHot, Positive
 from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
 from privstats.gate.moments import Moments
+from privstats.gate.powers import PowerSums
 from privstats.gate.scores import Scores
 
-_SUMS = (Ball, Cube, Positive, OneHot, Moments, ColumnMoments, Pulls, Products, Bins)
+_SUMS = (Ball, Cube, Positive, OneHot, Moments, ColumnMoments, Pulls, Products, Bins, PowerSums)
 BOUNDS: tuple[type[Bound], ...] = (*_SUMS, Line, Scores)

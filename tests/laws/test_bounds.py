@@ -10,6 +10,7 @@ from privstats.gate import BOUNDS
 from privstats.gate.bounds import Ball, Cube, Line, OneHot, Positive
 from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
 from privstats.gate.moments import Moments
+from privstats.gate.powers import PowerSums
 from privstats.gate.scores import Scores
 from privstats.privacy.neighbors import Neighbors
 from tests.conftest import NORMS, norm_of
@@ -33,9 +34,19 @@ MEMBERS = [
     *(Products(m, pulled) for m in (1, 2, 3, 6) for pulled in (True, False)),
     Bins(np.array([-0.55, 0.25, 0.75])),
     Bins(np.array([0.0])),
+    *(
+        PowerSums(k, counted, squares)
+        for k, counted, squares in itertools.product((1, 2, 3), (True, False), (True, False))
+    ),
 ]
 KINDS = ("replace", "add_remove")
-KNOWN = {ColumnMoments: ("l2",), Pulls: ("l2",), Products: ("l2",), Bins: ("l1", "l2", "linf")}
+KNOWN = {
+    ColumnMoments: ("l2",),
+    Pulls: ("l2",),
+    Products: ("l2",),
+    Bins: ("l1", "l2", "linf"),
+    PowerSums: ("l1", "l2", "linf"),
+}
 
 
 def width(bound):
@@ -51,6 +62,8 @@ def width(bound):
             return bound.m
         case Bins():
             return 2
+        case PowerSums():
+            return 1 + 2 * bound.columns  # squares are computed again
     return bound.dim
 
 
@@ -65,6 +78,7 @@ CASES = [
     or (isinstance(bound, Moments) and norm == "nuclear" and bound.last_scale > 1)
     or (isinstance(bound, Moments) and norm == "hull" and bound.last_scale == 1)
     if not (isinstance(bound, Moments) and bound.complete and kind == "add_remove")
+    if not (isinstance(bound, PowerSums) and bound.counted and kind == "add_remove")
 ]
 # not claimed to be tight: the l1 norm of groups beside other entries, whose extremes differ
 TIGHT = [
@@ -94,7 +108,7 @@ def neighbouring_contributions(bound, kind, rng, tough):
 
     def row():
         values = draw()
-        if isinstance(bound, Moments) and bound.complete:
+        if (isinstance(bound, Moments) and bound.complete) or (isinstance(bound, PowerSums) and bound.counted):
             values[0] = 1.0
         return contribution(bound, values)
 
@@ -120,7 +134,7 @@ def ascend(bound, sensitivity, kind, rng):
     grid = np.linspace(-1, 1, 21) * (2.5 if isinstance(bound, Ball) else 1.0)
     pair = rng.choice(grid, (2, width(bound)))
     gone = kind == "add_remove" or (isinstance(bound, Moments) and not bound.complete and rng.random() < 0.5)
-    if isinstance(bound, Moments):
+    if isinstance(bound, Moments) or getattr(bound, "counted", False):
         pair[:, 0] = 1.0
 
     def gap(rows):
@@ -131,7 +145,7 @@ def ascend(bound, sensitivity, kind, rng):
     while True:
         before = best
         for side, column in itertools.product(range(1 if gone else 2), range(width(bound))):
-            if isinstance(bound, Moments) and column == 0:
+            if (isinstance(bound, Moments) or getattr(bound, "counted", False)) and column == 0:
                 continue
             for value in grid:
                 trial = pair.copy()
@@ -158,12 +172,16 @@ def test_projection_leaves_members_where_they_are_and_brings_everything_in(bound
     rng = np.random.default_rng(3)
     inside = bound.project(rng.choice(TOUGH, (500, width(bound))))
     assert np.isfinite(inside).all()
-    np.testing.assert_allclose(bound.project(inside), inside, rtol=1e-15)
+    lone = isinstance(bound, PowerSums) and bound.counted  # its 1 is not summed
+    again = np.column_stack([np.ones(500), inside]) if lone else inside
+    np.testing.assert_allclose(bound.project(again), inside, rtol=1e-15)
 
 
 @pytest.mark.parametrize("bound", MEMBERS, ids=str)
 def test_a_unit_of_k_rows_moves_a_sum_k_times_as_far(bound):
-    if isinstance(bound, Moments) and bound.complete:
+    if isinstance(bound, Moments | PowerSums) and (
+        getattr(bound, "complete", False) or getattr(bound, "counted", False)
+    ):
         pytest.skip("units come with absent rows, which a complete bound does not admit")
     for norm in known_norms(bound):
         one = bound.sensitivity(norm, Neighbors("replace", unit="person"))
@@ -172,10 +190,10 @@ def test_a_unit_of_k_rows_moves_a_sum_k_times_as_far(bound):
 
 
 def test_a_complete_bound_is_refused_where_the_number_of_rows_is_private():
-    bound = Moments(2, intercept=True, complete=True)
-    for neighbors in (Neighbors("add_remove"), Neighbors("replace", unit="person")):
-        with pytest.raises(PrivacyError, match="count"):
-            bound.sensitivity("l2", neighbors)
+    for bound in (Moments(2, intercept=True, complete=True), PowerSums(2, counted=True)):
+        for neighbors in (Neighbors("add_remove"), Neighbors("replace", unit="person")):
+            with pytest.raises(PrivacyError, match="count"):
+                bound.sensitivity("l2", neighbors)
 
 
 @pytest.mark.parametrize("q", [1, 2, 5, 6, 13])
