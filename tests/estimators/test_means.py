@@ -72,19 +72,20 @@ def test_contrasts_of_columns_allow_for_any_dependence():
 @pytest.mark.xfail(strict=True, reason="the joint law takes columns for independent: 12 % at a level of 5 %")
 def test_a_joint_test_of_columns_keeps_its_level_however_they_depend():
     rejected = []
-    for seed in range(120):
+    for seed in range(80):
         x = np.random.default_rng(seed).standard_normal(300).clip(-5, 5)
         data = pd.DataFrame({"x": x, "z": x})
         fit = ps.dp_mean("x + z", data, 1e4, domain={"x": (-5, 5), "z": (-5, 5)}, rng=1)
         rejected.append(fit.wald_test("x = 0, z = 0").pvalue < 0.05)
-    assert np.mean(rejected) < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 120)
+    assert np.mean(rejected) < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 80)
 
 
 @pytest.mark.xfail(strict=True, reason="of a group without rows a mean is told with a short interval")
 def test_of_a_group_without_rows_nothing_is_claimed():
-    fit = ps.dp_mean("x ~ g", normal().assign(g="a"), 1000.0, domain=DOMAIN, rng=1)
-    low, high = fit.conf_int().loc[("x", "b")]
-    assert np.isnan(low) or high - low > 5
+    for seed in range(5):
+        fit = ps.dp_mean("x ~ g", normal().assign(g="a"), 1000.0, domain=DOMAIN, rng=seed)
+        low, high = fit.conf_int().loc[("x", "b")]
+        assert np.isnan(low) or high - low > 5
 
 
 def test_bounds_are_bought_and_values_beyond_them_clamped():
