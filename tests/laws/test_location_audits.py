@@ -203,7 +203,7 @@ def test_groups_columns_orders_and_calls_share_no_noise_and_a_call_repeats_itsel
 
 # --- realised prices --------------------------------------------------------------------------------------------------
 
-DRAWS = 700
+DRAWS = 1000
 PAIRS = {  # neighbours that move mechanisms far, on the grid 0, 1, ..., 64
     ("rank", "replace"): ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32]),
     ("kng", "replace"): ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32]),
