@@ -40,7 +40,7 @@ def made_up(seed: int) -> Dataset:
     rng = np.random.default_rng(seed)
     sick = np.repeat([True, False], [210, 100])
     n = len(sick)
-    slipped = sick & (rng.uniform(size=n) < 0.7)  # of these abnormal ones a vertebra has slipped, by up to centimetres
+    slipped = sick & (rng.uniform(size=n) < 0.7)  # of these a vertebra has slipped
     tilt = 13 + 6 * sick + 8 * rng.standard_normal(n)
     slope = 38 + 8 * slipped + 10 * rng.standard_normal(n)
     columns = {
@@ -95,14 +95,11 @@ PROMISE = {"domain": domain, "neighbors": "add_remove"}
 pilot = made_up(seed=1).data
 planned = ps.plan("median", SLIP, 310, eps=1.0, **PROMISE)
 print(planned)
-widths = pd.DataFrame(
-    {
-        f"eps = {eps:g}": ps.plan("median", SLIP, 310, eps=eps, **PROMISE).expected(like=pilot)["width"]
-        for eps in (1.0, 2.0, 4.0, 8.0)
-    }
-)
+BUDGETS = (1.0, 2.0, 4.0, 8.0)
+plans = {f"eps = {eps:g}": ps.plan("median", SLIP, 310, eps=eps, **PROMISE) for eps in BUDGETS}
+widths = {label: one.expected(like=pilot)["width"] for label, one in plans.items()}
 print("\nwidths of 95 % intervals to expect")
-print(widths.round(1).to_string())
+print(pd.DataFrame(widths).round(1).to_string())
 NORMAL = "degree_spondylolisthesis[NO]"
 print(f"\neps for a width of 3.5 among the normal ones: {planned.eps_for(3.5, term=NORMAL, like=pilot):.2f}")
 
@@ -127,7 +124,6 @@ print(fit.summary())
 # The ledger adds up what is spent on these patients, and would refuse what is not left.
 
 # %%
-BUDGETS = (1.0, 2.0, 4.0, 8.0)
 fits = {eps: ps.dp_median(SLIP, data, eps=eps, ledger=ledger, rng=2, **PROMISE) for eps in BUDGETS}
 table = pd.concat({f"eps = {eps:g}": one.tidy().set_index("component") for eps, one in fits.items()})
 print(table[["estimate", "conf_low", "conf_high"]].round(2).to_string())
@@ -204,8 +200,8 @@ for mech in ("rank", "aq"):
     for group in ("AB", "NO"):
         chosen = [place.startswith(group) for place in several.params.index.get_level_values(-1)]
         quantiles[f"{mech}, {group}"] = several.params[chosen].to_numpy()
-exact = {f"file, {group}": data.loc[data["class"] == group, "degree_spondylolisthesis"].quantile(ORDERS).to_numpy()
-         for group in ("AB", "NO")}  # fmt: skip
+slips = data.groupby("class")["degree_spondylolisthesis"]
+exact = {f"file, {group}": values.quantile(ORDERS).to_numpy() for group, values in slips}
 print(pd.DataFrame({**quantiles, **exact}, index=ORDERS).round(1).to_string())
 
 # %% [markdown]
@@ -239,15 +235,20 @@ print(shown.pivot(index="term", columns="component", values="median").loc[list(B
 # %% [markdown]
 # ## 10. The picture
 
+
 # %%
+def bar(panel: plt.Axes, x: float, row: pd.Series, color: str, label: str | None) -> None:
+    """Draw an estimate and its interval."""
+    half = [[row["estimate"] - row["conf_low"]], [row["conf_high"] - row["estimate"]]]
+    panel.errorbar(x, row["estimate"], yerr=half, fmt="o", color=color, capsize=3, label=label)
+
+
 COLORS = {"AB": "tab:red", "NO": "tab:blue"}
 figure, ((budgets, mechs), (orders, bounds)) = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
 for group, color in COLORS.items():
     for shift, one in enumerate(fits.values()):
-        at = one.tidy().set_index("component").loc[group]
-        half = [[at["estimate"] - at["conf_low"]], [at["conf_high"] - at["estimate"]]]
-        budgets.errorbar(shift, at["estimate"], yerr=half, fmt="o", color=color, capsize=3,
-                         label={"AB": "abnormal", "NO": "normal"}[group] if shift == 0 else None)  # fmt: skip
+        label = {"AB": "abnormal", "NO": "normal"}[group]
+        bar(budgets, shift, one.tidy().set_index("component").loc[group], color, None if shift else label)
     budgets.axhline(truth[group], color=color, linewidth=0.8, linestyle=":")
 budgets.set_xticks(range(len(fits)), [f"{eps:g}" for eps in fits])
 budgets.set_xlabel("eps")
@@ -257,17 +258,19 @@ budgets.legend(fontsize=8)
 
 EDGES = (-20, 90)
 for row, some in enumerate(released.values()):
+    if some.isna().to_numpy().all():
+        mechs.text(np.mean(EDGES), row, "no answer", va="center", ha="center", fontsize=8)
     for group, color in COLORS.items():
-        inside = some[group].dropna().clip(*EDGES)
-        beyond = some[group].dropna().between(*EDGES, inclusive="neither").reindex(inside.index)
-        height = row + np.linspace(-0.25, 0.25, TRIALS)[: len(inside)]
-        mechs.scatter(inside[beyond], height[beyond], s=10, color=color, alpha=0.7)
-        mechs.scatter(inside[~beyond], height[~beyond], s=22, color=color, marker="x")
+        shown_at = some[group].dropna().clip(*EDGES).to_numpy()
+        height = row + np.linspace(-0.25, 0.25, TRIALS)[: len(shown_at)]
+        beyond = np.isin(shown_at, EDGES)
+        mechs.scatter(shown_at[~beyond], height[~beyond], s=10, color=color, alpha=0.7)
+        mechs.scatter(shown_at[beyond], height[beyond], s=22, color=color, marker="x")
 for group, color in COLORS.items():
     mechs.axvline(truth[group], color=color, linewidth=0.8, linestyle=":")
 mechs.set_xlim(EDGES[0] - 4, EDGES[1] + 4)
 mechs.set_yticks(range(len(released)), list(released))
-mechs.invert_yaxis()
+mechs.set_ylim(len(released) - 0.5, -0.5)
 mechs.set_xlabel("released median of the slip; crosses lie at or beyond the panel's ends")
 mechs.set_title(f"{TRIALS} releases of each mechanism, eps = 1", fontsize=10)
 
@@ -285,10 +288,7 @@ orders.legend(fontsize=8)
 
 for offset, (what, color) in zip((-0.1, 0.1), (("median", "tab:green"), ("mean", "tab:purple")), strict=True):
     for place, upper in enumerate(UPPER):
-        at = ends[what, upper]
-        half = [[at["estimate"] - at["conf_low"]], [at["conf_high"] - at["estimate"]]]
-        bounds.errorbar(place + offset, at["estimate"], yerr=half, fmt="o", color=color, capsize=3,
-                        label=what if place == 0 else None)  # fmt: skip
+        bar(bounds, place + offset, ends[what, upper], color, None if place else what)
 bounds.set_xticks(range(len(UPPER)), [f"{upper:,}" for upper in UPPER])
 bounds.set_xlabel("declared upper bound")
 bounds.set_ylabel("slip, abnormal class")
