@@ -212,13 +212,13 @@ print(pd.DataFrame({**quantiles, **exact}, index=ORDERS).round(1).to_string())
 
 # %%
 UPPER = (150, 500, 1500, 4000)
-ends = {}
+widening = {}
 for upper in UPPER:
     wide = ps.Domain({"degree_spondylolisthesis": (-20, upper), "class": ["NO", "AB"]}, complete=True)
     for what, verb in (("median", ps.dp_median), ("mean", ps.dp_mean)):
         one = verb(SLIP, data, eps=2.0, domain=wide, neighbors="add_remove", rng=3).tidy().set_index("component")
-        ends[what, upper] = one.loc["AB", ["estimate", "conf_low", "conf_high"]].astype(float)
-print(pd.DataFrame(ends).T.round(1).to_string())
+        widening[what, upper] = one.loc["AB", ["estimate", "conf_low", "conf_high"]].astype(float)
+print(pd.DataFrame(widening).T.round(1).to_string())
 
 # %% [markdown]
 # ## 9. All six measurements
@@ -227,9 +227,8 @@ print(pd.DataFrame(ends).T.round(1).to_string())
 
 # %%
 every = ps.dp_median(" + ".join(BOUNDS) + ' ~ Q("class")', data, eps=6.0, rng=4, **PROMISE).tidy()
-shown = every.assign(
-    median=[f"{e:.1f} [{low:.1f}, {high:.1f}]" for e, low, high in every[["estimate", "conf_low", "conf_high"]].values]
-)
+ends = every[["estimate", "conf_low", "conf_high"]].to_numpy()
+shown = every.assign(median=[f"{middle:.1f} [{low:.1f}, {high:.1f}]" for middle, low, high in ends])
 print(shown.pivot(index="term", columns="component", values="median").loc[list(BOUNDS)].to_string())
 
 # %% [markdown]
@@ -288,7 +287,7 @@ orders.legend(fontsize=8)
 
 for offset, (what, color) in zip((-0.1, 0.1), (("median", "tab:green"), ("mean", "tab:purple")), strict=True):
     for place, upper in enumerate(UPPER):
-        bar(bounds, place + offset, ends[what, upper], color, None if place else what)
+        bar(bounds, place + offset, widening[what, upper], color, None if place else what)
 bounds.set_xticks(range(len(UPPER)), [f"{upper:,}" for upper in UPPER])
 bounds.set_xlabel("declared upper bound")
 bounds.set_ylabel("slip, abnormal class")
@@ -298,5 +297,4 @@ bounds.legend(fontsize=8)
 figure.suptitle(f"Private medians of the slip of a vertebra: {SOURCE}", fontsize=11)
 target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent) / "vertebral.png"
 figure.savefig(target, dpi=120)
-plt.close(figure)
 print(f"drawn: {target.name}")
