@@ -1,0 +1,231 @@
+"""Coverage and length of 95 % intervals of dp_median, dp_quantile and dp_mean.
+
+Laws: normal, skewed, heavily tied and bimodal, with domains as a user would declare them. Settings: "public" (a row is
+replaced, none is missing), "missing" (replaced, rows may be missing), "private" (rows come and go). The order
+statistics that bracket a quantile are drawn alike in all three; where the number of rows is public there is no interval
+(NaN, a miss) if its ends would lie beyond all rows: quantiles are shown as "public", and as "private" where those are.
+
+Targets: coverage at least .93, and at most .97 for continuous laws, beyond 3 Monte Carlo standard errors. "length" is
+the median over replicates, "ratio" that to the median length of the interval without privacy: Student's for means,
+order statistics at binomial ranks for quantiles.
+
+    python benchmarks/coverage_location.py --seed 1 [--replicates 1000] [--verbs q0.5 mean ...] [--laws normal ...]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from tabulate import tabulate
+
+import privstats as ps
+import privstats.fit as fitting
+from benchmarks.common import arguments, verdict
+from privstats.inference.bracket import Bracketed
+from privstats.numerics.law import FloatArray
+from privstats.plan import Plan, make_plan
+from privstats.request import Request
+from privstats.results.results import Results
+
+SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
+VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
+SETTINGS = {"public": ("replace", True), "missing": ("replace", False), "private": ("add_remove", False)}
+TOLERANCE = 3.0  # Monte Carlo standard errors
+
+
+@dataclass(frozen=True)
+class Population:
+    """A law, the bounds a user would declare, and what is true of it."""
+
+    draw: Callable[[np.random.Generator, int], FloatArray]
+    cdf: Callable[[float], float]
+    mean: float
+    domain: tuple[float, float]
+    atoms: tuple[float, ...] = ()  # where the law is discrete
+
+    def truth(self, verb: str) -> float:
+        """Return the population's mean or quantile."""
+        if verb == "mean":
+            return self.mean
+        q, (low, high) = float(verb[1:]), self.domain
+        if self.atoms:
+            return next(atom for atom in self.atoms if self.cdf(atom) >= q)
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.cdf(middle) < q else (low, middle)
+        return (low + high) / 2
+
+
+def _two(sd: float) -> Population:
+    def draw(rng: np.random.Generator, n: int) -> FloatArray:
+        drawn: FloatArray = rng.normal(rng.choice([-2.0, 2.0], n), sd)
+        return drawn
+
+    return Population(
+        draw, lambda x: float(stats.norm.cdf([x - 2, x + 2], scale=sd).mean()), 0.0, (-10.0, 10.0)
+    )
+
+
+LAWS = {
+    "normal": Population(lambda rng, n: rng.standard_normal(n), stats.norm.cdf, 0.0, (-10.0, 10.0)),
+    "exponential": Population(lambda rng, n: rng.exponential(1.0, n), stats.expon.cdf, 1.0, (0.0, 30.0)),
+    "lognormal": Population(
+        lambda rng, n: rng.lognormal(0.0, 1.0, n), partial(stats.lognorm.cdf, s=1.0), math.exp(0.5), (0.0, 100.0)
+    ),
+    "rounded": Population(
+        lambda rng, n: np.rint(rng.normal(0.0, 2.0, n)),
+        lambda x: float(stats.norm.cdf(x + 0.5, scale=2.0)),
+        0.0,
+        (-20.0, 20.0),
+        tuple(range(-20, 21)),
+    ),
+    "poisson": Population(
+        lambda rng, n: rng.poisson(4.0, n).astype(float),
+        partial(stats.poisson.cdf, mu=4.0),
+        4.0,
+        (0.0, 30.0),
+        tuple(range(31)),
+    ),
+    "bimodal": _two(1.0),
+    "two modes": _two(0.5),  # with next to nothing between them
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What replicates of one design cell showed; without an interval nothing is covered."""
+
+    coverage: float
+    length: float  # median
+    ratio: float  # to the median length without privacy
+    nothing: float  # share of NaN
+    replicates: int
+
+    def misses(self, law: str) -> list[str]:
+        """Return the targets this cell misses by more than chance."""
+        found = []
+        if self.coverage < 0.93 - TOLERANCE * math.sqrt(0.93 * 0.07 / self.replicates):
+            found.append("covers too little")
+        if not LAWS[law].atoms and self.coverage > 0.97 + TOLERANCE * math.sqrt(0.97 * 0.03 / self.replicates):
+            found.append("covers too much")
+        return found
+
+
+@contextmanager
+def planned_once() -> Iterator[None]:
+    """Plan equal requests once: a plan knows the request and the public number of rows, so results are the same."""
+    plans: dict[tuple[str, int | None], Plan] = {}
+
+    def plan(request: Request, n: int | None) -> Plan:
+        key = (repr(request), n)
+        if key not in plans:
+            plans[key] = make_plan(request, n)
+        return plans[key]
+
+    fitting.make_plan = plan
+    try:
+        yield
+    finally:
+        fitting.make_plan = make_plan
+
+
+def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: Any) -> Results:
+    """Return what the public verb returns."""
+    neighbors, complete = SETTINGS[setting]
+    domain = ps.Domain({"x": LAWS[law].domain}, complete=complete)
+    if verb == "mean":
+        call: Any = ps.dp_mean
+    else:
+        call = ps.dp_median if verb == "q0.5" else partial(ps.dp_quantile, q=float(verb[1:]))
+    return call("x", pd.DataFrame({"x": x}), eps, domain=domain, neighbors=neighbors, rng=rng)
+
+
+def interval(fit: Results) -> FloatArray:
+    """Return what `Results.conf_int` does, shape (2,); ends that were bought are looked up, which is quicker."""
+    if isinstance(fit.answer, Bracketed):
+        return np.array([fit.answer.lower[0], fit.answer.upper[0]])
+    return np.asarray(fit.conf_int())[0]
+
+
+def textbook(verb: str, x: FloatArray) -> float:
+    """Return the length of the interval without privacy."""
+    n = len(x)
+    if verb == "mean":
+        return float(2 * stats.t.ppf(0.975, n - 1) * x.std(ddof=1) / math.sqrt(n))
+    lower, upper = stats.binom.ppf([0.025, 0.975], n, float(verb[1:])).astype(int)
+    cut = np.partition(x, [max(lower - 1, 0), upper])
+    return float(cut[upper] - cut[max(lower - 1, 0)])
+
+
+def cell(law: str, n: int, eps: float, verb: str, setting: str, replicates: int, seed: int) -> Cell:
+    """See what the intervals of `replicates` data sets cover."""
+    rng = np.random.default_rng([seed, *LAWS[law].domain.__repr__().encode(), len(law), n, round(1000 * eps)])
+    truth, intervals, plain = LAWS[law].truth(verb), [], []
+    with planned_once():
+        for _ in range(replicates):
+            x = LAWS[law].draw(rng, n)
+            intervals.append(interval(fitted(verb, x, eps, law, setting, rng)))
+            plain.append(textbook(verb, x))
+    ends = np.array(intervals)
+    covered = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    nothing = float(np.isnan(ends).any(axis=1).mean())
+    length = float(np.nanmedian(ends[:, 1] - ends[:, 0])) if nothing < 1 else math.nan
+    short = float(np.median(plain))
+    return Cell(float(covered.mean()), length, length / short if short else math.nan, nothing, replicates)
+
+
+def _one(design: tuple[str, int, float, str, str], replicates: int, seed: int) -> Cell:
+    return cell(*design, replicates, seed)
+
+
+def row(design: tuple[str, int, float, str, str], found: Cell) -> tuple[str, ...]:
+    """Return a line of the table."""
+    numbers = (f"{found.coverage:.3f}", f"{found.length:.3g}", f"{found.ratio:.2f}", f"{found.nothing:.2f}")
+    return (*map(str, design), *numbers, "; ".join(found.misses(design[0])) or "met")
+
+
+def settings_of(verb: str) -> Sequence[str]:
+    """Return the settings in which a verb's intervals differ."""
+    return tuple(SETTINGS) if verb == "mean" else ("public",)
+
+
+def main() -> int:
+    """Print the table and the targets that are missed."""
+    parser = arguments(__doc__, 1000)
+    parser.add_argument("--laws", nargs="*", default=list(LAWS), choices=LAWS)
+    parser.add_argument("--n", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--eps", type=float, nargs="*", default=BUDGETS)
+    parser.add_argument("--verbs", nargs="*", default=VERBS, choices=VERBS)
+    options = parser.parse_args()
+    grid = itertools.product(options.laws, options.n, options.eps, options.verbs)
+    designs = [(*design, setting) for design in grid for setting in settings_of(design[-1])]
+    run = partial(_one, replicates=options.replicates, seed=options.seed)
+    rows, missed = [], []
+    with ProcessPoolExecutor(2) as pool:
+        for found in (designs, [(*d[:4], "private") for d in designs if d[3] != "mean"]):
+            if found is not designs:  # quantiles again, where a public number of rows forbade intervals
+                silent = {line[:4] for line in rows if line[8] != "0.00"}
+                found = [d for d in found if tuple(map(str, d[:4])) in silent]
+            for design, result in zip(found, pool.map(run, found), strict=True):
+                line = row(design, result)
+                rows.append(line)
+                print("\t".join(line), file=sys.stderr, flush=True)
+                missed += [f"{' '.join(line[:5])}: {target} ({line[5]})" for target in result.misses(design[0])]
+    header = ("law", "n", "eps", "verb", "setting", "coverage", "length", "ratio", "NaN", "targets")
+    print(f"{options.replicates} replicates, seed {options.seed}\n" + tabulate(rows, header, disable_numparse=True))
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
