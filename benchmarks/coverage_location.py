@@ -53,6 +53,7 @@ class Population:
     mean: float
     domain: tuple[float, float]
     atoms: tuple[float, ...] = ()  # where the law is discrete
+    step: float | None = None  # between possible values, where the user declares it
 
     def truth(self, verb: str) -> float:
         """Return the population's mean or quantile."""
@@ -72,8 +73,17 @@ def _two(sd: float) -> Population:
         drawn: FloatArray = rng.normal(rng.choice([-2.0, 2.0], n), sd)
         return drawn
 
+    return Population(draw, lambda x: float(stats.norm.cdf([x - 2, x + 2], scale=sd).mean()), 0.0, (-10.0, 10.0))
+
+
+def _counts(step: float | None) -> Population:
     return Population(
-        draw, lambda x: float(stats.norm.cdf([x - 2, x + 2], scale=sd).mean()), 0.0, (-10.0, 10.0)
+        lambda rng, n: rng.poisson(4.0, n).astype(float),
+        partial(stats.poisson.cdf, mu=4.0),
+        4.0,
+        (0.0, 30.0),
+        tuple(range(31)),
+        step,
     )
 
 
@@ -89,14 +99,10 @@ LAWS = {
         0.0,
         (-20.0, 20.0),
         tuple(range(-20, 21)),
+        step=1.0,
     ),
-    "poisson": Population(
-        lambda rng, n: rng.poisson(4.0, n).astype(float),
-        partial(stats.poisson.cdf, mu=4.0),
-        4.0,
-        (0.0, 30.0),
-        tuple(range(31)),
-    ),
+    "poisson": _counts(step=1.0),
+    "undeclared": _counts(step=None),  # the same, but nobody says that the values are whole
     "bimodal": _two(1.0),
     "two modes": _two(0.5),  # with next to nothing between them
 }
@@ -144,10 +150,10 @@ def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: An
     """Return what the public verb returns."""
     neighbors, complete = SETTINGS[setting]
     domain = ps.Domain({"x": LAWS[law].domain}, complete=complete)
-    if verb == "mean":
-        call: Any = ps.dp_mean
-    else:
+    call: Any = ps.dp_mean
+    if verb != "mean":
         call = ps.dp_median if verb == "q0.5" else partial(ps.dp_quantile, q=float(verb[1:]))
+        call = partial(call, grid=LAWS[law].step)
     return call("x", pd.DataFrame({"x": x}), eps, domain=domain, neighbors=neighbors, rng=rng)
 
 
@@ -207,16 +213,17 @@ def main() -> int:
     parser.add_argument("--n", type=int, nargs="*", default=SIZES)
     parser.add_argument("--eps", type=float, nargs="*", default=BUDGETS)
     parser.add_argument("--verbs", nargs="*", default=VERBS, choices=VERBS)
+    parser.add_argument("--settings", nargs="*", choices=SETTINGS, help="by default those that differ")
     options = parser.parse_args()
     grid = itertools.product(options.laws, options.n, options.eps, options.verbs)
-    designs = [(*design, setting) for design in grid for setting in settings_of(design[-1])]
+    designs = [(*design, setting) for design in grid for setting in options.settings or settings_of(design[-1])]
     run = partial(_one, replicates=options.replicates, seed=options.seed)
     rows, missed = [], []
     with ProcessPoolExecutor(2) as pool:
         for found in (designs, [(*d[:4], "private") for d in designs if d[3] != "mean"]):
             if found is not designs:  # quantiles again, where a public number of rows forbade intervals
                 silent = {line[:4] for line in rows if line[8] != "0.00"}
-                found = [d for d in found if tuple(map(str, d[:4])) in silent]
+                found = [d for d in found if tuple(map(str, d[:4])) in silent and options.settings is None]
             for design, result in zip(found, pool.map(run, found), strict=True):
                 line = row(design, result)
                 rows.append(line)
