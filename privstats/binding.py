@@ -127,7 +127,7 @@ def _places(request: Request, columns: Columns) -> tuple[Place, ...]:
             low, high, step = part.within.lo, part.within.hi, _step(request, part)
             fine = finest_step(part.within)
             near = fine / 2 if step is None else step * NEARLY
-            places.append(Place(part.code, low, high, step or fine, near))
+            places.append(Place(part.code, low, high, step or fine, near, step is not None))
     return tuple(places)
 
 

@@ -30,6 +30,8 @@ class Place:
         Of the public grid on which its values lie, or are rounded to.
     rounding : float
         How far a value may lie from that grid.
+    declared : bool
+        Whether the grid was declared.
     levels : int
         How many declared levels it has; 0 for numbers.
     """
@@ -39,6 +41,7 @@ class Place:
     high: float
     step: float
     rounding: float = 0.0
+    declared: bool = False
     levels: int = 0
 
     def spelt(self, values: FloatArray) -> FloatArray:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts, Place
 from privstats.estimators.halving import halve
+from privstats.estimators.lattice import on_grids
 from privstats.estimators.means import cells_of
 from privstats.gate.bounds import Line, Positive
 from privstats.gate.questions import Each, Part, Question, Sum
@@ -22,8 +23,8 @@ from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
 from privstats.losses.squares import Presence
-from privstats.numerics.bridge import cell_rate, privacy_margins, reaches, rooms
 from privstats.numerics.chain import exact_for
+from privstats.numerics.ends import Ends
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -98,6 +99,7 @@ def quantiles(ask: Ask, facts: Facts, noise: str, by: str) -> Estimate:
     if facts.joint:
         return _geometric(ask, facts, by)
     by = f"{by} {noise}" if by == "smooth" else by
+    facts = facts if facts.interval_free else replace(facts, places=on_grids(ask, facts))
     left = 1.0 if facts.interval_free else POINTS
     if by == "halving":
         values = halve(ask, facts, left)
@@ -157,18 +159,14 @@ def _rows(facts: Facts, counts: Sequence[Release]) -> Rows:
 def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Release, rows: Rows) -> Bracketed:
     """Return the answer of released quantiles, shape (items, orders), and ends, shape (items, orders, 2).
 
-    No interval is given whose ends would lie beyond all rows or half the way to the next quantile, or so near the
-    outermost ranks that they may have escaped to the empty range beyond, which takes the other end along.
+    No interval is given that cannot hold (`Ends.hopeless`).
     """
-    boundaries = len(bought.value)
-    alone = boundaries == 2 * len(facts.q)
-    rate = cell_rate(bought.event.pure(), facts.neighbors.rows_per_unit)
-    told = [(reaches(n, facts.q, facts.confidence, rate, alone), rooms(n, facts.q)) for n in rows.each]
-    reach, room = (np.stack(part) for part in zip(*told, strict=True))  # shape (items, orders, 2)
-    orders = np.array(facts.q)
-    clear = 2 * rate * (rows.each[:, None] * np.minimum(orders, 1 - orders) - reach.max(axis=2))
-    short = (reach > room).any(axis=2) | (clear < CLEAR)
-    margins = privacy_margins(rate, len(facts.q), alone, facts.confidence)
+    alone = len(bought.value) == 2 * len(facts.q)
+    kind = "add_remove" if facts.cells else facts.neighbors.kind
+    unit = 1 if facts.cells else facts.neighbors.rows_per_unit
+    law = Ends(bought.event.pure(), unit, facts.q, kind, facts.confidence, alone)
+    short = np.stack([law.hopeless(n, CLEAR) for n in rows.each])
+    sampling = np.stack([1 - ((law.margins / law.reaches(n)) ** 2).mean(axis=1) for n in rows.each])
     names = np.array(facts.names)[short.ravel()]
     why = f"no interval for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}: too few rows for this budget"
     rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
@@ -176,9 +174,9 @@ def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Relea
         facts,
         values,
         np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding),
-        1 - ((margins / reach) ** 2).mean(axis=2),
+        sampling,
         rows,
-        boundaries,
+        law,
         (*((why,) if short.any() else ()), *((APART,) if alone else ())),
     )
 
@@ -208,7 +206,7 @@ def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
 def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracketed:
     n = float(facts.n or 0) if facts.count_is_public else math.nan
     nothing = np.full((*values.shape, 2), np.nan)
-    return _answer(facts, values, nothing, nothing[..., 0], Rows(np.zeros(0), n, certain=True), 2, notes)
+    return _answer(facts, values, nothing, nothing[..., 0], Rows(np.zeros(0), n, certain=True), None, notes)
 
 
 def _answer(
@@ -217,7 +215,7 @@ def _answer(
     ends: FloatArray,
     sampling: FloatArray,
     rows: Rows,
-    boundaries: int,
+    law: Ends | None,
     notes: tuple[str, ...],
 ) -> Bracketed:
     values = np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
@@ -228,8 +226,8 @@ def _answer(
         confidence=facts.confidence,
         sampling=sampling.ravel(),
         certain=rows.certain,
-        together=boundaries == 3 * len(facts.q),
-        boundaries=boundaries,
+        together=law is not None and not law.alone,
+        ends=law,
         cell=np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1]),
         n=rows.total,
         notes=(*notes, *((SILENT,) if np.isnan(values).any() else ())),

@@ -15,13 +15,17 @@ from privstats.privacy.release import Sensitivity
 
 # Weights of the count and of a square, that of a value being 1: (norm, kind) -> (count, square). See `PowerSums`.
 WEIGHTS = {
-    ("l1", "replace"): (0.5, 0.5),
+    ("l1", "replace"): (0.75, 0.25),
     ("l1", "add_remove"): (0.5, 0.25),
     ("l2", "replace"): (1.2, 1.2),
     ("l2", "add_remove"): (0.7, 0.5),
     ("linf", "replace"): (2.0, 2.0),
     ("linf", "add_remove"): (1.0, 1.0),
 }
+
+
+# The same where values are replaced and there is one of them only.
+ALONE = {"l1": (1.0, 0.5), "l2": (1.7, 1.6), "linf": (2.0, 2.0)}
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,9 @@ class PowerSums(Bound):
         if (norm, kind) not in WEIGHTS:
             raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for this set; known: l1, l2, linf")
         c, w = WEIGHTS[norm, kind]
+        if kind == "replace":  # what is left out makes room for the other
+            c = c if self.squares else ALONE[norm][0]
+            w = ALONE[norm][1] if self.counted else w
         k, w = self.columns, w if self.squares else 0.0
         spread = {"l1": float(k), "l2": math.sqrt(k), "linf": 1.0}[norm]
         if kind == "replace":

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from privstats.inference.answer import Estimate
 from privstats.inference.errors import DRAWS, ErrorLaw
 from privstats.inference.simulate import Chances
-from privstats.numerics.bridge import bridge_quantile
+from privstats.numerics.ends import Ends
 from privstats.numerics.law import Chance, FloatArray
 
 
@@ -34,8 +34,8 @@ class Bracketed(Estimate):
         Whether none can be missing.
     together : bool
         Whether estimates were drawn together with the ends of their intervals; the spread of others is not known.
-    boundaries : int
-        How many ranks were released together: decides the law of their noise.
+    ends : Ends, optional
+        How the ends were drawn; None where there are none.
     cell : ndarray of int, shape (p,)
         Which rows an estimate is about: those of different cells are independent, of one cell in unknown dependence.
     n : float
@@ -49,7 +49,7 @@ class Bracketed(Estimate):
     sampling: FloatArray
     certain: bool
     together: bool
-    boundaries: int
+    ends: Ends | None
     cell: NDArray[np.intp]
     n: float
     facts: dict[str, float] = field(default_factory=dict)
@@ -143,8 +143,7 @@ def _ratio(of: Bracketed, alpha: float) -> FloatArray:
     if alpha == bought:
         return np.ones(len(of.sampling))
     normal = ndtri(1 - alpha / 2) / ndtri(1 - bought / 2)
-    here, there = bridge_quantile(1 - np.array([alpha, bought]) / 2, 1.0, 1, of.boundaries)
-    noise = here / there
+    noise = 1.0 if of.ends is None else of.ends.stretch(alpha)
     if not of.certain:
         return np.full(len(of.sampling), max(normal, noise))
     return np.sqrt(of.sampling * normal**2 + (1 - of.sampling) * noise**2)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.losses.squares import FloatArray, Rows
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
+NEARLY = 1e-6  # of a step: .3 and 3 times .1 are different floats
 WIDEST = 690.0  # arcsinh(1e299 / 1e-9) is less
 
 
@@ -101,6 +102,28 @@ class Between:
         cuts = np.array(self.cuts).reshape(len(self.cuts), -1)
         position = (rows.X[:, self.which, None] > cuts[group]).sum(axis=1)
         return group * (cuts.shape[1] + 1) + position
+
+
+@dataclass(frozen=True)
+class OnGrids:
+    """Whether a row counts, and whether its value is a whole multiple of each of some steps.
+
+    Parameters
+    ----------
+    which : int
+        The column.
+    steps : tuple of float
+        Of the grids.
+    """
+
+    which: int
+    steps: tuple[float, ...]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 1 + steps), of zeros and ones."""
+        times = rows.X[:, self.which, None] / np.array(self.steps)
+        on = np.abs(times - np.rint(times)) < NEARLY
+        return np.column_stack([rows.present, on & rows.present[:, None]]).astype(float)
 
 
 @dataclass(frozen=True)

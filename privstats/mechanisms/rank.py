@@ -8,7 +8,8 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
-from privstats.numerics.bridge import cell_rate, interval_targets
+from privstats.numerics.bridge import cell_rate
+from privstats.numerics.ends import Ends
 from privstats.numerics.exact import Gathered
 from privstats.numerics.joint_ranks import draw_joint
 from privstats.numerics.law import FloatArray
@@ -41,6 +42,9 @@ class Rank(PureMechanism):
     *Levels with the ends of their intervals*: the same with ranks ``tau n -+ h(n)`` wanted of the ends, where h holds
     the error of sampling and that of the mechanism. S = 2 under each relation: no w_j falls as n grows, so
     ``w'_j >= 0`` (`privstats.numerics.bridge.interval_targets`). n need not be public: h(n) enters through the error.
+    *A single level with its ends*: the error is the largest of the three ranks'. A value replaced moves each rank by at
+    most 1, S = 1. One more moves it by 0 or 1 and what is wanted of it by tau -+ h'(n): S = max(tau, 1 - tau) + sup h'
+    under "add_remove", the larger of both where values may be missing (`privstats.numerics.box_ranks`).
 
     Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
     more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
@@ -57,12 +61,11 @@ class Rank(PureMechanism):
         if len(levels) == 1 and exact.wanted.confidence is None:
             rate = eps / (2 * moved_by_one(levels[0], sensitivity.kind) * rows)
             return Release(name, draw_rank(values, levels[0], rate, *grid, chance), None, self.event)
-        if exact.wanted.confidence is None:
-            rate = cell_rate(eps, rows, moved_by_several(levels, sensitivity.kind))
-            targets = np.array(levels) * len(values)
-        else:
-            rate = cell_rate(eps, rows)
-            targets = interval_targets(len(values), levels, exact.wanted.confidence, rate, exact.wanted.ends_only)
+        if exact.wanted.confidence is not None:
+            ends = Ends(eps, rows, levels, sensitivity.kind, exact.wanted.confidence, exact.wanted.ends_only)
+            return Release(name, ends.draw(values, *grid, chance), None, self.event)
+        rate = cell_rate(eps, rows, moved_by_several(levels, sensitivity.kind))
+        targets = np.array(levels) * len(values)
         value: FloatArray = draw_joint(values, targets, np.full(len(targets) + 1, rate), *grid, chance)
         return Release(name, value, None, self.event)
 

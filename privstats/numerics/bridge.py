@@ -118,26 +118,6 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     return margins
 
 
-def reaches(n: float, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
-    """Return h: how many ranks from each quantile the ends of its interval lie, shape (levels, 2).
-
-    ``h = sqrt(z^2 level (1 - level) n + margin^2)``, z the normal quantile of order ``(1 + confidence) / 2``.
-
-    Parameters
-    ----------
-    n : float
-        Number of values.
-    levels : tuple of float
-        Orders of the quantiles, ascending, in (0, 1).
-    confidence, rate, ends_only
-        As for `privacy_margins`.
-    """
-    z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
-    margins = privacy_margins(rate, len(levels), ends_only, confidence)
-    h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + margins**2)
-    return h
-
-
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
     """Return how many ranks there are on either side of each quantile, shape (levels, 2): half the way to the next."""
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
@@ -147,11 +127,13 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the ranks wanted of each quantile's ends, and between them of itself unless `ends_only`; ascending.
 
-    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, see `reaches` and `rooms`. As n grows no
+    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, h as in `Ends.reaches`. As n grows no
     cell is wanted smaller: h and room both increase, so ``min(h, room)`` does; and what is left between neighbours,
     ``max(0, room - h)``, increases wherever it is positive, because h is concave in n and room linear from 0.
     """
-    h = np.minimum(reaches(n, levels, confidence, rate, ends_only), rooms(n, levels))
+    z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
+    h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
+    h = np.minimum(h, rooms(n, levels))
     middle = np.array(levels) * n
     below, above = middle - h[:, 0], middle + h[:, 1]
     targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
