@@ -24,10 +24,7 @@ from privstats.request import Request, is_number
 
 THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
 REGRESSIONS = ("lm",)
-TITLES = {
-    "lm": "Private regression (privstats)",
-    "hist": "Private histogram (privstats)",
-}  # of summaries; other verbs name themselves
+TITLES = {"lm": "regression", "hist": "histogram"}  # of summaries, where it is not the verb's name
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
 NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats

@@ -5,7 +5,7 @@ from functools import partial
 from privstats.estimators.base import Algorithm
 from privstats.estimators.choose import choose
 from privstats.estimators.counts import histogram, mode
-from privstats.estimators.means import means
+from privstats.estimators.means import chosen_means, means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
 from privstats.estimators.quantiles import quantiles
@@ -41,6 +41,7 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("mean", "laplace"): Algorithm(means, ("l1",)),
     ("mean", "knorm"): Algorithm(means, NORMS),
     ("mean", "gaussian"): Algorithm(means, ("gaussian",)),
+    ("mean", "duff"): Algorithm(chosen_means, ("duff",)),
     ("mode", "permute_and_flip"): Algorithm(partial(mode, by="permute_and_flip"), ("permute_and_flip",)),
     ("mode", "expmech"): Algorithm(partial(mode, by="expmech mode"), ("expmech",)),
     ("mode", "duff"): Algorithm(partial(mode, by="duff mode"), ("duff",)),

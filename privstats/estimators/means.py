@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts
+from privstats.gate.bounds import Line
 from privstats.gate.powers import PowerSums
-from privstats.gate.questions import Part, Sum
+from privstats.gate.questions import Each, Part, Sum
 from privstats.inference.answer import Answer, Noise
+from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance
-from privstats.losses.location import ByGroup, Powers
+from privstats.losses.location import ByGroup, Column, Powers
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -32,6 +34,16 @@ class Sums:
     count: float
     first: FloatArray
     second: FloatArray
+
+
+FEW = "no interval where so few rows were counted that there may be none, for all the noise"
+LEAST = 3.0  # rows counted, in standard errors of the count, and in rows
+
+
+def _is_lost(release: Release, count: float) -> bool:
+    """Whether a group may be empty: its count, the first number released, does not stand clear of its noise."""
+    assert release.law is not None
+    return count < max(LEAST, LEAST * math.sqrt(float(release.law.variance()[0])))
 
 
 def cells_of(facts: Facts) -> list[Part | None]:
@@ -85,9 +97,48 @@ def means(ask: Ask, facts: Facts, noise: str) -> Answer:
     if not facts.interval_free:
         first, second = (np.array([getattr(part, name) for part in sums]) for name in ("first", "second"))
         meat = ColumnVariance(np.array([part.count for part in sums]), first, second, half, counted)
+    few = [] if counted else [g for g, release in enumerate(releases) if _is_lost(release, sums[g].count)]
+    lost = np.zeros((len(theta), len(few) * k))
+    for column, (g, j) in enumerate((g, j) for g in few for j in range(k)):
+        lost[j * len(sums) + g, column] = 1.0
+    notes = facts.no_intervals_because or ((FEW,) if few else ())
     told = {} if meat is None or len(theta) > 1 else {"sigma": math.sqrt(float(meat.covariance()[0, 0] / counts[0]))}
     n = float(sum(part.count for part in sums))
-    return Answer(theta, np.diag(counts), meat, noises, n, told, facts.no_intervals_because)
+    return Answer(theta, np.diag(counts), meat, noises, n, told, notes, lost=lost if few else None)
+
+
+def chosen_means(ask: Ask, facts: Facts, noise: str) -> Bracketed:
+    """Choose means by the distance to a data set with another mean; no interval is known for them.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts: the columns and groups.
+    noise : str
+        Not used: what chooses has no choice of noise.
+
+    Returns
+    -------
+    Bracketed
+        In the user's units; columns first, then groups.
+    """
+    counted = facts.count_is_public and not facts.cells
+    questions = [
+        Each(
+            f"mean of {place.code}" + ("" if part is None else f", group {part.index}"),
+            Column((j,)),
+            Line(place.low, place.high, place.step, counted),
+            part=part,
+        )
+        for j, place in enumerate(facts.places)
+        for part in cells_of(facts)
+    ]
+    releases = ask(questions, by="duff mean")
+    n = float(facts.n or 0) if facts.count_is_public else math.nan
+    why = facts.no_intervals_because or ("no intervals: none are known for mech='duff'; 'laplace' has them",)
+    return Bracketed.bare(np.concatenate([release.value for release in releases]), n, why)
 
 
 def _unpack(release: Release, within: PowerSums, facts: Facts) -> Sums:

@@ -170,14 +170,20 @@ def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Relea
     names = np.array(facts.names)[short.ravel()]
     why = f"no interval for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}: too few rows for this budget"
     rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
-    return _answer(
-        facts,
-        values,
-        np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding),
-        sampling,
-        rows,
-        law,
-        (*((why,) if short.any() else ()), *((APART,) if alone else ())),
+    ends = np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding)
+    notes = (*((why,) if short.any() else ()), *((APART,) if alone else ()), *_silent(values))
+    return Bracketed(
+        estimate=_spelt(facts, values).ravel(),
+        lower=ends[..., 0].ravel(),
+        upper=ends[..., 1].ravel(),
+        confidence=facts.confidence,
+        sampling=sampling.ravel(),
+        certain=rows.certain,
+        together=not alone,
+        ends=law,
+        cell=np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1]),
+        n=rows.total,
+        notes=notes,
     )
 
 
@@ -204,31 +210,14 @@ def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
 
 
 def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracketed:
+    """Return the answer of quantiles without intervals, shape (items, orders)."""
     n = float(facts.n or 0) if facts.count_is_public else math.nan
-    nothing = np.full((*values.shape, 2), np.nan)
-    return _answer(facts, values, nothing, nothing[..., 0], Rows(np.zeros(0), n, certain=True), None, notes)
+    return Bracketed.bare(_spelt(facts, values).ravel(), n, (*notes, *_silent(values)))
 
 
-def _answer(
-    facts: Facts,
-    values: FloatArray,
-    ends: FloatArray,
-    sampling: FloatArray,
-    rows: Rows,
-    law: Ends | None,
-    notes: tuple[str, ...],
-) -> Bracketed:
-    values = np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
-    return Bracketed(
-        estimate=values.ravel(),
-        lower=ends[..., 0].ravel(),
-        upper=ends[..., 1].ravel(),
-        confidence=facts.confidence,
-        sampling=sampling.ravel(),
-        certain=rows.certain,
-        together=law is not None and not law.alone,
-        ends=law,
-        cell=np.repeat(np.arange(len(values)) % max(1, len(facts.cells)), values.shape[1]),
-        n=rows.total,
-        notes=(*notes, *((SILENT,) if np.isnan(values).any() else ())),
-    )
+def _spelt(facts: Facts, values: FloatArray) -> FloatArray:
+    return np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
+
+
+def _silent(values: FloatArray) -> tuple[str, ...]:
+    return (SILENT,) if np.isnan(values).any() else ()

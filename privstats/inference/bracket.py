@@ -55,6 +55,12 @@ class Bracketed(Estimate):
     facts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def bare(cls, estimate: FloatArray, n: float, notes: tuple[str, ...]) -> Bracketed:
+        """Return estimates without intervals."""
+        nothing, cell = np.full(len(estimate), np.nan), np.zeros(len(estimate), dtype=np.intp)
+        return cls(estimate, nothing, nothing, 0.95, nothing, True, False, None, cell, n, notes=notes)
+
     @property
     def theta(self) -> FloatArray:  # type: ignore[override]
         """The estimate, moved into its interval where another mechanism chose it; its middle if none did."""

@@ -44,8 +44,8 @@ class Summary:
     def as_text(self) -> str:
         """Return the summary as plain text."""
         table = self._coefficients("simple")
-        rule = "=" * max(len(line) for line in table.splitlines())
         facts = tabulate(self.facts, tablefmt="plain", disable_numparse=True)
+        rule = "=" * max(len(line) for line in (*table.splitlines(), *facts.splitlines()))
         parts = (self.title.center(len(rule)).rstrip(), rule, facts, rule, table, rule, *_numbered(self.notes))
         return "\n".join(parts)
 
@@ -83,31 +83,25 @@ class Summary:
 def summarise(results: Results, alpha: float) -> Summary:
     """Return the summary of a fit."""
     interval = results.conf_int(alpha)
-    columns = (
-        results.params.map(_number),
-        results.bse.map(_number),
-        results.tvalues.map(lambda z: _fixed(z, 2)),
-        results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),
-        interval[0].map(_number),
-        interval[1].map(_number),
-        [_share(share, se) for share, se in zip(results.privacy_share, results.bse, strict=True)],
-    )
+    columns = {
+        "coef" if results.cov_type else "estimate": results.params.map(_number),
+        "std err": results.bse.map(_number),
+        "z": results.tvalues.map(lambda z: _fixed(z, 2)),
+        "P>|z|": results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),
+        f"[{alpha / 2:.3g}": interval[0].map(_number),
+        f"{1 - alpha / 2:.3g}]": interval[1].map(_number),
+        "privacy": [_share(share, se) for share, se in zip(results.privacy_share, results.bse, strict=True)],
+    }
+    errors = "std err and intervals include the privacy noise; 'privacy' is its share of the squared std err."
+    if not results.cov_type and interval.isna().all(axis=None):  # nothing but estimates: a mode, a geometric median
+        columns, errors = {"estimate": columns["estimate"]}, ""
     return Summary(
         title=results.title,
         facts=_facts(results),
-        header=(
-            "",
-            "coef" if results.cov_type else "estimate",
-            "std err",
-            "z",
-            "P>|z|",
-            f"[{alpha / 2:.3g}",
-            f"{1 - alpha / 2:.3g}]",
-            "privacy",
-        ),
-        rows=tuple(zip(results.design.names, *columns, strict=True)),
+        header=("", *columns),
+        rows=tuple(zip(results.design.names, *columns.values(), strict=True)),
         notes=(
-            "std err and intervals include the privacy noise; 'privacy' is its share of the squared std err.",
+            *((errors,) if errors else ()),
             *results.answer.notes,
             *(("seeded: not private. Whoever knows the seed can take the noise off again.",) if results.seeded else ()),
         ),
