@@ -18,7 +18,8 @@ from tabulate import tabulate
 
 from benchmarks.common import arguments, verdict
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.bridge import cell_rate, interval_targets
+from privstats.numerics.bridge import cell_rate
+from privstats.numerics.ends import Ends
 from privstats.numerics.joint_ranks import draw_joint
 from privstats.numerics.ranks import draw_rank
 
@@ -51,8 +52,8 @@ def measure(n: int, seed: int, replicates: int) -> list[float]:
 
     calls = [lambda: np.partition(values, n // 2), single(1), single(10_000)]
     times = [seconds(call, replicates) for call in calls]
-    ends = interval_targets(n, (0.5,), 0.95, rate, False)
-    times.append(seconds(joint(ends), replicates))
+    ends = Ends(EPS, 1, (0.5,), "replace", 0.95, False)
+    times.append(seconds(lambda: ends.draw(values, LOW, HIGH, STEP, chance), replicates))
     if n > 1_000_000:
         return [*times, np.nan, np.nan]
     return [*times, *(seconds(joint(n * np.arange(1, J + 1) / (J + 1)), 1) for J in (3, 19))]
