@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from patsy import DesignInfo, ModelDesc, PatsyError, Term
-from patsy.parse_formula import parse_formula as patsy_tree
+from patsy import DesignInfo, Term
 
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.block import Block
@@ -25,7 +24,7 @@ from privstats.gate.factors import LevelFactor, NumericFactor, factor
 from privstats.gate.interval import Interval
 from privstats.gate.known import Levels
 from privstats.gate.selection import Selection, select
-from privstats.gate.terms import written
+from privstats.gate.terms import constraint_on, read_formula, written
 from privstats.numerics.law import FloatArray
 
 NARROWEST = 1e-290  # range of a column that arithmetic can divide, and the inverse of the widest
@@ -174,14 +173,7 @@ class Columns:
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return (R, r) such that the hypothesis reads ``R @ params = r``; as `Design.constraint`."""
-        try:
-            read = self._names.linear_constraint(hypothesis)
-        except (PatsyError, ValueError, TypeError):
-            read = None
-        if read is None:
-            what = repr(hypothesis) if isinstance(hypothesis, str) else "given as a matrix"
-            raise FormulaError(f"the hypothesis {what} is not linear in {', '.join(self.names)}")
-        return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
+        return constraint_on(self._names, hypothesis)
 
     @cached_property
     def _names(self) -> DesignInfo:
@@ -229,14 +221,7 @@ def bind_columns(
 
 def _parsed(formula: str, domain: Domain) -> tuple[list[str], str | None]:
     """Return the expressions that are asked about, and that of the group."""
-    if not isinstance(formula, str):
-        raise FormulaError(f"a formula is text like 'x' or 'x ~ group', not {type(formula).__name__}")
-    try:
-        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
-    except Exception:  # patsy raises more than PatsyError on malformed text
-        read = None
-    if read is None:
-        raise FormulaError(f"the formula {formula!r} cannot be read")
+    tree, read = read_formula(formula, "x ~ group")
     for code in written(tree):
         factor(code, domain)
     sides = [[term for term in side if term.factors] for side in (read.lhs_termlist, read.rhs_termlist)]

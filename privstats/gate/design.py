@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from patsy import DesignInfo, PatsyError, build_design_matrices
+from patsy import DesignInfo, build_design_matrices
 
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.block import Block
 from privstats.gate.domain import Domain
 from privstats.gate.interval import Interval
 from privstats.gate.selection import Selection, select
-from privstats.gate.terms import KEEP_MISSING, code_columns, column_bounds, one_hot, parse_formula
+from privstats.gate.terms import KEEP_MISSING, code_columns, column_bounds, constraint_on, one_hot, parse_formula
 from privstats.numerics.law import FloatArray
 
 _FEWEST_DUMMIES = 5  # moved to [-1, 1], k dummies count as k unit columns of 4 times the variance; as a group, as one
@@ -180,14 +180,7 @@ class Design:
         FormulaError
             If it cannot be read as linear constraints on the coefficients.
         """
-        try:
-            read = self._infos[1].linear_constraint(hypothesis)
-        except (PatsyError, ValueError, TypeError):
-            read = None
-        if read is None:
-            what = repr(hypothesis) if isinstance(hypothesis, str) else "given as a matrix"
-            raise FormulaError(f"the hypothesis {what} is not linear in {', '.join(self.names)}")
-        return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
+        return constraint_on(self._infos[1], hypothesis)
 
     @cached_property
     def _unclamped(self) -> DesignInfo:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from patsy import DesignInfo, ModelDesc, NAAction, Term
+from patsy import DesignInfo, ModelDesc, NAAction, PatsyError, Term
 from patsy.build import design_matrix_builders
 from patsy.parse_formula import parse_formula as patsy_tree
 
@@ -19,8 +19,46 @@ from privstats.errors import FormulaError
 from privstats.gate.domain import Domain
 from privstats.gate.factors import NumericFactor, factor, is_unbounded
 from privstats.gate.interval import Interval
+from privstats.numerics.law import FloatArray
 
 KEEP_MISSING = NAAction(on_NA="raise", NA_types=[])  # missing rows are marked by the domain, not by patsy
+
+
+def read_formula(formula: Any, like: str) -> tuple[Any, ModelDesc]:
+    """Return patsy's tree of a formula, and what it makes of it; `like` is an example for whoever wrote none.
+
+    Raises
+    ------
+    FormulaError
+        If it cannot be read.
+    """
+    if not isinstance(formula, str):
+        raise FormulaError(f"a formula is text like '{like}', not {type(formula).__name__}")
+    try:
+        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
+    except Exception:  # patsy raises more than PatsyError on malformed text
+        read = None
+    if read is None:
+        raise FormulaError(f"the formula {formula!r} cannot be read")
+    return tree, read
+
+
+def constraint_on(info: DesignInfo, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
+    """Return (R, r) such that a hypothesis about the columns of `info` reads ``R @ params = r``.
+
+    Raises
+    ------
+    FormulaError
+        If it cannot be read as linear constraints.
+    """
+    try:
+        read = info.linear_constraint(hypothesis)
+    except (PatsyError, ValueError, TypeError):
+        read = None
+    if read is None:
+        what = repr(hypothesis) if isinstance(hypothesis, str) else "given as a matrix"
+        raise FormulaError(f"the hypothesis {what} is not linear in {', '.join(info.column_names)}")
+    return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
 
 
 def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]:
@@ -33,14 +71,7 @@ def parse_formula(formula: str, domain: Domain) -> tuple[list[Term], list[Term]]
     DomainError
         If bounds or levels of something it reads are not known.
     """
-    if not isinstance(formula, str):
-        raise FormulaError(f"a formula is text like 'y ~ x1 + x2', not {type(formula).__name__}")
-    try:
-        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
-    except Exception:  # patsy raises more than PatsyError on malformed text
-        read = None
-    if read is None:
-        raise FormulaError(f"the formula {formula!r} cannot be read")
+    tree, read = read_formula(formula, "y ~ x1 + x2")
     if len(read.lhs_termlist) != 1 or len(read.lhs_termlist[0].factors) != 1:
         raise FormulaError(f"the formula {formula!r} needs one response, as in 'y ~ x1 + x2'")
     for code in written(tree):  # also what a minus sign removes again: `y ~ x - x.mean()` is `y ~ x` to patsy
