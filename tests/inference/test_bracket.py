@@ -1,21 +1,29 @@
 """Bought intervals: what is told of estimates that were bracketed by two order statistics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance, Multinomial
+from privstats.numerics.box_ranks import box_quantile
+from privstats.numerics.bridge import bridge_quantile
+from privstats.numerics.ends import Ends
+
+ENDS = Ends(1.0, 1, (0.3, 0.6), "replace", 0.95, alone=False)
 
 
-def bracketed(cell=(0, 1), sampling=(0.9, 0.9), counted=True):
+def bracketed(cell=(0, 1), sampling=(0.9, 0.9), certain=True, together=True, ends=ENDS):
     return Bracketed(
         estimate=np.array([1.0, 5.0]),
         lower=np.array([0.0, 3.0]),
         upper=np.array([3.0, 6.0]),
         confidence=0.95,
         sampling=np.array(sampling),
-        counted=counted,
-        boundaries=3,
+        certain=certain,
+        together=together,
+        ends=ends,
         cell=np.array(cell),
         n=100.0,
     )
@@ -35,9 +43,10 @@ def test_squared_lengths_of_independent_estimates_add_and_lengths_of_dependent_o
     np.testing.assert_allclose(together.lengths(1 - 0.95), [[2, 4]])
 
 
-@pytest.mark.parametrize("counted", [True, False])
-def test_p_values_invert_intervals_of_any_level_and_either_side(counted):
-    error = law(bracketed(counted=counted), [1, 0])
+@pytest.mark.parametrize("certain", [True, False])
+@pytest.mark.parametrize("ends", [ENDS, replace(ENDS, levels=(0.5,)), replace(ENDS, levels=(0.5,), alone=True)])
+def test_p_values_invert_intervals_of_any_level_and_either_side(certain, ends):
+    error = law(bracketed(certain=certain, together=not ends.alone, ends=ends), [1, 0])
     for alpha in (0.01, 0.05, 0.3):
         below, above = error.lengths(alpha)[0]
         assert error.two_sided_p(np.array([below]))[0] == pytest.approx(alpha, rel=1e-4)
@@ -49,12 +58,49 @@ def test_p_values_invert_intervals_of_any_level_and_either_side(counted):
 def test_with_sampling_error_alone_other_levels_are_normal_and_a_private_number_of_rows_is_no_excuse():
     pure = law(bracketed(sampling=(1.0, 1.0)), [1, 0]).lengths(0.01)[0, 0]
     assert pure == pytest.approx(2.5758 / 1.95996, rel=1e-3)
-    assert law(bracketed(counted=False), [1, 0]).lengths(0.01)[0, 0] >= pure
+    assert law(bracketed(certain=False), [1, 0]).lengths(0.01)[0, 0] >= pure
+
+
+@pytest.mark.parametrize(("levels", "alone"), [((0.5,), False), ((0.5,), True), ((0.3, 0.6), False)])
+def test_with_noise_alone_other_levels_are_those_of_the_noise_of_ranks(levels, alone):
+    ends = replace(ENDS, levels=levels, alone=alone)
+    boundaries = 2 if alone else 3
+    noise = [
+        box_quantile(boundaries, level)
+        if ends.box
+        else bridge_quantile(np.array((1 + level) / 2), 1.0, 1, boundaries * len(levels))
+        for level in (0.99, 0.95)
+    ]
+    stretched = law(bracketed(sampling=(0.0, 0.0), ends=ends), [1, 0]).lengths(0.01)[0, 0]
+    assert stretched == pytest.approx(noise[0] / noise[1], rel=1e-6)
+    assert stretched > 2.5758 / 1.95996  # its tails are heavier than normal ones
+
+
+def test_how_far_estimates_spread_that_another_mechanism_chose_is_not_told():
+    apart = bracketed(together=False)
+    assert np.isnan(np.diag(apart.covariance())).all() and np.isnan(np.diag(apart.privacy_covariance())).all()
+    np.testing.assert_allclose(law(apart, [1, 0], [0, 1]).lengths(1 - 0.95), [[1, 2], [2, 1]])
+    np.testing.assert_allclose(np.diag(bracketed().covariance()), (3 / (2 * 1.959964)) ** 2)
+
+
+def test_an_interval_without_its_estimate_is_told_about_its_middle():
+    answer = replace(bracketed(together=False), estimate=np.array([np.nan, 5.0]))
+    np.testing.assert_array_equal(answer.theta, [1.5, 5.0])
+    assert np.isnan(answer.reported[0])
+    np.testing.assert_allclose(law(answer, [1, 0]).lengths(1 - 0.95), [[1.5, 1.5]])
+
+
+def test_an_estimate_without_interval_has_neither_lengths_nor_p_values():
+    answer = replace(bracketed(), lower=np.array([np.nan, 3.0]), upper=np.array([np.nan, 6.0]))
+    error = law(answer, [1, 0], [1, -1], [0, 1])
+    np.testing.assert_array_equal(np.isnan(error.lengths(0.05)), [[True] * 2, [True] * 2, [False] * 2])
+    np.testing.assert_array_equal(np.isnan(error.two_sided_p(np.ones(3))), [True, True, False])
+    np.testing.assert_array_equal(answer.theta, [1.0, 5.0])
 
 
 def test_an_estimate_beyond_its_interval_is_moved_to_its_end_and_reported_as_it_was():
     answer = bracketed()
-    outside = Bracketed(**{**vars(answer), "estimate": np.array([-4.0, 5.0])})
+    outside = replace(answer, estimate=np.array([-4.0, 5.0]))
     np.testing.assert_array_equal(outside.theta, [0.0, 5.0])
     np.testing.assert_array_equal(outside.reported, [-4.0, 5.0])
 

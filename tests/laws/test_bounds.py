@@ -1,6 +1,7 @@
 """Laws of every bounding set: the clamp is the proof of the sensitivity."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,11 @@ TIGHT = [
 TOUGH = np.array([0.0, -0.0, 1.0, -1.0, 1e-300, 1e300, -1e300, np.inf, -np.inf, np.nan, 3.0, -0.4])
 
 
+def needs_all(bound):
+    """Whether the first entry of a row is a 1 that is never missing."""
+    return getattr(bound, "complete", False) or (isinstance(bound, PowerSums) and bound.counted)
+
+
 def contribution(bound, row):
     row = np.atleast_2d(row)
     return bound.embed(bound.project(row))[0]
@@ -108,7 +114,7 @@ def neighbouring_contributions(bound, kind, rng, tough):
 
     def row():
         values = draw()
-        if (isinstance(bound, Moments) and bound.complete) or (isinstance(bound, PowerSums) and bound.counted):
+        if needs_all(bound):
             values[0] = 1.0
         return contribution(bound, values)
 
@@ -134,7 +140,8 @@ def ascend(bound, sensitivity, kind, rng):
     grid = np.linspace(-1, 1, 21) * (2.5 if isinstance(bound, Ball) else 1.0)
     pair = rng.choice(grid, (2, width(bound)))
     gone = kind == "add_remove" or (isinstance(bound, Moments) and not bound.complete and rng.random() < 0.5)
-    if isinstance(bound, Moments) or getattr(bound, "counted", False):
+    fixed = isinstance(bound, Moments) or needs_all(bound)
+    if fixed:
         pair[:, 0] = 1.0
 
     def gap(rows):
@@ -145,7 +152,7 @@ def ascend(bound, sensitivity, kind, rng):
     while True:
         before = best
         for side, column in itertools.product(range(1 if gone else 2), range(width(bound))):
-            if (isinstance(bound, Moments) or getattr(bound, "counted", False)) and column == 0:
+            if fixed and column == 0:
                 continue
             for value in grid:
                 trial = pair.copy()
@@ -179,9 +186,7 @@ def test_projection_leaves_members_where_they_are_and_brings_everything_in(bound
 
 @pytest.mark.parametrize("bound", MEMBERS, ids=str)
 def test_a_unit_of_k_rows_moves_a_sum_k_times_as_far(bound):
-    if isinstance(bound, Moments | PowerSums) and (
-        getattr(bound, "complete", False) or getattr(bound, "counted", False)
-    ):
+    if needs_all(bound):
         pytest.skip("units come with absent rows, which a complete bound does not admit")
     for norm in known_norms(bound):
         one = bound.sensitivity(norm, Neighbors("replace", unit="person"))
@@ -190,10 +195,33 @@ def test_a_unit_of_k_rows_moves_a_sum_k_times_as_far(bound):
 
 
 def test_a_complete_bound_is_refused_where_the_number_of_rows_is_private():
-    for bound in (Moments(2, intercept=True, complete=True), PowerSums(2, counted=True)):
+    refused = [
+        (Moments(2, intercept=True, complete=True), "count"),
+        (PowerSums(2, counted=True), "number is not public"),
+    ]
+    for bound, says in refused:
+        bound.sensitivity("l2", Neighbors("replace"))
         for neighbors in (Neighbors("add_remove"), Neighbors("replace", unit="person")):
-            with pytest.raises(PrivacyError, match="count"):
+            with pytest.raises(PrivacyError, match=says):
                 bound.sensitivity("l2", neighbors)
+
+
+@pytest.mark.parametrize("norm", KNOWN[PowerSums])
+@pytest.mark.parametrize("bound", [bound for bound in MEMBERS if isinstance(bound, PowerSums)], ids=str)
+def test_neither_count_nor_squares_cost_anything_where_rows_are_replaced_and_weigh_as_much_as_they_may(bound, norm):
+    k = bound.columns
+    free = bound.sensitivity(norm, Neighbors())
+    assert free.size == PowerSums(k, counted=True, squares=False).sensitivity(norm, Neighbors()).size
+    count, squares = [slice(0, 1)] * (not bound.counted), [slice(bound.dim - k, bound.dim)] * bound.squares
+    for part in (*count, *squares):
+        weights = free.weights.copy()
+        weights[part] *= 1.1
+        heavier = replace(free, weights=weights)
+        full = contribution(bound, np.ones(1 + k))
+        others = [contribution(bound, np.array([1.0, *[end] * k])) for end in np.linspace(-1, 1, 41)]
+        others += [] if bound.counted else [absent(bound)]
+        assert max(gaps(bound, free, full, other) for other in others) <= free.size * (1 + 1e-12)
+        assert max(gaps(bound, heavier, full, other) for other in others) > free.size * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("q", [1, 2, 5, 6, 13])
