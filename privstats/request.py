@@ -118,7 +118,7 @@ class Request:
         """The quantiles that are wanted, ascending."""
         if self.verb == "median":
             return (0.5,)
-        several = (self.q,) if is_number(self.q) else tuple(np.ravel(self.q)) if isinstance(self.q, Iterable) else ()
+        several = tuple(np.atleast_1d(np.asarray(self.q, dtype=object))) if isinstance(self.q, Iterable) else (self.q,)
         legal = all(is_number(one) and 0 < one < 1 for one in several)
         if isinstance(self.q, str) or not several or not legal or len(set(several)) < len(several):
             raise PrivacyError("q must be a number between 0 and 1, or a list of different ones")
