@@ -29,12 +29,15 @@ COMPONENTS = {"median": [None], "mean": [None], "mode": [None], "quantile": [0.2
 COMPONENTS["hist"] = ["[0, 2)", "[2, 4)", "[4, 12]"]
 
 
+def may_fail(mech, noise):
+    return mech == "ptr" or (mech == "smoothsens" and noise != "cauchy")
+
+
 def paid(mech, noise, eps):
     """A budget of this size in a currency that the noise takes."""
     if noise == "gaussian" and mech != "smoothsens":
         return {"mu": min(eps, MOST_MU)}
-    fails = mech == "ptr" or (mech == "smoothsens" and noise != "cauchy")
-    return {"eps": eps, "delta": 1e-6} if fails else {"eps": eps}
+    return {"eps": eps, "delta": 1e-6} if may_fail(mech, noise) else {"eps": eps}
 
 
 def frame(n=1501, seed=0):
@@ -50,10 +53,14 @@ def run(verb, mech, noise, data=None, by="", eps=LIMIT, **options):
     return function(COLUMN.get(verb, "x") + by, frame() if data is None else data, mech=mech, noise=noise, **arguments)
 
 
+def apart(verb, mech):
+    """Whether estimates and the ends of their intervals are drawn apart."""
+    return verb in ("median", "quantile") and mech != "rank"
+
+
 def slack(mech, noise):
     """How far off the noise of a mechanism leaves the limit: a delta limits how small it may be."""
-    fails = mech == "ptr" or (mech == "smoothsens" and noise != "cauchy")
-    return 0.03 if fails else 1e-5
+    return 0.03 if may_fail(mech, noise) else 1e-5
 
 
 def between(values, q, slack=1.5):
@@ -85,6 +92,8 @@ def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbo
     data = frame()
     fit = run(verb, mech, noise, neighbors=neighbors)
     assert_is_limit(verb, fit.params.to_numpy(), data[COLUMN.get(verb, "x")], slack(mech, noise))
+    if neighbors == "replace" and may_fail(mech, noise):
+        return  # a row that moves from group to group is two steps, each with a delta that a huge eps leaves nothing of
     grouped = run(verb, mech, noise, by=" ~ g", neighbors=neighbors)
     for number, level in enumerate("abc"):
         each = len(COMPONENTS[verb])
@@ -103,7 +112,8 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
     assert "z > 2" in str(fit.summary())
     assert fit.nobs == len(data)  # what is public is the number of rows offered
     some = kept[kept["g"] == "b"]
-    grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2")
+    neighbors = "add_remove" if may_fail(mech, noise) else "replace"  # see above
+    grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2", neighbors=neighbors)
     each = len(COMPONENTS[verb])
     assert_is_limit(verb, grouped.params.to_numpy()[each : 2 * each], some[column], slack(mech, noise))
 
@@ -122,7 +132,8 @@ def test_units_are_persons_with_several_rows(verb, mech, noise):
     assert_is_limit(
         verb, single.params.to_numpy(), data.groupby("person").head(1)[COLUMN.get(verb, "x")], slack(mech, noise)
     )
-    assert verb == "mode" or mech == "ptr" or single.bse.notna().all()
+    assert verb == "mode" or single.conf_int().notna().all(axis=None)
+    assert single.bse.isna().all() == (verb == "mode" or apart(verb, mech))
 
 
 @one_noise
@@ -229,7 +240,7 @@ def currencies(mech, noise):
     """Promises that can pay for a mechanism, as arguments."""
     if noise == "gaussian" and mech != "smoothsens":
         return [{"mu": 0.7}, {"eps": 0.7, "delta": 1e-5}]
-    if mech == "ptr" or (mech == "smoothsens" and noise != "cauchy"):
+    if may_fail(mech, noise):
         return [{"eps": 0.7, "delta": 1e-5}]
     return [{"eps": 0.7}, {"mu": 0.7}, {"eps": 0.7, "delta": 1e-5}]
 
