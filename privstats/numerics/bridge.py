@@ -27,6 +27,7 @@ def _sum_of_laplace(m: int) -> FloatArray:
     return coefficients
 
 
+@lru_cache(maxsize=256)
 def _weights(j: int, J: int) -> FloatArray:
     """Return the weights of the gamma laws of shape 1, 2, ... and rate 2 whose mixture is the law of ``rate |a|``."""
     product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
