@@ -1,5 +1,7 @@
 """Medians and quantiles: intervals, grids, ties and what they cost."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,19 +62,60 @@ def test_several_quantiles_never_cross_and_are_sorted(mech):
 
 
 def test_a_budget_too_small_for_an_interval_says_so():
-    fit = ps.dp_median("x", normal(50), 0.05, domain=DOMAIN, rng=1)
-    assert fit.conf_int().isna().all(axis=None)
-    assert "the budget is too small" in str(fit.summary())
-    assert -5 <= fit.params["x"] <= 5
+    for options in ({}, {"neighbors": "add_remove"}, {"mech": "duff"}):
+        fit = ps.dp_median("x", normal(50), 0.05, domain=DOMAIN, rng=1, **options)
+        assert fit.conf_int().isna().all(axis=None) and fit.bse.isna().all()
+        assert "no interval for x: too few rows for this budget" in str(fit.summary())
+        assert -5 <= fit.params["x"] <= 5
+
+
+@pytest.mark.parametrize("options", [{"neighbors": "add_remove"}, {"unit": "who"}, {"by": " ~ g"}])
+def test_a_private_number_of_rows_is_bought_and_tells_which_intervals_are_hopeless(options):
+    options = dict(options)
+    by = options.pop("by", "")
+    for n, eps, hopeless in ((200, 0.2, True), (4000, 1.0, False)):
+        data = normal(n).assign(who=np.arange(n))
+        fit = ps.dp_median("x" + by, data, eps, domain=DOMAIN, rng=1, **options)
+        assert fit.conf_int().isna().all(axis=None) == fit.conf_int().isna().any(axis=None) == hopeless
+        assert ("too few rows for this budget" in str(fit.summary())) == hopeless
+        bought = [release for release in fit.releases if release.name.startswith("rows")]
+        assert len(bought) == (2 if by else 1)
+        assert fit.answer.n == pytest.approx(n, abs=200 / eps)
+    public = ps.dp_median("x", normal(), 1.0, domain=DOMAIN, rng=1)
+    assert not any(release.name.startswith("rows") for release in public.releases)
+
+
+def test_some_intervals_may_be_hopeless_and_others_not():
+    data = normal(1001)
+    data.loc[data.index % 25 != 0, "g"] = "a"
+    data.loc[data.index % 25 == 0, "g"] = "b"
+    fit = ps.dp_median("x ~ g", data, 1.0, domain=DOMAIN, rng=1)
+    assert fit.conf_int().notna().loc[("x", "a")].all() and fit.conf_int().isna().loc[("x", "b")].all()
+    assert "no interval for x[b]: too few rows" in str(fit.summary())
+    assert np.isnan(fit.t_test("x[a] = x[b]").pvalue[0])
+
+
+@pytest.mark.parametrize("mech", ["aq", "duff", "smoothsens", "kng"])
+def test_how_far_estimates_spread_that_were_bought_apart_is_not_told_but_intervals_are(mech):
+    fit = ps.dp_median("x", normal(), 2.0, mech=mech, domain=DOMAIN, rng=1)
+    assert fit.bse.isna().all() and fit.privacy_share.isna().all()
+    assert fit.conf_int().notna().all(axis=None) and fit.pvalues.notna().all()
+    assert "how far estimates spread is not known (std err NaN)" in str(fit.summary())
+    together = ps.dp_median("x", normal(), 2.0, domain=DOMAIN, rng=1)
+    assert together.bse.notna().all() and "bought apart" not in str(together.summary())
 
 
 def test_columns_share_the_budget_as_they_are_told_and_groups_each_have_all_of_it():
     fit = ps.dp_median("x + k", normal(), 1.0, domain=DOMAIN, rng=1, shares={"quantile of x": 3.0})
-    assert "quantile of x: eps = 0.75, quantile of k: eps = 0.25" in str(fit.summary())
-    grouped = [
-        ps.dp_median("x ~ g", normal(), 1.0, domain=DOMAIN, neighbors=kind) for kind in ("replace", "add_remove")
-    ]
-    assert [fit.releases[0].event.pure() for fit in grouped] == pytest.approx([0.5, 1.0], rel=1e-3)
+    prices = {release.name: release.event.pure() for release in fit.releases}
+    parts = {"quantile of x": 3.0, "quantile of k": 1.0, "grid of x": 0.1, "grid of k": 0.1}
+    assert prices == pytest.approx({name: part / 4.2 for name, part in parts.items()}, rel=1e-3)
+    text = " ".join(str(fit.summary()).split())  # long lines are wrapped
+    assert f"quantile of x: eps = {3 / 4.2:.6g}, quantile of k: eps = {1 / 4.2:.6g}" in text
+    for grid, (kind, steps) in itertools.product((None, 0.01), (("replace", 2), ("add_remove", 1))):
+        fit = ps.dp_median("x ~ g", normal(), 1.0, domain=DOMAIN, neighbors=kind, grid=grid)
+        prices = [release.event.pure() for release in fit.releases if release.name.startswith("quantile")]
+        assert prices == pytest.approx([1 / (steps * 1.05 + 0.1 * (grid is None))] * 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("mech", ["rank", "duff"])
@@ -105,12 +148,16 @@ def test_a_joint_test_of_one_hypothesis_is_that_hypothesis_test_and_more_than_is
     assert np.isnan(fit.wald_test("x[0.2] = -0.8, x[0.7] = 0.5").pvalue)
 
 
-@pytest.mark.xfail(strict=True, reason="the interval that was bought is lost with the estimate")
 def test_where_propose_test_release_is_silent_the_interval_that_was_paid_for_is_told():
-    fit = ps.dp_median("x", normal(101), 1.0, delta=1e-9, mech="ptr", eta=1e-6, domain=DOMAIN, rng=1)
+    fit = ps.dp_median("x", normal(501), 1.0, delta=1e-9, mech="ptr", eta=1e-6, domain=DOMAIN, rng=1)
     assert fit.params.isna().all()
     assert "no answer" in str(fit.summary())
     assert fit.conf_int().notna().all(axis=None)
+    low, high = fit.conf_int().loc["x"]
+    assert fit.pvalues["x"] == fit.t_test("x = 0").pvalue[0]
+    for null in (1.01 * low - 0.01 * high, 1.01 * high - 0.01 * low):
+        assert fit.t_test(f"x = {null!r}" if null > 0 else f"x + {-null!r} = 0").pvalue[0] < 0.05
+    assert fit.bse.isna().all()
 
 
 def test_a_plan_is_what_the_fit_then_does():

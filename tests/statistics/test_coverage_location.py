@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
 from privstats.inference import answer as answers
-from privstats.mechanisms import rank
-from privstats.numerics.bridge import interval_targets
+from privstats.numerics import ends
 
 REPLICATES = 150
 
@@ -22,11 +22,12 @@ def short_of(coverage, level, replicates=REPLICATES):
 @pytest.mark.parametrize(
     ("law", "n", "eps", "verb", "longest"),
     [
-        ("normal", 1000, 0.2, "q0.5", 2.0),
+        ("normal", 1000, 0.2, "q0.5", 2.4),
         ("exponential", 1000, 1.0, "q0.9", 1.3),
         ("bimodal", 200, 1.0, "q0.5", 1.3),
         ("lognormal", 1000, 1.0, "q0.25", 1.3),
         ("poisson", 1000, 0.2, "q0.25", 2.0),
+        ("undeclared", 1000, 1.0, "q0.25", 2.0),
         ("exponential", 1000, 1.0, "mean", 3.0),
         ("lognormal", 1000, 1.0, "mean", 6.0),
     ],
@@ -46,10 +47,7 @@ def test_means_cover_whether_rows_may_be_missing_or_not(setting):
 
 
 def test_ends_whose_ranks_ignored_the_noise_of_ranks_would_be_caught(monkeypatch):
-    def sampling_only(n, level, confidence, margin, ends_only):
-        return interval_targets(n, level, confidence, 0.0, ends_only)
-
-    monkeypatch.setattr(rank, "interval_targets", sampling_only)
+    monkeypatch.setattr(ends.Ends, "margins", property(lambda self: np.zeros((len(self.levels), 2))))
     found = cell("normal", 1000, 0.1, "q0.5", "public", 100, seed=23)
     assert short_of(found.coverage, 0.93, 100)
 
@@ -58,8 +56,14 @@ def test_ends_whose_ranks_ignored_sampling_error_would_be_caught(monkeypatch):
     def noise_only(n, level, confidence, margin, ends_only):
         return level * n + margin * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
 
-    monkeypatch.setattr(rank, "interval_targets", noise_only)
+    monkeypatch.setattr(ends, "box_targets", noise_only)
     found = cell("normal", 1000, 1.0, "q0.5", "public", 100, seed=24)
+    assert short_of(found.coverage, 0.93, 100)
+
+
+def test_ties_on_a_grid_that_was_not_found_would_be_caught(monkeypatch):
+    monkeypatch.setattr(import_module("privstats.estimators.quantiles"), "on_grids", lambda ask, facts: facts.places)
+    found = cell("undeclared", 1000, 1.0, "q0.25", "public", 100, seed=27)
     assert short_of(found.coverage, 0.93, 100)
 
 
