@@ -9,11 +9,13 @@ from scipy import special, stats
 
 from privstats.mechanisms.random import public_stream
 from privstats.mechanisms.rank import Rank, moved_by_one, moved_by_several
+from privstats.numerics import ends
 from privstats.numerics.box_ranks import box_quantile, box_rate, box_targets
 from privstats.numerics.bridge import bridge_tail, cell_rate, interval_targets
 from privstats.numerics.exact import Gathered, Wanted
 from privstats.numerics.ranks import log_density
 from privstats.privacy.release import ValueSensitivity
+from tests.numerics.test_box_ranks import log_density as log_box_density
 from tests.numerics.test_ranks import joint_law
 
 COARSE = np.linspace(0.0, 1.0, 6)
@@ -188,6 +190,42 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
             moved = max(level, 1 - level) + slope * rate / c  # ranks stay, what is wanted moves by level +- h'
             moved = moved if kind == "add_remove" else max(1.0, moved)
             assert 2 * rows * moved * rate == pytest.approx(eps, rel=1e-5)
+
+
+@pytest.fixture
+def density(monkeypatch):
+    """The log density by which the mechanism draws an interval: what it hands to the sampler, not what it says."""
+    handed = []
+    monkeypatch.setattr(
+        ends, "draw_box", lambda values, targets, rate, *grid: handed.append((targets, rate)) or np.zeros(len(targets))
+    )
+
+    def at(x, values, eps, wanted, sensitivity):
+        Rank(1 / eps).release("q", gathered(values, wanted), sensitivity, public_stream(65))
+        return log_box_density(values, *handed[-1], x)
+
+    return at
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("level", [0.1, 0.5])
+def test_an_interval_that_is_released_tells_no_unit_from_another_by_more_than_eps(density, level, alone, rows, kind):
+    rng, eps, worst, caught = np.random.default_rng(66), 0.5, 0.0, 0.0
+    wanted = Wanted((level,), 0.9, ends_only=alone)
+    claim = ValueSensitivity("values", 1.0, np.ones(1), low=0.0, high=10.0, step=2.0**-20, kind=kind).times(rows)
+    for _ in range(12):
+        kept, gone = 2.0 * rng.integers(0, 6, rng.integers(0, 5)), rng.choice([0.0, 10.0, 5.0], rows)
+        come = rng.choice([0.0, 10.0, 3.0], rows if kind == "replace" and rng.random() < 0.7 else 0)
+        one, two = np.append(kept, gone), np.append(kept, come)
+        cuts = np.unique(np.concatenate([[0.0, 10.0], one, two]))
+        x = np.array(list(itertools.combinations_with_replacement((cuts[1:] + cuts[:-1]) / 2, 2 if alone else 3)))
+        for price in (eps, 4 * eps):
+            moved = np.abs(density(x, one, price, wanted, claim) - density(x, two, price, wanted, claim)).max()
+            worst, caught = (max(worst, moved), caught) if price == eps else (worst, max(caught, moved))
+    assert worst <= eps * (1 + 1e-9)
+    assert caught > eps  # with a quarter of the noise
 
 
 def test_at_a_generous_price_the_wanted_numbers_are_told():
