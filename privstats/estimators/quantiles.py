@@ -31,7 +31,7 @@ from privstats.privacy.release import Release
 
 POINTS, ENDS = 0.5, 0.5  # shares, where the ends of intervals are questions of their own
 COUNT = 0.05  # beside these, for each column: the number of rows, where it is not public
-CLEAR = 12.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
+CLEAR = 14.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
 APART = "the ends of intervals are bought apart, by rank; how far estimates spread is not known (std err NaN)"
 SILENT = "no answer (NaN): propose-test-release found that a few rows might move the quantile by more than eta"
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from privstats.results.results import Results
 
 
+WIDEST = 100  # characters of a fact, from which on it is wrapped
 COVARIANCES = {
     "nonrobust": "nonrobust (constant error variance)",
     "HC": "HC (the error variance may differ between rows)",
@@ -44,7 +45,7 @@ class Summary:
     def as_text(self) -> str:
         """Return the summary as plain text."""
         table = self._coefficients("simple")
-        facts = tabulate(self.facts, tablefmt="plain", disable_numparse=True)
+        facts = tabulate(self.facts, tablefmt="plain", disable_numparse=True, maxcolwidths=[None, WIDEST])
         rule = "=" * max(len(line) for line in (*table.splitlines(), *facts.splitlines()))
         parts = (self.title.center(len(rule)).rstrip(), rule, facts, rule, table, rule, *_numbered(self.notes))
         return "\n".join(parts)
