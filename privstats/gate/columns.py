@@ -85,7 +85,7 @@ class Columns:
         assert isinstance(known, Levels)
         return known.values
 
-    @property
+    @cached_property
     def index(self) -> pd.Index:
         """Labels of what is reported: by term, or by (term, component) where there are several of a term."""
         rows = [
@@ -98,7 +98,7 @@ class Columns:
             return pd.Index([term for term, _ in rows])
         return pd.MultiIndex.from_tuples(rows, names=("term", "component"))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The same labels as text, for summaries and hypotheses."""
         labels = [(label, None) if isinstance(label, str) else label for label in self.index]

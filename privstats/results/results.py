@@ -250,7 +250,7 @@ class Results(Absent):
             raise FormulaError("the hypotheses contradict each other")
         law = self._error_law(R)
         one = self.t_test(hypothesis).sd  # known even where how estimates vary together is not
-        covariance = one[:, None] ** 2 if len(R) == 1 else R @ self.cov_params().to_numpy() @ R.T
+        covariance = one[:, None] ** 2 if len(R) == 1 else self._covariance(R)
         if law is None or law.hidden.any() or np.isnan(covariance).any():
             return WaldTest(math.nan, math.nan, len(r))
         errors = law.sample(self.chances(-1))
@@ -273,6 +273,13 @@ class Results(Absent):
 
     def __str__(self) -> str:
         return str(self.summary())
+
+    def _covariance(self, R: FloatArray) -> FloatArray:
+        """Return the covariance of ``R params``, shape (q, q); NaN where unknown ones enter, and nowhere else."""
+        covariance = self.cov_params().to_numpy()
+        used = (R != 0).astype(float)
+        unknown = used @ np.isnan(covariance) @ used.T > 0
+        return np.where(unknown, np.nan, R @ np.nan_to_num(covariance) @ R.T)
 
     def _each(self) -> ContrastTest:
         """Test each coefficient against zero."""
