@@ -95,3 +95,16 @@ class WaldTest:
     statistic: float
     pvalue: float
     df: int
+
+
+def through(linear: FloatArray, values: FloatArray) -> FloatArray:
+    """Return ``linear @ values``, where an unknown value leaves those unknown that it enters, and no others."""
+    enters = ((linear != 0) & np.isnan(values)).any(axis=1)
+    return np.where(enters, np.nan, linear @ np.nan_to_num(values))
+
+
+def joint_covariance(R: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the covariance of ``R params``, shape (q, q); NaN where unknown ones enter, and nowhere else."""
+    used = (R != 0).astype(float)
+    unknown = used @ np.isnan(covariance) @ used.T > 0
+    return np.where(unknown, np.nan, R @ np.nan_to_num(covariance) @ R.T)

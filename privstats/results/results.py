@@ -22,7 +22,7 @@ from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
 from privstats.results.absent import Absent
-from privstats.results.hypotheses import ContrastTest, WaldTest
+from privstats.results.hypotheses import ContrastTest, WaldTest, joint_covariance, through
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
 
@@ -126,13 +126,13 @@ class Results(Absent):
     def params(self) -> pd.Series:
         """Coefficients in the user's units, by name."""
         linear, offset = self.design.original()
-        return self._series(self.design.spelt(_through(linear, self.answer.reported) + offset))
+        return self._series(self.design.spelt(through(linear, self.answer.reported) + offset))
 
     @property
     def _centre(self) -> FloatArray:
         """Coefficients about which intervals are centred: `params`, unless those were shrunk."""
         linear, offset = self.design.original()
-        return _through(linear, self.answer.theta) + offset
+        return through(linear, self.answer.theta) + offset
 
     @property
     def bse(self) -> pd.Series:
@@ -224,7 +224,7 @@ class Results(Absent):
             If the hypothesis is not linear in the coefficients.
         """
         R, r = self.design.constraint(hypothesis)
-        effect = _through(R, self._centre)
+        effect = through(R, self._centre)
         linear, _ = self.design.original()
         return ContrastTest(effect, r, self.answer.deviations(R @ linear), self._error_law(R))
 
@@ -250,7 +250,7 @@ class Results(Absent):
             raise FormulaError("the hypotheses contradict each other")
         law = self._error_law(R)
         one = self.t_test(hypothesis).sd  # known even where how estimates vary together is not
-        covariance = one[:, None] ** 2 if len(R) == 1 else self._covariance(R)
+        covariance = one[:, None] ** 2 if len(R) == 1 else joint_covariance(R, self.cov_params().to_numpy())
         if law is None or law.hidden.any() or np.isnan(covariance).any():
             return WaldTest(math.nan, math.nan, len(r))
         errors = law.sample(self.chances(-1))
@@ -274,13 +274,6 @@ class Results(Absent):
     def __str__(self) -> str:
         return str(self.summary())
 
-    def _covariance(self, R: FloatArray) -> FloatArray:
-        """Return the covariance of ``R params``, shape (q, q); NaN where unknown ones enter, and nowhere else."""
-        covariance = self.cov_params().to_numpy()
-        used = (R != 0).astype(float)
-        unknown = used @ np.isnan(covariance) @ used.T > 0
-        return np.where(unknown, np.nan, R @ np.nan_to_num(covariance) @ R.T)
-
     def _each(self) -> ContrastTest:
         """Test each coefficient against zero."""
         return self.t_test(np.eye(len(self.params)))
@@ -298,9 +291,3 @@ class Results(Absent):
         """Return the law of the error of ``R params``, or None where there is no valid one."""
         linear, _ = self.design.original()
         return self.answer.error_law(R @ linear, self.chances)
-
-
-def _through(linear: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``linear @ values``, where an unknown value leaves those unknown that it enters, and no others."""
-    enters = ((linear != 0) & np.isnan(values)).any(axis=1)
-    return np.where(enters, np.nan, linear @ np.nan_to_num(values))
