@@ -8,6 +8,7 @@ from privstats.mechanisms.gaussian import Gaussian
 from privstats.mechanisms.geometric import KNGMedian
 from privstats.mechanisms.hull import Hull
 from privstats.mechanisms.kng import KNG
+from privstats.mechanisms.kng_quantile import ExponentialQuantile, KNGQuantile
 from privstats.mechanisms.laplace import Laplace
 from privstats.mechanisms.matrixt import MatrixT
 from privstats.mechanisms.mode import DuffMode, ModeExponential, PermuteAndFlip
@@ -18,7 +19,7 @@ from privstats.mechanisms.smooth import SmoothCauchy, SmoothGaussian, SmoothLapl
 from privstats.mechanisms.spherical import Spherical
 
 _NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
-_CHOICE = (KNG, Exponential, ObjectivePerturbation)
+_CHOICE = (KNG, Exponential, ObjectivePerturbation, KNGQuantile, ExponentialQuantile)
 _ORDER = (Rank, DuffQuantile, DuffMean, KNGMedian)
 _SMOOTH = (SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian, ProposeTestRelease)
 _MODE = (PermuteAndFlip, ModeExponential, DuffMode)

@@ -72,6 +72,28 @@ class ScoreSensitivity(Sensitivity):
 
 
 @dataclass(frozen=True, eq=False)
+class CheckSensitivity(ScoreSensitivity):
+    """What one unit does to a sum of check losses of rows (x, y) with entries in [-1, 1].
+
+    The sum of gradients moves by at most `size` at every theta, in the named norm; the sum of losses by at most `loss`
+    anywhere in the parameter set, up to a constant.
+
+    Parameters
+    ----------
+    tilt : float
+        Of the norm "hull", ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+    jitter : float
+        Half-width of the uniform noise that separates equal y, in half-ranges of y; 0 for none.
+    count : float
+        How many rows there are at most, as far as that is public.
+    """
+
+    tilt: float = 0.0
+    jitter: float = 0.0
+    count: float = math.inf
+
+
+@dataclass(frozen=True, eq=False)
 class ValueSensitivity(Sensitivity):
     """What one unit does to a collection of values: up to `rows` of them change, each within [low, high].
 

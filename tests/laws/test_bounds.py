@@ -8,6 +8,7 @@ import pytest
 from privstats.errors import PrivacyError
 from privstats.gate import BOUNDS
 from privstats.gate.bounds import Ball, Cube, Line, OneHot, Positive
+from privstats.gate.checks import CheckScores
 from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
 from privstats.gate.moments import Moments
 from privstats.gate.powers import PowerSums
@@ -121,7 +122,7 @@ def neighbouring_contributions(bound, kind, rng, tough):
 
 
 def test_every_bound_of_the_registry_is_examined():
-    elsewhere = {Line, Scores, OneHot}  # tests/mechanisms: test_rank, test_choose, test_mode
+    elsewhere = {Line, Scores, OneHot, CheckScores}  # tests/mechanisms: test_rank, _choose, _mode, _kng_quantile
     assert {type(bound) for bound in MEMBERS} | elsewhere == set(BOUNDS)
 
 

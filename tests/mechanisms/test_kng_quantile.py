@@ -1,0 +1,227 @@
+"""Quantile regression: how far a row moves the score, exact ratios over neighbours, and what is released."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.errors import PrivacyError
+from privstats.gate.checks import NORMS, CheckScores
+from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms.kng_quantile import ExponentialQuantile, KNGQuantile
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.check_loss import dual_size, loss, minimise, score, size_of
+from privstats.numerics.exact import Gathered, Wanted
+from privstats.privacy.neighbors import Neighbors
+from tests.numerics.test_check_loss import rows
+
+TAUS = (0.1, 0.5, 0.75, 0.9, 0.97)
+KINDS = ("replace", "add_remove")
+taus = pytest.mark.parametrize("tau", TAUS)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def sensitivity(dim, tau, kind, geometry="hull", intercept=True, radius=2.0, **more):
+    return CheckScores(dim, intercept, tau, radius, geometry, **more).sensitivity("score", Neighbors(kind))
+
+
+def gradients(dim, intercept, tau, steps=(-1.0, 0.0, 1.0)):
+    """What a row of a few values, or of a weight of one half, or a missing one, adds to the score."""
+    x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (dim - 1))))
+    full = np.vstack([(1 - tau) * x, -tau * x])
+    return np.vstack([np.zeros(dim), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
+
+
+@taus
+@kinds
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("geometry", NORMS)
+def test_no_pair_of_rows_moves_the_score_further_than_its_sensitivity_and_some_as_far(
+    geometry, dim, intercept, kind, tau
+):
+    bound = sensitivity(dim, tau, kind, geometry, intercept)
+    W = gradients(dim, intercept, tau)
+    moves = (W[:, None] - W).reshape(-1, dim) if kind == "replace" else np.vstack([W, -W])
+    farthest = size_of(bound.norm, moves, bound.tilt).max()
+    assert farthest == pytest.approx(bound.size, rel=1e-12)
+
+
+@taus
+def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
+    bound = sensitivity(3, tau, "replace")
+    W = gradients(3, True, tau, (-1.0, 1.0))
+    moves = (W[:, None] - W).reshape(-1, 3)
+    for v in public_stream(101).standard_normal((200, 3)):  # its support, which is the dual norm, is theirs
+        assert (moves @ v).max() == pytest.approx(float(dual_size("hull", v, bound.tilt)))
+
+
+@taus
+@kinds
+@pytest.mark.parametrize("radius", [0.4, 2.0])
+def test_no_row_varies_the_loss_by_more_than_twice_its_sensitivity_and_some_by_as_much(radius, kind, tau):
+    bound = sensitivity(2, tau, kind, intercept=False, radius=radius)
+    thetas = radius * np.array([(c, s * (1 - abs(c))) for c in np.linspace(-1, 1, 41) for s in (-1, 0.5, 1)])
+    values = (-1.0, -0.5, 0.0, 0.5, 1.0)
+    some = np.array(list(itertools.product(values, repeat=3)))
+    u = some[:, 2:] - some[:, :2] @ thetas.T
+    losses = np.where(u > 0, tau * u, (tau - 1) * u)
+    changes = losses if kind == "add_remove" else (losses[:, None] - losses).reshape(-1, len(thetas))
+    varied = np.ptp(changes, axis=1).max()
+    assert 0.9 * 2 * bound.loss <= varied <= 2 * bound.loss * (1 + 1e-12)
+
+
+POOL = {1: [(1, -1), (1, 0.2), (1, 1)], 2: [(1, -1, -1), (1, 1, 1), (1, 1, -1), (1, -1, 0.6), (1, 0, 0.1)]}
+
+
+def log_law(values, tau, rate, bound, grid, by="score"):
+    """Log density on a fine grid that stands for the parameter set: ratios on it are between densities there."""
+    x, y = np.array(values, dtype=float).reshape(-1, grid.shape[1] + 1)[:, :-1], np.array([v[-1] for v in values])
+    u = y[:, None] - x @ grid.T
+    if by == "loss":
+        potential = np.where(u > 0, tau * u, (tau - 1) * u).sum(axis=0)
+    else:
+        potential = size_of(bound.norm, ((u <= 0) - tau).T @ x, bound.tilt)
+    logs = -rate * potential
+    return logs - np.logaddexp.reduce(logs)
+
+
+def the_grid(dim):
+    axis = np.linspace(-2, 2, 403)[1:-1:4] + 0.00123  # not on the lines of the pool
+    grid = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    return grid[np.abs(grid).sum(axis=1) <= 2]
+
+
+def data_sets(pool, tau, most):
+    """Small sets of the pool, and large ones in which one row is common: at extreme levels those tell."""
+    for size in range(1, most + 1):
+        yield from itertools.combinations_with_replacement(pool, size)
+    many = round(1 / min(tau, 1 - tau))
+    for row, other in itertools.product(pool, repeat=2):
+        for k in (many - 1, many, 3 * many):
+            yield (other, *(row,) * k)
+
+
+def worst_ratio(dim, tau, kind, move, bound, by="score", most=2):
+    """The largest log ratio of two laws at eps = 1 for the stated move, over neighbours."""
+    grid, worst = the_grid(dim), 0.0
+    for values in data_sets(POOL[dim], tau, most):
+        one = log_law(values, tau, 1 / (2 * move), bound, grid, by)
+        others = [values[1:], *((row, *values) for row in POOL[dim])]  # under replace rows may be missing
+        if kind == "replace":
+            others += [(row, *values[1:]) for row in POOL[dim]]
+        for other in others:
+            worst = max(worst, np.abs(one - log_law(other, tau, 1 / (2 * move), bound, grid, by)).max())
+    return worst
+
+
+@taus
+@kinds
+@pytest.mark.parametrize("dim", [1, 2])
+def test_no_neighbour_changes_the_density_by_more_than_eps_and_some_nearly_does(dim, kind, tau):
+    bound = sensitivity(dim, tau, kind)
+    most = 3 if dim == 1 else 1
+    worst = worst_ratio(dim, tau, kind, bound.size, bound, most=most)
+    assert 0.5 <= worst <= 1 + 1e-9
+    assert worst_ratio(dim, tau, kind, bound.size / 2, bound, most=most) > 1.05  # half the noise is seen
+
+
+def test_the_sensitivity_of_the_paper_fails_at_high_levels_and_this_one_does_not():
+    bound = sensitivity(2, 0.9, "replace", "linf")
+    assert worst_ratio(2, 0.9, "replace", bound.size, bound, most=1) <= 1 + 1e-9
+    assert worst_ratio(2, 0.9, "replace", 2 * (1 - 0.9), bound, most=1) > 3
+
+
+@kinds
+@pytest.mark.parametrize("tau", [0.5, 0.9])
+def test_no_neighbour_changes_the_density_of_the_loss_by_more_than_eps(kind, tau):
+    bound = sensitivity(2, tau, kind)
+    worst = worst_ratio(2, tau, kind, bound.loss, bound, "loss", most=1)
+    assert 0.4 <= worst <= 1 + 1e-9
+    assert worst_ratio(2, tau, kind, bound.loss / 3, bound, "loss", most=1) > 1
+
+
+def released(mechanism, x, y, tau, bound, chance, size=1):
+    gathered = Gathered((np.column_stack([x, y])[:3], np.column_stack([x, y])[3:]), Wanted((tau,)))
+    return np.array([mechanism.release("theta", gathered, bound, chance).value for _ in range(size)])
+
+
+@kinds
+@pytest.mark.parametrize("by", ["kng rq", "expmech rq"])
+def test_what_is_released_has_the_stated_law(by, kind):
+    tau, eps, chance = 0.75, 2.0, public_stream(102)
+    x, y = rows(chance, 25, 1)
+    bound = sensitivity(1, tau, kind).times(2)
+    mechanism = MECHANISMS[by](1 / eps)
+    draws = released(mechanism, x, y, tau, bound, chance, 400)[:, 0]
+    grid = (np.arange(8000) + 0.5)[:, None] / 2000 - 2
+    ends = np.append(grid[:, 0] - 1 / 4000, 2)
+
+    def p_value(times):
+        move = bound.loss if by == "expmech rq" else bound.size
+        values = tuple(map(tuple, np.column_stack([x, y])))
+        law = np.exp(log_law(values, tau, times * eps / (2 * move), bound, grid, "loss" if "exp" in by else "score"))
+        return stats.kstest(draws, lambda t: np.interp(t, ends, np.append(0.0, np.cumsum(law)))).pvalue
+
+    assert p_value(1) > 1e-4
+    assert p_value(3) < 1e-6  # a third of the noise is seen
+    assert mechanism.event.pure() == pytest.approx(eps)
+
+
+@pytest.mark.parametrize(("n", "dim"), [(10_000, 2), (10_000, 3), (20_000, 5)])
+def test_with_a_budget_without_end_the_optimum_is_released(n, dim):
+    chance = public_stream(103)
+    x, y = rows(chance, n, dim)
+    theta = released(KNGQuantile.at(1.0, 1e6), x, y, 0.5, sensitivity(dim, 0.5, "replace"), chance)[0]
+    least = loss(x, y, 0.5, minimise(x, y, 0.5, 2.0))
+    assert loss(x, y, 0.5, theta) - least <= 1e-6 * n
+
+
+def test_tied_responses_need_jitter_and_have_it():
+    chance = public_stream(104)
+    x, y = np.ones((400, 1)), np.full(400, 0.3)
+    without = released(KNGQuantile(1.0), x, y, 0.5, sensitivity(1, 0.5, "replace"), chance, 20)
+    jittered = released(KNGQuantile(1.0), x, y, 0.5, sensitivity(1, 0.5, "replace", jitter=0.01), chance, 20)
+    assert np.abs(without - 0.3).mean() > 0.3
+    assert np.abs(jittered - 0.3).max() < 0.011
+
+
+@kinds
+@pytest.mark.parametrize("kind_of", [KNGQuantile, ExponentialQuantile])
+@pytest.mark.parametrize("eps", [1e-6, 1.0, 1e6])
+def test_every_data_set_gets_a_point_of_the_parameter_set(eps, kind_of, kind):
+    chance = public_stream(105)
+    for dim in (1, 2, 5):
+        bound = sensitivity(dim, 0.97, kind, intercept=False)
+        for x, y in (
+            (np.zeros((0, dim)), np.zeros(0)),
+            (np.ones((1, dim)), np.ones(1)),
+            (np.ones((2, dim)), np.array([-1.0, 1.0])),
+            (np.zeros((5, dim)), np.ones(5)),
+        ):
+            bare = kind_of.at(1.0, eps)
+            theta = released(bare, x, y, 0.97, bound, chance)[0]
+            assert theta.shape == (dim,)
+            assert np.isfinite(theta).all()
+            assert np.abs(theta).sum() <= 2.0 * (1 + 1e-12)
+
+
+def test_the_score_is_what_the_mechanism_looks_at_and_unknown_norms_are_refused():
+    x, y = rows(public_stream(106), 30, 2)
+    np.testing.assert_allclose(score(x, y, 0.3, np.zeros(2)), (((y <= 0) - 0.3)[:, None] * x).sum(axis=0))
+    with pytest.raises(PrivacyError, match="known: hull"):
+        CheckScores(2, True, 0.5, 2.0, "l7").one_row("score", "replace")
+    with pytest.raises(PrivacyError, match="known: hull"):
+        CheckScores(2, True, 0.5, 2.0).one_row("l1", "replace")
+
+
+def test_projection_keeps_members_and_brings_everything_in():
+    tough = public_stream(107).choice([0.0, 1.0, -1.0, 0.5, 1e300, np.inf, -np.inf, np.nan], (300, 4))
+    for intercept in (True, False):
+        bound = CheckScores(3, intercept, 0.5, 2.0)
+        inside = bound.project(tough)
+        assert (np.abs(inside) <= 1).all()
+        np.testing.assert_array_equal(bound.project(inside), inside)
+        if intercept:
+            assert (np.abs(inside[:, 1:]) <= inside[:, :1]).all()

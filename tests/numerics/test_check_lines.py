@@ -1,0 +1,95 @@
+"""The chain along lines: the law of the exact draws, and windows that miss nothing."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.check_boxes import CheckBoxes
+from privstats.numerics.check_lines import CheckLines, sample_lines, segment
+from privstats.numerics.check_loss import Target
+from tests.numerics.test_check_boxes import CASES, potentials
+from tests.numerics.test_check_loss import rows
+
+
+def chained(chance, target, size, thin=4):
+    """Ends of stretches of one chain."""
+    lines, draws = CheckLines(target), []
+    for k in range(size * thin):
+        lines.sweep(chance, k % 2 == 1)
+        if k % thin == thin - 1:
+            draws.append(lines.theta)
+    return np.array(draws)
+
+
+@pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
+@pytest.mark.parametrize(("n", "dim"), [(8, 2), (80, 3)])
+def test_the_chain_has_the_law_of_the_exact_draws_and_not_that_of_half_the_noise(norm, tilt, tau, n, dim):
+    chance = public_stream(91)
+    x, y = rows(chance, n, dim)
+    target = Target(x, y, tau, 1.5, 0.4 if norm != "loss" else 1.0, norm, tilt)
+    boxes = CheckBoxes(target)
+    exact = np.array([boxes.draw(chance) for _ in range(300)])
+    chain = chained(chance, target, 200)
+    assert min(stats.ks_2samp(exact[:, j], chain[:, j]).pvalue for j in range(dim)) > 1e-4
+    if n > 50:
+        other = chained(chance, Target(x, y, tau, 1.5, 4 * target.rate, norm, tilt), 200)
+        assert min(stats.ks_2samp(exact[:, j], other[:, j]).pvalue for j in range(dim)) < 1e-3
+
+
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+def test_a_window_leaves_out_nothing_that_counts(norm):
+    chance = public_stream(92)
+    x, y = rows(chance, 4000, 2)
+    target = Target(x, y, 0.5, 2.0, 1.0, norm, 0.0)
+    lines = CheckLines(target)
+    for k in range(4):
+        lines.sweep(chance, k % 2 == 1)
+    assert len(lines.pool.rows) < 3900
+    way, start = np.array([0.7, -0.3]), lines.phi
+    basis, centre = lines.frame.basis, lines.frame.centre
+    low, high = segment(centre + basis @ start, basis @ way, 2.0)
+    steps = []
+    for _ in range(300):
+        lines.phi = start
+        lines.refresh()
+        lines.step(chance, way)
+        steps.append((lines.phi - start)[0] / way[0])
+    t = np.linspace(low, high, 40_001)
+    t = np.sort(np.concatenate([t, np.linspace(min(steps) * 2, max(steps) * 2, 20_001)]))
+    t = t[(t > low) & (t < high)]
+    middles = (t[1:] + t[:-1]) / 2
+    near = np.abs(middles) < 30 * np.std(steps)
+    values = np.full(len(middles), np.inf)
+    values[near] = potentials(target, centre + (start + middles[near, None] * way) @ basis.T)
+    mass = np.exp(-(values - values.min())) * np.diff(t)
+    cdf = np.append(0.0, np.cumsum(mass) / mass.sum())
+    assert stats.kstest(steps, lambda s: np.interp(s, t, cdf)).pvalue > 1e-4
+
+
+def test_a_segment_ends_on_the_ball():
+    chance = public_stream(93)
+    for d in (1, 2, 5):
+        for _ in range(50):
+            theta, v = chance.standard_normal((2, d))
+            theta *= chance.uniform(0, 1.5, None) / np.abs(theta).sum()
+            low, high = segment(theta, v, 1.5)
+            assert low <= 0 <= high
+            for t in (low, high):
+                assert np.abs(theta + t * v).sum() == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+@pytest.mark.parametrize("rate", [1e-7, 0.3, 8.0])
+def test_every_data_set_gets_a_point_of_the_parameter_set(norm, rate):
+    chance = public_stream(94)
+    for x, y in (
+        (np.zeros((0, 3)), np.zeros(0)),
+        (np.ones((1, 3)), np.ones(1)),
+        (np.ones((40, 3)), np.full(40, -1.0)),
+        (np.zeros((9, 3)), np.zeros(9)),
+        (np.vander(np.linspace(-1, 1, 30), 3), np.linspace(-1, 1, 30)),
+    ):
+        theta = sample_lines(chance, Target(x, y, 0.8, 1.5, rate, norm, 0.6), 4)
+        assert np.isfinite(theta).all()
+        assert np.abs(theta).sum() <= 1.5 * (1 + 1e-12)
