@@ -4,7 +4,7 @@ from privstats import datasets
 from privstats.api.counts import dp_hist, dp_mode
 from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
-from privstats.api.regression import dp_lm
+from privstats.api.regression import dp_lm, dp_rq
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.gate.domain import Domain
 from privstats.gate.functions import rowwise
@@ -35,6 +35,7 @@ __all__ = [
     "dp_median",
     "dp_mode",
     "dp_quantile",
+    "dp_rq",
     "gdp_delta",
     "gdp_eps",
     "gdp_mu",

@@ -18,13 +18,14 @@ from privstats.gate.domain import Domain, as_domain
 from privstats.gate.factors import LevelFactor, NumericFactor
 from privstats.gate.known import Numbers
 from privstats.gate.moments import GROUP_NORMS
+from privstats.gate.stacked import Stacked
 from privstats.gate.terms import lacking
 from privstats.mechanisms import MECHANISMS
 from privstats.request import Request, is_number
 
 THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
-REGRESSIONS = ("lm",)
-TITLES = {"lm": "regression", "hist": "histogram"}  # of summaries, where it is not the verb's name
+REGRESSIONS = ("lm", "rq")
+TITLES = {"lm": "regression", "rq": "quantile regression", "hist": "histogram"}  # where not the verb's name
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
 NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats
@@ -48,6 +49,13 @@ def _numbers(bins: Any) -> tuple[float, ...]:
         return () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
     except (TypeError, ValueError):
         return ()
+
+
+def shown(request: Request, design: Design | Columns) -> Design | Columns | Stacked:
+    """Return the map of what is reported: with several orders of a quantile regression, one for each."""
+    if request.verb == "rq" and isinstance(design, Design) and len(request.orders) > 1:
+        return Stacked(design, request.orders)
+    return design
 
 
 def domain_of(request: Request) -> Domain:
@@ -90,6 +98,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
         split=request.split,
         ridge=request.ridge,
+        q=(0.5,) if request.verb == "lm" else request.orders,
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from privstats import ranges
-from privstats.binding import REGRESSIONS, TITLES, bound_to, domain_of, facts_of
+from privstats.binding import REGRESSIONS, TITLES, bound_to, domain_of, facts_of, shown
 from privstats.errors import BudgetError
 from privstats.estimators import ESTIMATORS
 from privstats.gate.design import check_schema
@@ -50,7 +50,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         guarantee=planned.promise,
         releases=bought + gate.releases,
         ledger=ledger,
-        design=design,
+        design=shown(request, design),
         answer=answer,
         paid=planned.paid,
         n=planned.n,

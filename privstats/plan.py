@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from privstats import ranges
-from privstats.binding import REGRESSIONS, bound_to, domain_of, facts_of
+from privstats.binding import REGRESSIONS, bound_to, domain_of, facts_of, shown
 from privstats.errors import DomainError, FormulaError, PrivacyError
 from privstats.estimators import ESTIMATORS
 from privstats.estimators.base import Facts
@@ -139,7 +139,7 @@ class Plan:
             guarantee=self.promise,
             releases=talk.releases,
             ledger=Ledger(self.promise),
-            design=self.design,
+            design=shown(self.request, self.design),
             answer=answer,
             paid=self.paid,
             n=self.n,
@@ -149,7 +149,7 @@ class Plan:
         interval = results.conf_int()
         widths = interval[1] - interval[0]
         expected = pd.DataFrame({"std_error": results.bse, "width": widths, "privacy": results.privacy_share})
-        return expected.set_axis(list(self.design.names))
+        return expected.set_axis(list(results.design.names))
 
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
         """Return the smallest budget (eps, or mu where that was asked for) that makes intervals narrow enough.

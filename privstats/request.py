@@ -29,6 +29,8 @@ AUTO = (
     (("lm", "eps", False), ("suffstats", "matrixt")),
     (("lm", "mu", True), ("newton", "gaussian")),
     (("lm", "mu", False), ("newton", "gaussian")),
+    (("rq", "eps", False), ("kng", "hull")),
+    (("rq", "mu", False), ("kng", "hull")),
     (("median", "eps", False), ("rank", "rank")),
     (("median", "mu", False), ("rank", "rank")),
     (("quantile", "eps", False), ("rank", "rank")),
@@ -121,7 +123,8 @@ class Request:
         several = tuple(np.atleast_1d(np.asarray(self.q, dtype=object))) if isinstance(self.q, Iterable) else (self.q,)
         legal = all(is_number(one) and 0 < one < 1 for one in several)
         if isinstance(self.q, str) or not several or not legal or len(set(several)) < len(several):
-            raise PrivacyError("q must be a number between 0 and 1, or a list of different ones")
+            name = "tau" if self.verb == "rq" else "q"
+            raise PrivacyError(f"{name} must be a number between 0 and 1, or a list of different ones")
         return tuple(sorted(float(one) for one in several))
 
     @property

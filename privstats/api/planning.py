@@ -11,7 +11,7 @@ from privstats.errors import PrivacyError, quote
 from privstats.plan import Plan, make_plan
 
 EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
-OPTIONS = {"lm": regression.OPTIONS, **location.OPTIONS, **counts.OPTIONS}
+OPTIONS = {**regression.OPTIONS, **location.OPTIONS, **counts.OPTIONS}
 
 
 @door
@@ -20,7 +20,7 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
 
     Parameters
     ----------
-    verb : {"lm", "median", "quantile", "mean", "mode", "hist"}
+    verb : {"lm", "rq", "median", "quantile", "mean", "mode", "hist"}
         The verb without its "dp_" prefix.
     formula : str
         As for the verb.
@@ -65,4 +65,6 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     if verb not in OPTIONS:
         raise PrivacyError(f"verb={quote(verb)} is not one of {', '.join(map(repr, OPTIONS))}")
     named = {name: options.pop(name) for name in EVERYWHERE & options.keys()}
+    if verb == "rq" and "tau" in options:
+        named["q"] = options.pop("tau")
     return make_plan(asked(verb, formula, OPTIONS[verb], options, eps=eps, **named), n)

@@ -9,6 +9,7 @@ from privstats.estimators.means import chosen_means, means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
 from privstats.estimators.quantiles import quantiles
+from privstats.estimators.several import quantile_regressions
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (
@@ -33,6 +34,12 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ),
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
+    ("rq", "kng"): Algorithm(
+        partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
+    ),
+    ("rq", "expmech"): Algorithm(
+        partial(quantile_regressions, by="expmech rq"), ("hull",), ("theta_bound",), cov_type="kernel", normal=False
+    ),
     **{
         (verb, mech): Algorithm(partial(quantiles, by=by), noises, normal=False)
         for verb in ("median", "quantile")

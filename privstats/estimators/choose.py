@@ -113,10 +113,11 @@ def _with_intervals(
     assert chosen.law is not None
     bias: FloatArray = chosen.penalty * np.linalg.solve(bread, chosen.value).astype(float)
     theta = chosen.value + bias
-    noises, unsure = [Noise(chosen.law, _onto(by, bread))], None
+    noises = [Noise(chosen.law, _onto(by, bread))]
+    unsure: tuple[Unsure, ...] = ()
     if curvature is not None and curvature.law is not None:
         noises.append(Noise(curvature.law, times(within, bias, facts.intercept)))
-        unsure = Unsure(1, within.where[first:, first:], np.eye(len(theta)))
+        unsure = (Unsure(1, within.where[first:, first:], np.eye(len(theta))),)
     (residuals,) = ask(
         Sum("residuals", SquaredResidual(theta, facts.intercept, CLIP), Positive(1.0, 1)), by="l1", share=RESIDUALS
     )
@@ -135,7 +136,7 @@ def _with_intervals(
     filling = meat.covariance() + sum((noise.covariance() for noise in noises), np.zeros_like(bread))
     shrunk, notes = hopeless(theta, bread, filling)
     told = {"kappa": kappa, "sigma": math.sqrt(max(0.0, constant.scale)), "n_used": n}
-    edge = _on_the_edge(chosen.value, facts)
+    edge = on_the_edge(chosen.value, facts)
     if kappa > UNINFORMATIVE:
         why = f"no intervals: kappa = {kappa:.2f} > 1, the curvature they need drowns in its noise"
         return replace(_estimate_alone(facts, chosen, by, n, (*edge, why)), facts=told)
@@ -157,7 +158,8 @@ def _onto(by: str, bread: FloatArray) -> FloatArray:
     return root(bread) if by == "expmech" else np.eye(len(bread))
 
 
-def _on_the_edge(theta: FloatArray, facts: Facts) -> tuple[str, ...]:
+def on_the_edge(theta: FloatArray, facts: Facts) -> tuple[str, ...]:
+    """Return why there are no intervals if theta lies at the edge of the parameter set; nothing if it does not."""
     if np.abs(theta).sum() <= EDGE * facts.theta_bound:
         return ()
     return (

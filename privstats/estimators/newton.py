@@ -201,7 +201,7 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
         meat=None if facts.interval_free else meat,
         noises=tuple(noises),
         n=ground.rows,
-        unsure=unsure,
+        unsure=(unsure,),
         lost=lost,
         shrunk=shrunk,
         facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.rows},

@@ -171,6 +171,10 @@ class Columns:
         onehot = np.eye(len(self.group_levels))[_positions(rows, self.group)]
         return np.where(present[:, None], onehot, np.nan)
 
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series:
+        """Return what is predicted for new rows."""
+        return pd.Series(self.matrix(new_data) @ params, new_data.index, name=self.response)
+
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return (R, r) such that the hypothesis reads ``R @ params = r``; as `Design.constraint`."""
         return constraint_on(self._names, hypothesis)

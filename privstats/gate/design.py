@@ -102,6 +102,10 @@ class Design:
         """Labels of the coefficients."""
         return pd.Index(list(self.names))
 
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series:
+        """Return the fitted response of new rows."""
+        return pd.Series(self.matrix(new_data) @ params, new_data.index, name=self.response)
+
     def spelt(self, values: FloatArray) -> FloatArray:
         """Return coefficients as they are reported: as they are."""
         return values

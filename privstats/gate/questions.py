@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line, OneHot
+from privstats.gate.checks import CheckScores
 from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
@@ -222,3 +223,14 @@ class Each(Question):
         elif not block.present.all():
             values = values[block.present]
         return Gathered((values[:, 0] if self.within.dim == 1 else values,), self.wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Question):
+    """The rows (x, y) themselves, for mechanisms that choose theta by check losses; an absent row is left out."""
+
+    within: CheckScores
+    wanted: Wanted
+
+    def total(self, block: Block) -> Gathered:
+        return Gathered((self.bounded(block)[block.present],), self.wanted)

@@ -234,7 +234,7 @@ class Answer(Estimate):
         Covariance of the estimating equation's sampling error; None where no valid interval exists.
     noises : tuple of Noise
         Privacy noise, mutually independent.
-    unsure : Unsure, optional
+    unsure : tuple of Unsure
         Where the bread itself was released with noise that did not enter `theta`.
     lost : ndarray, shape (coefficients, r), optional
         Directions of theta of which the releases say nothing: what they move has no interval.
@@ -255,7 +255,7 @@ class Answer(Estimate):
     n: float
     facts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    unsure: Unsure | None = None
+    unsure: tuple[Unsure, ...] = ()
     lost: FloatArray | None = None
     shrunk: FloatArray | None = None
 

@@ -98,11 +98,10 @@ def error_law(answer: Answer, R: FloatArray, chances: Chances) -> Mixture:
     heard = [noise.law.sample(chances(index), DRAWS) for index, noise in enumerate(answer.noises, start=1)]
     pushes = (draws @ noise.onto.T for draws, noise in zip(heard, answer.noises, strict=True))
     equation = sum(pushes, np.zeros((DRAWS, len(answer.theta))))
-    if answer.unsure is not None:  # A^-1 = B^-1 + B^-1 N B^-1 + ..., for B = A + N
-        unsure = answer.unsure
+    errors = np.linalg.solve(answer.bread, equation.T).T
+    for unsure in answer.unsure:  # A^-1 = B^-1 + B^-1 N B^-1 + ..., for B = A + N
         N = np.append(heard[unsure.index], np.zeros((DRAWS, 1)), axis=1)[:, unsure.where]
-        errors = np.linalg.solve(answer.bread, equation.T).T @ unsure.onto
-        equation = equation + np.einsum("dij,dj->di", N, errors) @ unsure.onto.T
+        equation = equation + np.einsum("dij,dj->di", N, errors @ unsure.onto) @ unsure.onto.T
     onto: FloatArray = np.linalg.solve(answer.bread, R.T).T.astype(float)
     chi2 = 2 * chances(0).standard_gamma(meat.freedom / 2, DRAWS)
     variance = meat.compatible(heard, onto, chances(len(heard) + 1)) * (meat.freedom / chi2)[:, None]

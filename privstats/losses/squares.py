@@ -69,7 +69,7 @@ class ScoreRow:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, coefficients + 1); absent rows are zero."""
         root = 1.0 if rows.weight is None else np.sqrt(rows.weight)
-        part = np.clip(root * _residual(rows, self.theta, self.intercept) / self.clip, -1.0, 1.0) * rows.present
+        part = np.clip(root * residual(rows, self.theta, self.intercept) / self.clip, -1.0, 1.0) * rows.present
         x = np.column_stack([rows.present, rows.X]) if self.intercept else rows.X
         return np.column_stack([rows.present, x * (root * part)[:, None]])
 
@@ -85,11 +85,11 @@ class SquaredResidual:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 1)."""
         root = 1.0 if rows.weight is None else np.sqrt(rows.weight)
-        part = np.clip(root * _residual(rows, self.theta, self.intercept) / self.clip, -1.0, 1.0)
+        part = np.clip(root * residual(rows, self.theta, self.intercept) / self.clip, -1.0, 1.0)
         return (part**2 * rows.present)[:, None]
 
 
-def _residual(rows: Rows, theta: FloatArray, intercept: bool) -> FloatArray:
+def residual(rows: Rows, theta: FloatArray, intercept: bool) -> FloatArray:
     """Return y - x' theta, column after column: the same in any company."""
     fitted = np.full(len(rows.y), theta[0] if intercept else 0.0)
     for column, slope in zip(rows.X.T, theta[int(intercept) :], strict=True):

@@ -23,6 +23,7 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
 from privstats.results.absent import Absent
 from privstats.results.hypotheses import ContrastTest, WaldTest, joint_covariance, through
+from privstats.results.plots import draw
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
 
@@ -45,7 +46,7 @@ class DesignMap(Protocol):
 
     def spelt(self, values: FloatArray) -> Any: ...
     def original(self) -> tuple[FloatArray, FloatArray]: ...
-    def matrix(self, new_data: pd.DataFrame) -> FloatArray: ...
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series | pd.DataFrame: ...
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]: ...
 
 
@@ -184,8 +185,8 @@ class Results(Absent):
         return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
 
     @door
-    def predict(self, new_data: pd.DataFrame) -> pd.Series:
-        """Return the fitted mean of the response (as the formula has it) at new rows.
+    def predict(self, new_data: pd.DataFrame) -> pd.Series | pd.DataFrame:
+        """Return the fitted mean, or quantile, of the response (as the formula has it) at new rows.
 
         Parameters
         ----------
@@ -194,7 +195,7 @@ class Results(Absent):
 
         Returns
         -------
-        Series
+        Series, or DataFrame with a column for each of several orders
             With the index of `new_data`; NaN where a value is missing or a level undeclared.
 
         Raises
@@ -202,8 +203,7 @@ class Results(Absent):
         FormulaError
             If a column is missing.
         """
-        fitted = self.design.matrix(new_data) @ self.params.to_numpy()
-        return pd.Series(fitted, new_data.index, name=self.design.response)
+        return self.design.fitted(new_data, self.params.to_numpy())
 
     def t_test(self, hypothesis: Any) -> ContrastTest:
         """Test linear hypotheses one by one.
@@ -263,6 +263,10 @@ class Results(Absent):
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return one row a coefficient, with the column names of broom."""
         return tidy(self, alpha)
+
+    def plot(self, alpha: float = 0.05) -> Any:
+        """Return a matplotlib figure of the estimates with their intervals; of several orders, each term's path."""
+        return draw(self, alpha)
 
     def glance(self) -> pd.DataFrame:
         """Return one row about the whole fit."""

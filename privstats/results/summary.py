@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WIDEST = 100  # characters of a fact, from which on it is wrapped
 COVARIANCES = {
     "nonrobust": "nonrobust (constant error variance)",
+    "kernel": "kernel (the density at the quantile may differ between rows)",
     "HC": "HC (the error variance may differ between rows)",
 }
 

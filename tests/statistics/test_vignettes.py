@@ -11,6 +11,7 @@ VIGNETTES = Path(__file__).parents[2] / "vignettes"
 SHOWS = {
     "demo.py": ["Doctor visits", "Guarantee", "privacy"],
     "housing.py": ["assumed: predictors uniform", "C(county)[T.Santa Clara]", "times longer", "eps = 4: kappa"],
+    "quantile_regression.py": ["Private quantile regression", "times longer", "np.log(income)", "bread: eps = 3.6"],
     "vertebral.py": ["data: 310", "eps for a width of 3.5", "eps = 8 NO", "rank (default)", "mean   4000"],
 }
 

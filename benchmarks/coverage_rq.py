@@ -1,0 +1,159 @@
+"""Coverage and length of 95 % intervals of dp_rq.
+
+``y = 0.5 + x_1 + error``, predictors uniform on [-1, 1], the response declared within (-8, 8); d counts the intercept.
+Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, where the slope differs between quantiles.
+Promises: eps, or mu (Gaussian). One row is replaced, none is missing.
+
+Targets: coverage, over all coefficients of a cell, at least .93, and from 10,000 rows on at most .97, beyond 3 Monte
+Carlo standard errors, of the fits that give intervals. From 10,000 rows and eps = 1 (mu = .5) on a fit without is a
+miss; below, where the budget is too small for intervals fits say so (NaN). "worst" is the coefficient with the least
+coverage, "length" the median for the slope of x_1, "ratio" that to the median length without privacy, of known density.
+
+    python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from tabulate import tabulate
+
+import privstats as ps
+from benchmarks.common import arguments, verdict
+from benchmarks.coverage_location import planned_once
+from privstats.numerics.law import FloatArray
+
+LARGE = 10_000  # rows from which on intervals are due, and may not be too long
+PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")
+RESPONSE = (-8.0, 8.0)
+TOLERANCE = 3.0  # Monte Carlo standard errors
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors ``(1 + spread x_1) e``: the law of e."""
+
+    draw: Callable[[np.random.Generator, int], FloatArray]
+    quantile: Callable[[float], float]
+    density: Callable[[float], float]
+    spread: float = 0.0
+
+    def truth(self, tau: float, d: int) -> FloatArray:
+        """Return the coefficients of order tau."""
+        slopes = [1.0 + self.spread * float(self.quantile(tau)), *[0.0] * (d - 2)]
+        return np.array([0.5 + float(self.quantile(tau)), *slopes])
+
+    def sample(self, rng: np.random.Generator, n: int, d: int) -> pd.DataFrame:
+        """Return n rows."""
+        X = rng.uniform(-1.0, 1.0, (n, d - 1))
+        y = 0.5 + X[:, 0] + (1 + self.spread * X[:, 0]) * self.draw(rng, n)
+        return pd.DataFrame(X, columns=predictors(d)).assign(y=y)
+
+    def textbook(self, tau: float, n: int) -> float:
+        """Return the length of the slope's interval without privacy, of known density."""
+        x = (np.arange(2000) + 0.5) / 1000 - 1
+        rows = np.column_stack([np.ones_like(x), x])
+        f = self.density(self.quantile(tau)) / (1 + self.spread * x)
+        bread = np.linalg.inv((rows * f[:, None]).T @ rows / len(x))
+        covariance = tau * (1 - tau) * bread @ (rows.T @ rows / len(x)) @ bread
+        return float(2 * stats.norm.ppf(0.975) * math.sqrt(covariance[1, 1] / n))
+
+
+LAWS = {
+    "normal": Errors(lambda rng, n: rng.standard_normal(n), stats.norm.ppf, stats.norm.pdf),
+    "exponential": Errors(lambda rng, n: rng.exponential(1.0, n), stats.expon.ppf, stats.expon.pdf),
+    "heteroskedastic": Errors(lambda rng, n: rng.standard_normal(n), stats.norm.ppf, stats.norm.pdf, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What replicates of one design cell showed."""
+
+    coverage: float  # of all coefficients, of fits with intervals
+    worst: float
+    length: float
+    ratio: float
+    nothing: float  # share of NaN
+    told: int  # fits with intervals
+
+    def misses(self, n: int) -> list[str]:
+        """Return the targets this cell misses by more than chance: intercept and slopes err nearly independently."""
+        found, told = [], max(1, self.told)
+        if n >= LARGE and self.nothing > 0:
+            found.append("NaN")
+        if self.coverage < 0.93 - TOLERANCE * math.sqrt(0.93 * 0.07 / told / 2):
+            found.append("covers too little")
+        if n >= LARGE and self.coverage > 0.97 + TOLERANCE * math.sqrt(0.97 * 0.03 / told / 2):
+            found.append("covers too much")
+        return found
+
+
+def predictors(d: int) -> list[str]:
+    """Return the names of d - 1 predictors."""
+    return [f"x{k}" for k in range(1, d)]
+
+
+def cell(law: str, n: int, promise: str, tau: float, d: int, replicates: int, seed: int) -> Cell:
+    """See what the intervals of `replicates` data sets cover."""
+    rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode()])
+    name, value = promise.split("=")
+    domain = ps.Domain({**dict.fromkeys(predictors(d), (-1, 1)), "y": RESPONSE}, complete=True)
+    formula = "y ~ " + " + ".join(predictors(d))
+    ends = np.empty((replicates, d, 2))
+    with planned_once():
+        for k in range(replicates):
+            data = LAWS[law].sample(rng, n, d)
+            budget = {name: float(value)}
+            ends[k] = ps.dp_rq(formula, data, tau=tau, domain=domain, rng=rng, **budget).conf_int().to_numpy()  # type: ignore[arg-type]
+    told = ~np.isnan(ends).any(axis=(1, 2))
+    truth = LAWS[law].truth(tau, d)
+    covered = ((ends[..., 0] <= truth) & (truth <= ends[..., 1]))[told]
+    if not told.any():
+        return Cell(math.nan, math.nan, math.nan, math.nan, 1.0, 0)
+    length = float(np.median(ends[told, 1, 1] - ends[told, 1, 0]))
+    worst = float(covered.mean(axis=0).min())
+    ratio = length / LAWS[law].textbook(tau, n)
+    return Cell(float(covered.mean()), worst, length, ratio, 1 - float(told.mean()), int(told.sum()))
+
+
+def _one(design: tuple[str, int, str, float, int], replicates: int, seed: int) -> Cell:
+    return cell(*design, replicates, seed)
+
+
+def main() -> int:
+    """Print the table and the targets that are missed."""
+    parser = arguments(__doc__, 100)
+    parser.add_argument("--laws", nargs="*", default=list(LAWS), choices=LAWS)
+    parser.add_argument("--n", type=int, nargs="*", default=(1000, LARGE))
+    parser.add_argument("--promises", nargs="*", default=PROMISES, choices=PROMISES)
+    parser.add_argument("--tau", type=float, nargs="*", default=(0.1, 0.5, 0.9))
+    parser.add_argument("--d", type=int, nargs="*", default=(2, 5), help="coefficients")
+    options = parser.parse_args()
+    designs = list(itertools.product(options.laws, options.n, options.promises, options.tau, options.d))
+    run = partial(_one, replicates=options.replicates, seed=options.seed)
+    rows, missed = [], []
+    with ProcessPoolExecutor(2) as pool:
+        for design, found in zip(designs, pool.map(run, designs), strict=True):
+            told = (f"{found.coverage:.3f}", f"{found.worst:.3f}", f"{found.length:.3g}", f"{found.ratio:.2f}")
+            targets = found.misses(design[1])
+            line = (*map(str, design), *told, f"{found.nothing:.2f}", "; ".join(targets) or "met")
+            rows.append(line)
+            print("\t".join(line), file=sys.stderr, flush=True)
+            missed += [f"{' '.join(line[:5])}: {target} ({line[5]})" for target in targets]
+    header = ("law", "n", "promise", "tau", "d", "coverage", "worst", "length", "ratio", "NaN", "targets")
+    print(f"{options.replicates} replicates, seed {options.seed}\n" + tabulate(rows, header, disable_numparse=True))
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

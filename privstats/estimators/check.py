@@ -1,0 +1,230 @@
+"""Quantile regression by mechanisms that choose theta: K-norm gradient and exponential mechanism.
+
+What is chosen solves ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known law. The error is ``B^-1 (sampling
+error + V)``: B, the density-weighted second moments of x, is released through a kernel, and the covariance of the
+sampling error, ``tau (1 - tau) sum x x'``, without one (Koenker 2005, sections 3.2 and 3.4; Powell 1991). Both are as
+uncertain as their noise, and B as the number of rows that the kernel sees: `privstats.inference.kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.choose import on_the_edge
+from privstats.estimators.moments import UNINFORMATIVE, known_or_above_noise, spectral_noise
+from privstats.gate.bounds import Line
+from privstats.gate.checks import CheckScores
+from privstats.gate.moments import Moments
+from privstats.gate.questions import Each, Gram, Pairs
+from privstats.inference.answer import Answer, Noise, Unsure
+from privstats.inference.kernel import KernelLaw, KernelMeat
+from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
+from privstats.losses.check import CheckRow, KernelRow, ResidualSize
+from privstats.losses.squares import PredictorRow
+from privstats.numerics.check_boxes import exact_for
+from privstats.numerics.exact import Wanted
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+
+COEFFICIENTS, CURVATURE, SCALE, BREAD = 0.55, 0.10, 0.05, 0.30  # shares of the questions
+JITTER = 2.0**-11  # secret noise that separates equal responses, in half-ranges: ties finer than that take long
+WIDEST = 2.0  # kernel, in standard deviations
+DROWNED = 0.3  # how much of the weakest direction of the bread noise may be before the kernel is widened
+SQUARED = 1.25  # rows that the kernel sees, by its sum: Epanechnikov's over that of its square
+SURE = 20.0  # odds
+FEW = 6  # predictors up to which entrywise noise has a smaller matrix than matrix-t noise
+APPROXIMATE = "approximate sampling (Markov chain): the guarantee is that of the density it aims at"
+
+
+def choose_quantile(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
+    """Choose the coefficients of a quantile regression, and buy what intervals need.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts of the fit; `q` holds its one order.
+    noise : str
+        Norm in which scores are compared.
+    by : {"kng rq", "expmech rq"}
+        The mechanism that chooses.
+
+    Returns
+    -------
+    Answer
+        In scaled units.
+    """
+    (tau,) = facts.q
+    count = math.inf if facts.n is None else float(facts.n)
+    within = CheckScores(facts.coefficients, facts.intercept, tau, facts.theta_bound, noise, JITTER, count)
+    objective = Pairs("coefficients", CheckRow(facts.intercept), within, Wanted((tau,)))
+    notes = () if exact_for(count, facts.coefficients) else (APPROXIMATE,)
+    if facts.interval_free or by == "expmech rq":
+        (chosen,) = ask(objective, by=by)
+        why = facts.no_intervals_because or ("no intervals: none are bought for mech='expmech'",)
+        bread = np.eye(facts.coefficients)
+        return Answer(
+            chosen.value,
+            bread,
+            None,
+            (),
+            math.nan if facts.n is None else facts.n,
+            notes=(*notes, *scattered(facts, chosen, within, by), *why),
+        )
+    return _with_intervals(ask, facts, objective, by, tau, notes)
+
+
+def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: float, notes: tuple[str, ...]) -> Answer:
+    """Choose the coefficients, buy the rest, and return all of it."""
+    curvature = Moments(facts.columns, facts.intercept, facts.count_is_public)
+    law, first_row = quietest(facts), int(not facts.intercept)
+    first = ask(
+        [objective, *([Gram("curvature", PredictorRow(), curvature)] if curvature.dim else [])],
+        by=[by, *([law] if curvature.dim else [])],
+        share=[COEFFICIENTS, *([CURVATURE] if curvature.dim else [])],
+    )
+    theta, notes = first[0].value, (*notes, *scattered(facts, first[0], objective.within, by))
+    (spread,) = ask(
+        Each("scale", ResidualSize(theta, facts.intercept), Line(0.0, 1.0 + facts.theta_bound, 1e-6), Wanted((0.5,))),
+        by="rank",
+        share=SCALE,
+    )
+    released = first[1] if curvature.dim else None
+    variances = curvature.unpack(np.zeros(0) if released is None or released.law is None else released.law.variance())
+    A = curvature.unpack(np.zeros(0) if released is None else released.value)
+    A[0, 0] = known_or_above_noise(A[0, 0], variances[0, 0], facts)
+    sigma = max(1e-4, float(spread.value[0]) / typical_size(tau))
+    _, weakest = _repaired(A[first_row:, first_row:], noise := spectral_noise(A, variances, facts), 1 - first_row)
+    tolerable = noise * CURVATURE / BREAD / (DROWNED * min(weakest, float(A[0, 0])))
+    width = min(2.0, sigma * standard_width(float(A[0, 0]), tau, tolerable))
+    kernel = Moments(facts.columns, facts.intercept, complete=False)
+    (weighed,) = ask(Gram("bread", KernelRow(theta, facts.intercept, width), kernel), by=law, share=BREAD)
+    scale = 1 / (width * kernel_mean(width / sigma, tau))
+    return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, scale, tau, notes)
+
+
+def scattered(facts: Facts, chosen: Release, within: CheckScores, by: str) -> tuple[str, ...]:
+    """Return a note where public facts alone make it likely that chance, and not the rows, decided theta.
+
+    At rate c a good theta has ``|score| < 1 / c`` in a volume of order ``(1 / (c n))^d``; at a bad one the score is at
+    least about n times the smaller of tau and 1 - tau (all responses on one side), or n / 4 (a steep slope, of a
+    predictor that fills its range), so that its density is lower by ``exp(-c |score|)``. The first must outweigh the
+    volume of the parameter set, by a factor of `SURE`.
+    """
+    if facts.n is None or by != "kng rq":
+        return ()
+    (tau,) = facts.q
+    rows = chosen.event.pure() / (2 * within.sensitivity("score", facts.neighbors).size) * facts.n
+    volume = facts.coefficients * math.log(max(1.0, facts.theta_bound * rows))
+    drop = min(tau, 1 - tau, 0.25 if facts.columns else 0.5)
+    if rows * drop >= volume + math.log(SURE):
+        return ()
+    return (
+        f"n = {facts.n} rows and this budget are too few for a quantile of order {tau:g} with {facts.coefficients} "
+        "coefficients: the estimate may lie anywhere in the parameter set (more rows, a larger budget, fewer "
+        "predictors, an order nearer 0.5, or a smaller theta_bound)",
+    )
+
+
+def quietest(facts: Facts) -> str:
+    """Return the law of the noise of second moments whose matrix is the smallest."""
+    if facts.columns > FEW:
+        return "matrixt"
+    return "hull" if facts.neighbors.kind == "replace" else "linf"
+
+
+def typical_size(tau: float) -> float:
+    """Return the median of ``|z - z_tau|``, z standard normal.
+
+    >>> round(typical_size(0.5), 4)
+    0.6745
+    """
+    z = float(ndtri(tau))
+    return float(brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
+
+
+def standard_width(n: float, tau: float, least: float) -> float:
+    """Return the width of the kernel for standard normal residuals.
+
+    Hall and Sheather's (1988); or, up to `WIDEST`, that at which the kernel's mean over all rows is `least`.
+
+    >>> [round(standard_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
+    [0.23, 0.58, 2.0]
+    """
+    z, x = float(ndtri(0.975)), float(ndtri(tau))
+    density = math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    h = n ** (-1 / 3) * z ** (2 / 3) * (1.5 * density**2 / (2 * x**2 + 1)) ** (1 / 3)
+    h = min(h, 0.9 * min(tau, 1 - tau))
+    best = min(WIDEST, float(ndtri(tau + h) - ndtri(tau - h)))
+    if density * WIDEST * kernel_mean(WIDEST, tau) <= least:
+        return WIDEST
+    if density * best * kernel_mean(best, tau) >= least:
+        return best
+    return float(brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
+
+
+def kernel_mean(width: float, tau: float) -> float:
+    """Return the mean of the kernel at a normal quantile, in units of density times width: 4/3, but for its bias.
+
+    >>> round(kernel_mean(1e-3, 0.1), 6)
+    1.333333
+    """
+    u, weight = np.polynomial.legendre.leggauss(60)
+    x = float(ndtri(tau))
+    return float((weight * (1 - u**2)) @ np.exp(-(width * u) * (x + width * u / 2)))
+
+
+def _answer(
+    facts: Facts,
+    chosen: Release,
+    told: tuple[FloatArray, FloatArray, Moments, Release | None],
+    kernel: Moments,
+    weighed: Release,
+    scale: float,
+    tau: float,
+    notes: tuple[str, ...],
+) -> Answer:
+    assert chosen.law is not None and weighed.law is not None
+    A, A_variance, curvature, released = told
+    first, constant = int(not facts.intercept), int(facts.intercept)
+    moments, variance = kernel.unpack(weighed.value), kernel.unpack(weighed.law.variance())
+    moments[0, 0] = max(moments[0, 0], 2 * math.sqrt(variance[0, 0]), 1.0)
+    spread = spectral_noise(moments, variance, facts)
+    bread, weakest = _repaired(moments[first:, first:], spread, constant)
+    shape, _ = _repaired(A[first:, first:], spectral_noise(A, A_variance, facts), constant)
+    kappa = max(2 * math.sqrt(variance[0, 0]) / moments[0, 0], spread / weakest)
+    edge = on_the_edge(chosen.value, facts)
+    why = (f"no intervals: kappa = {kappa:.2f} > 1, the density they need drowns in its noise",)
+    hidden = kappa > UNINFORMATIVE
+    p, n = facts.coefficients, float(A[0, 0])
+    where = kernel.where[first:, first:]
+    seen = KernelLaw(weighed.law, bread, where, SQUARED * max(1.0, float(moments[0, 0])))
+    noises = (Noise(chosen.law, np.eye(p)), Noise(seen, np.zeros((p, len(weighed.value)))))
+    doubt = None if released is None else released.law
+    bread = scale * bread
+    meat = KernelMeat(
+        shape, tau * (1 - tau), doubt, curvature.where[first:, first:], bread, 1, where, scale, max(1.0, n - p)
+    )
+    return Answer(
+        theta=chosen.value,
+        bread=bread,
+        meat=None if edge or hidden else meat,
+        noises=noises,
+        n=n,
+        unsure=(Unsure(1, where, math.sqrt(scale) * np.eye(p)),),
+        facts={"kappa": kappa, "n_used": n},
+        notes=(*notes, *edge, *(why if hidden else ())),
+    )
+
+
+def _repaired(matrix: FloatArray, spread: float, constant: int) -> tuple[FloatArray, float]:
+    """Return a released matrix, positive definite, and the weakest eigenvalue that its noise leaves believable."""
+    eigenvalues: FloatArray = np.linalg.eigvalsh(schur_complement(matrix, constant)).astype(float)
+    weakest = max(weakest_behind_noise(eigenvalues, spread), spread / 2, 1e-9)
+    return floor_eigenvalues(matrix, min(weakest, 1e300), constant)[0], weakest

@@ -1,0 +1,73 @@
+"""Several quantile regressions of one response, one after the other, as one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.check import choose_quantile
+from privstats.gate.questions import Question
+from privstats.inference.answer import Answer, Noise, Unsure
+from privstats.inference.kernel import KernelMeat
+from privstats.inference.stacked import StackedMeat
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+
+
+def quantile_regressions(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
+    """Fit a regression for each order in `facts.q`, which share the budget equally.
+
+    Parameters
+    ----------
+    ask, facts, noise, by
+        As for `choose_quantile`.
+
+    Returns
+    -------
+    Answer
+        In scaled units; all coefficients of one order, then those of the next.
+    """
+    if len(facts.q) == 1:
+        return choose_quantile(ask, facts, noise, by)
+    fits = [choose_quantile(_renamed(ask, q), replace(facts, q=(q,)), noise, by) for q in facts.q]
+    return _stacked(fits, np.array(facts.q))
+
+
+def _renamed(ask: Ask, q: float) -> Ask:
+    """Return the conversation about one order: its questions have names of their own."""
+
+    def asked(questions: Question | Sequence[Question], **how: Any) -> tuple[Release, ...]:
+        several = (questions,) if isinstance(questions, Question) else tuple(questions)
+        return ask([replace(question, name=f"{question.name}, order {q:g}") for question in several], **how)
+
+    return asked
+
+
+def _stacked(fits: list[Answer], orders: FloatArray) -> Answer:
+    """Return independent releases about one sampling error as one answer; without intervals if one of them has none."""
+    p = len(fits[0].theta)
+    noises: list[Noise] = []
+    unsure: list[Unsure] = []
+    meats: list[KernelMeat] = []
+    for k, fit in enumerate(fits):
+        rows = np.zeros((len(fits) * p, p))
+        rows[k * p : (k + 1) * p] = np.eye(p)
+        unsure += [replace(part, index=part.index + len(noises), onto=rows @ part.onto) for part in fit.unsure]
+        if isinstance(fit.meat, KernelMeat):
+            meats.append(replace(fit.meat, index=fit.meat.index + len(noises)))
+        noises += [Noise(part.law, rows @ part.onto) for part in fit.noises]
+    return Answer(
+        theta=np.concatenate([fit.theta for fit in fits]),
+        bread=block_diag(*(fit.bread for fit in fits)),
+        meat=StackedMeat(tuple(meats), orders) if len(meats) == len(fits) else None,
+        noises=tuple(noises),
+        n=fits[0].n,
+        unsure=tuple(unsure),
+        facts={name: max(fit.facts.get(name, 0.0) for fit in fits) for name in fits[0].facts},
+        notes=tuple(f"tau = {q:g}: {note}" for q, fit in zip(orders, fits, strict=True) for note in fit.notes),
+    )
