@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import special
 
-from privstats.numerics.law import Chance, FloatArray
+from privstats.numerics.law import FloatArray
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
@@ -34,15 +34,6 @@ def _weights(j: int, J: int) -> FloatArray:
     powers = np.arange(len(product))
     weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
     return weights / weights.sum()
-
-
-def bridge_density(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the density of coordinate j of J at `a`, any shape."""
-    weights, size = _weights(j, J), 2 * rate * np.abs(np.asarray(a, dtype=float))[..., None]
-    powers = np.arange(len(weights))
-    terms = weights * np.exp(special.xlogy(powers, size) - size - special.gammaln(powers + 1.0))
-    density: FloatArray = rate * terms.sum(axis=-1)
-    return density
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
@@ -66,20 +57,6 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     quantile: FloatArray = np.sign(p - 0.5) * high / rate
     return quantile
-
-
-def bridge_variance(rate: float, j: int, J: int) -> float:
-    """Return the variance of coordinate j of J."""
-    weights = _weights(j, J)
-    shape = np.arange(1, len(weights) + 1)
-    return float(weights @ (shape * (shape + 1.0))) / (4 * rate**2)
-
-
-def sample_bridge(rate: float, j: int, J: int, chance: Chance, size: int) -> FloatArray:
-    """Draw coordinate j of J, shape (size,)."""
-    shape = 1 + np.searchsorted(np.cumsum(_weights(j, J))[:-1], chance.uniform(0.0, 1.0, size), side="right")
-    sign = 2 * chance.integers(0, 2, size) - 1
-    return sign * chance.standard_gamma(shape, size) / (2 * rate)
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:

@@ -9,12 +9,9 @@ from scipy import stats
 
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.bridge import (
-    bridge_density,
     bridge_quantile,
     bridge_tail,
-    bridge_variance,
     interval_targets,
-    sample_bridge,
 )
 from privstats.numerics.joint_ranks import draw_joint, laplace_kernel
 from privstats.numerics.ranks import draw_rank, log_density
@@ -173,14 +170,10 @@ def test_the_law_of_ranks_is_that_of_conditioned_laplace_steps(j, J):
 
     density = summed(j) * summed(J + 1 - j)
     density /= density.sum() * width
-    np.testing.assert_allclose(bridge_density(a, rate, j, J), density, atol=2e-3 * density.max())
-    assert bridge_variance(rate, j, J) == pytest.approx(density @ a**2 * width, rel=2e-3)
     p = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.975])
     np.testing.assert_allclose(bridge_tail(bridge_quantile(p, rate, j, J), rate, j, J), 1 - p, rtol=1e-9)
-    cumulated = np.cumsum(bridge_density(a, rate, j, J)) * width
+    cumulated = np.cumsum(density) * width
     np.testing.assert_allclose(1 - bridge_tail(a + width / 2, rate, j, J), cumulated, atol=1e-3)
-    drawn = sample_bridge(rate, j, J, public_stream(56), 10_000)
-    assert stats.kstest(drawn, lambda x: 1 - bridge_tail(x, rate, j, J)).pvalue > 1e-4
 
 
 def test_ranks_of_evenly_spread_values_err_as_the_bridge_says():
