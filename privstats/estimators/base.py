@@ -9,8 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from privstats.gate.questions import Question
+from privstats.gate.questions import Part, Question
 from privstats.inference.answer import Estimate
+from privstats.losses.location import ByGroup
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
@@ -145,6 +146,12 @@ class Facts:
     def count_is_public(self) -> bool:
         """Whether the number of rows used is known without asking."""
         return self.complete and self.n is not None
+
+
+def cells_of(facts: Facts) -> list[Part | None]:
+    """Return the rows of each group, cells of one partition; all rows, if there are no groups."""
+    cells = ByGroup()
+    return [Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None]
 
 
 class Ask(Protocol):

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from privstats.estimators.base import Ask, Facts
-from privstats.estimators.means import cells_of
+from privstats.estimators.base import Ask, Facts, cells_of
 from privstats.gate.bounds import OneHot
 from privstats.gate.questions import Tally
 from privstats.inference.answer import Answer, Noise

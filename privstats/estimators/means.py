@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.estimators.base import Ask, Facts
+from privstats.estimators.base import Ask, Facts, cells_of
 from privstats.gate.bounds import Line
 from privstats.gate.powers import PowerSums
-from privstats.gate.questions import Each, Part, Sum
+from privstats.gate.questions import Each, Sum
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance
-from privstats.losses.location import ByGroup, Column, Powers
+from privstats.losses.location import Column, Powers
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -44,12 +44,6 @@ def _is_lost(release: Release, count: float) -> bool:
     """Whether a group may be empty: its count, the first number released, does not stand clear of its noise."""
     assert release.law is not None
     return count < max(LEAST, LEAST * math.sqrt(float(release.law.variance()[0])))
-
-
-def cells_of(facts: Facts) -> list[Part | None]:
-    """Return the rows of each group, cells of one partition; all rows, if there are no groups."""
-    cells = ByGroup()
-    return [Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None]
 
 
 def means(ask: Ask, facts: Facts, noise: str) -> Answer:

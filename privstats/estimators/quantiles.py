@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privstats.estimators.base import Ask, Facts, Place
+from privstats.estimators.base import Ask, Facts, Place, cells_of
 from privstats.estimators.halving import halve
 from privstats.estimators.lattice import on_grids
-from privstats.estimators.means import cells_of
 from privstats.gate.bounds import Line, Positive
 from privstats.gate.questions import Each, Part, Question, Sum
 from privstats.inference.answer import Estimate
