@@ -37,9 +37,9 @@ class KNGQuantile(PureMechanism):
     to every y first (`jitter`): for any fixed noise, shared by the rows that neighbours share, the above holds, hence
     for its mixture. The score does not ask y to stay in its range.
 
-    Corrected against the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 (the ratio of
-    densities reached e^4.6 at tau = 0.9, eps = 1) and more than is needed where a row is added or removed; the
-    parameter set must be bounded, or there is no density; the draw is no random walk of fixed scale.
+    Corrected against the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and more than is
+    needed where a row is added or removed; the parameter set must be bounded, or there is no density; the draw is no
+    random walk of fixed scale.
 
     Up to three coefficients, and for four up to 10^4 rows if their number is public (`exact_for`), theta is drawn
     exactly, by rejection. For more it is the end of a Markov chain of a fixed number of sweeps, and the guarantee is

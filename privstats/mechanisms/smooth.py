@@ -91,7 +91,7 @@ class SmoothLaplace(Smooth, ApproxMechanism):
     """Laplace noise: eps = 1 / multiplier, with `delta`.
 
     Privacy: `Smooth`, with the exact delta of the worst pair (`admissible.laplace`); the sufficient condition of Bun
-    and Steinke (2019), Theorem 34, realises about a thirtieth of its delta.
+    and Steinke (2019), Theorem 34, is sufficient, and loose.
     """
 
     name = "smooth laplace"
@@ -126,7 +126,7 @@ class SmoothGaussian(Smooth, ApproxMechanism):
 
     Privacy: `Smooth`, with `admissible.gaussian`. Noise of 2 S_beta / eps, as in some lecture notes, is not
     (eps, delta): it lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With that,
-    delta is far below its target; the bound used here needs a fraction of the noise.
+    delta is far below its target; the bound used here needs less noise.
     """
 
     name = "smooth gaussian"

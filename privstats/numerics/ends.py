@@ -19,8 +19,9 @@ class Ends:
 
     A single quantile and its ends are drawn by the largest error of their ranks (`box_ranks`): one row moves that by
     little more than ``max(level, 1 - level)`` where it appears or vanishes, and by 1 where it is replaced. Several are
-    drawn by the sum of the cells' errors, which a row moves by 2 (`bridge`, `joint_ranks`). For a single one that would
-    be a seventh shorter under "replace"; but ends that err along with each other for nothing fall into gaps together.
+    drawn by the sum of the cells' errors, which a row moves by 2 (`bridge`, `joint_ranks`). For a single one the margin
+    of that would be shorter under "replace"; but ends that err along with each other for nothing fall into gaps
+    together.
 
     Parameters
     ----------
