@@ -87,7 +87,9 @@ def dp_median(
     Notes
     -----
     An interval's ends are order statistics, drawn together with the median (Gillenwater, Joseph and Kulesza 2021), as
-    many ranks away as sampling error and the noise of ranks may reach: it holds for any continuous law.
+    many ranks away as sampling error and the noise of ranks may reach: it holds for any continuous law,
+    less well where the density nearly vanishes at the median, or where values are heaped on no decimal grid: ask for
+    the median of wages, and take its logarithm, not for that of log wages.
 
     Examples
     --------
