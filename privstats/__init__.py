@@ -2,6 +2,7 @@
 
 from privstats import datasets
 from privstats.api.counts import dp_hist, dp_mode
+from privstats.api.glm import dp_glm
 from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.regression import dp_lm, dp_rq
@@ -9,6 +10,7 @@ from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyErro
 from privstats.gate.domain import Domain
 from privstats.gate.functions import rowwise
 from privstats.gate.known import Dates, Levels
+from privstats.gate.scale import Scale
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors
@@ -28,7 +30,9 @@ __all__ = [
     "PrivacyError",
     "PrivstatsError",
     "PureDP",
+    "Scale",
     "datasets",
+    "dp_glm",
     "dp_hist",
     "dp_lm",
     "dp_mean",

@@ -24,8 +24,9 @@ from privstats.mechanisms import MECHANISMS
 from privstats.request import Request, is_number
 
 THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
-REGRESSIONS = ("lm", "rq")
-TITLES = {"lm": "regression", "rq": "quantile regression", "hist": "histogram"}  # where not the verb's name
+REGRESSIONS = ("lm", "glm", "rq")
+TITLES = {"lm": "regression", "huber": "robust regression", "rq": "quantile regression", "hist": "histogram"}
+UNBOUNDED = (("huber", "newton"), ("glm", "newton"))  # algorithms that need no bounds of columns with a known scale
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
 NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats
@@ -37,10 +38,31 @@ def bound_to(request: Request, domain: Domain) -> Design | Columns:
     In a regression, dummies of one factor are kept together where the noise gains from it.
     """
     if request.verb not in REGRESSIONS:
-        return bind_columns(request.formula, domain, request.subset, _components(request, domain))
+        columns = bind_columns(request.formula, domain, request.subset, _components(request, domain))
+        _refuse_scales(domain, columns.reads)
+        return columns
     mech, noise = request.algorithm
     grouped = mech == "suffstats" and MECHANISMS[noise].norm in GROUP_NORMS
-    return bind(request.formula, domain, request.subset, request.weights, grouped)
+    design = bind(request.formula, domain, request.subset, request.weights, request.offset, grouped, request.linked)
+    if (request.model, mech) not in UNBOUNDED:
+        _refuse_scales(domain, design.reads)
+    return design
+
+
+def title_of(request: Request) -> str:
+    """Return what is fitted, in words."""
+    family = request.linked
+    if family is not None:
+        return f"{family.name} regression, {family.link} link"
+    return TITLES.get(request.model, request.verb)
+
+
+def _refuse_scales(domain: Domain, reads: tuple[str, ...]) -> None:
+    if scaled := domain.scaled(reads):
+        raise DomainError(
+            f"'{scaled[0]}' is declared by its scale, which only robust regressions under mu can do with; "
+            f"declare its bounds (low, high)"
+        )
 
 
 def _numbers(bins: Any) -> tuple[float, ...]:
@@ -90,6 +112,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
             eta=request.eta,
             joint=request.geometric,
         )
+    family = request.linked
     return replace(
         known,
         weighted=request.weights is not None,
@@ -98,7 +121,18 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
         split=request.split,
         ridge=request.ridge,
-        q=(0.5,) if request.verb == "lm" else request.orders,
+        q=request.orders if request.verb == "rq" else (0.5,),
+        family=None if family is None else replace(family, unit=float(design.y_scaling.half[0])),
+        usual=_usual(design) if (request.model, request.algorithm[0]) in UNBOUNDED else (),
+    )
+
+
+def _usual(design: Design) -> tuple[tuple[float, float], ...]:
+    """Return centre and standard deviation of what predictors, and at last the response, usually are when scaled."""
+    return tuple(
+        (float(centre), float(unit))
+        for part in design.usual
+        for centre, unit in zip(part.middle, part.half, strict=True)
     )
 
 

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from privstats import ranges
-from privstats.binding import REGRESSIONS, TITLES, bound_to, domain_of, facts_of, shown
+from privstats.binding import REGRESSIONS, bound_to, domain_of, facts_of, shown, title_of
 from privstats.errors import BudgetError
 from privstats.estimators import ESTIMATORS
-from privstats.gate.design import check_schema
 from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
+from privstats.gate.schema import check_schema
 from privstats.mechanisms.random import public_stream, source
 from privstats.plan import make_plan
 from privstats.privacy.ledger import Ledger
@@ -42,7 +42,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         design = bound_to(request, domain)
         facts = facts_of(request, design, planned.n)
     gate = Gate(MemoryRows(data, design, neighbors), paid[len(bought) :], partial(ranges.shifted, chances, len(bought)))
-    answer = ESTIMATORS[request.verb, planned.mech].run(gate.ask, facts, planned.noise)
+    answer = ESTIMATORS[request.model, planned.mech].run(gate.ask, facts, planned.noise)
     return Results(
         formula=request.formula,
         mech=planned.mech,
@@ -59,5 +59,5 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         bought=planned.buys,
         chosen=request.mech == "auto",
         cov_type=request.covariance if request.verb in REGRESSIONS else None,
-        title=f"Private {TITLES.get(request.verb, request.verb)} (privstats)",
+        title=f"Private {title_of(request)} (privstats)",
     )

@@ -17,10 +17,11 @@ import pandas as pd
 from privstats.errors import BudgetError, PrivacyError
 from privstats.gate.block import Block
 from privstats.gate.columns import Columns
-from privstats.gate.design import Design, check_schema
+from privstats.gate.design import Design
 from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
+from privstats.gate.schema import check_schema
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Gathered, Total
 from privstats.numerics.law import FloatArray
@@ -101,11 +102,11 @@ def assumed_rows(
     -------
     MemoryRows
     """
-    if isinstance(design, Columns) and residual is not None:
-        raise PrivacyError("residual= belongs to regressions; give like= rows to stand for the data")
+    if residual is not None and (isinstance(design, Columns) or design.family is not None):
+        raise PrivacyError("residual= belongs to regressions without a link; give like= rows to stand for the data")
     if like is not None:
         check_schema(like, design.reads)
-    elif isinstance(design, Design) and residual is None:
+    elif isinstance(design, Design) and design.family is None and residual is None:
         residual = design.response_unit / 4
     frame = like if like is not None else design.domain.draw(design.reads, SYNTHETIC_ROWS, public_stream(-1))
     if neighbors.unit is not None:

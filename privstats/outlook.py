@@ -54,7 +54,7 @@ def describe(plan: Plan) -> str:
     )
     assumed = (
         "assumed: predictors uniform on the domain, residual scale an eighth of the response's range"
-        if isinstance(plan.design, Design)
+        if isinstance(plan.design, Design) and plan.design.family is None
         else "assumed: columns uniform on the domain"
     )
     table = f"{table}\n\n{outlook}\n{assumed}"

@@ -129,7 +129,7 @@ class Plan:
         if self.buys:
             raise DomainError(f"what to expect depends on the bounds of '{self.buys[0]}': declare them")
         rows = assumed_rows(self.design, self.promise.neighbors, like, residual)
-        estimator = ESTIMATORS[self.request.verb, self.mech].run
+        estimator = ESTIMATORS[self.request.model, self.mech].run
         talk = Forecast(rows, self.rows, self.mechanisms)
         answer = estimator(talk.ask, self.facts, self.noise)
         results = Results(
@@ -223,9 +223,9 @@ def make_plan(request: Request, n: int | None) -> Plan:
     design = bound_to(request, domain)
     if request.verb in REGRESSIONS and public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
-    most = ESTIMATORS[request.verb, mech].most
+    most = ESTIMATORS[request.model, mech].most
     if most is not None and len(design.names) > most:
-        others = [name for (verb, name), entry in ESTIMATORS.items() if verb == request.verb and entry.most is None]
+        others = [name for (verb, name), entry in ESTIMATORS.items() if verb == request.model and entry.most is None]
         raise PrivacyError(
             f"mech={mech!r} samples exactly, which takes too long for more than {most} coefficients; here are "
             f"{len(design.names)}: use {' or '.join(map(repr, others))}"
@@ -233,7 +233,7 @@ def make_plan(request: Request, n: int | None) -> Plan:
     facts = facts_of(request, design, public_n)
     unit_price = {name: partial(mechanism.at, factor=1.0) for name, mechanism in MECHANISMS.items()}
     rehearsal = Rehearsal(design, promise.neighbors, unit_price, public_stream)
-    ESTIMATORS[request.verb, mech].run(rehearsal.ask, facts, noise)
+    ESTIMATORS[request.model, mech].run(rehearsal.ask, facts, noise)
     turns = with_shares(rehearsal.turns, request.shares)
     first = ranges.rehearse(wanting, declared, promise.neighbors, unit_price)
     turns = (*sharing(first, sum(turn.share for turn in turns), request.bounds_share), *turns)

@@ -13,6 +13,7 @@ import numpy as np
 from privstats.errors import BudgetError, PrivacyError, quote
 from privstats.estimators import ESTIMATORS
 from privstats.gate.domain import Domain
+from privstats.losses.families import Family, family_of
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from privstats.privacy.neighbors import Neighbors
 
@@ -29,6 +30,10 @@ AUTO = (
     (("lm", "eps", False), ("suffstats", "matrixt")),
     (("lm", "mu", True), ("newton", "gaussian")),
     (("lm", "mu", False), ("newton", "gaussian")),
+    (("huber", "eps", False), ("newton", "gaussian")),
+    (("huber", "mu", False), ("newton", "gaussian")),
+    (("glm", "eps", False), ("objpert", "linf")),
+    (("glm", "mu", False), ("newton", "gaussian")),
     (("rq", "eps", False), ("kng", "hull")),
     (("rq", "mu", False), ("kng", "hull")),
     (("median", "eps", False), ("rank", "rank")),
@@ -75,6 +80,23 @@ class Request:
     density: bool = False
     geometric: bool = False
     eta: float | None = None
+    loss: str = "squares"
+    family: Any = "gaussian"
+    link: str | None = None
+    offset: str | None = None
+
+    @property
+    def linked(self) -> Family | None:
+        """The family of a generalised linear model; None if there is no link."""
+        return family_of(self.family, self.link) if self.verb == "glm" else None
+
+    @property
+    def model(self) -> str:
+        """What is fitted, as the registry of algorithms has it: the verb, or what an option makes of it."""
+        choose("loss", self.loss, ["squares", "huber"])
+        if self.verb == "glm" and self.linked is None:
+            return "lm"
+        return "huber" if self.loss == "huber" else self.verb
 
     @property
     def promise(self) -> Guarantee:
@@ -98,18 +120,18 @@ class Request:
     @property
     def algorithm(self) -> tuple[str, str]:
         """The names of estimator and noise, "auto" resolved."""
-        choose("mech", self.mech, ["auto", *(name for verb, name in ESTIMATORS if verb == self.verb)])
+        choose("mech", self.mech, ["auto", *(name for verb, name in ESTIMATORS if verb == self.model)])
         self._check_options()
         currency = "eps" if self.mu is None and self.delta == 0 else "mu"
         bounded = self.theta_bound is not None and self.theta_bound <= TIGHT
         bare = self.inference == "none" and bounded and self.ridge is None
-        by_auto, usual = dict(AUTO)[self.verb, currency, bare and self.verb == "lm"]
+        by_auto, usual = dict(AUTO)[self.model, currency, bare and self.model == "lm"]
         if self.geometric:
             by_auto, usual = "kng", "kng"
         mech = by_auto if self.mech == "auto" else self.mech
-        known = ESTIMATORS[self.verb, mech].noises
+        known = ESTIMATORS[self.model, mech].noises
         if mech != by_auto:
-            normal = currency == "mu" and "gaussian" in known and ESTIMATORS[self.verb, mech].normal
+            normal = currency == "mu" and "gaussian" in known and ESTIMATORS[self.model, mech].normal
             usual = "gaussian" if normal else known[0]
         noise = usual if self.noise is None else self.noise
         choose(f"mech={quote(mech)}: noise", noise, list(known))
@@ -130,12 +152,12 @@ class Request:
     @property
     def covariance(self) -> str:
         """What intervals assume of the errors: what was asked for, or what the algorithm can do at little cost."""
-        return self.cov_type or ESTIMATORS[self.verb, self.algorithm[0]].cov_type
+        return self.cov_type or ESTIMATORS[self.model, self.algorithm[0]].cov_type
 
     def _check_options(self) -> None:
         """Refuse options out of range, and those that the algorithm asked for does not have."""
         widest = min(
-            (entry.widest for (verb, name), entry in ESTIMATORS.items() if verb == self.verb and name == self.mech),
+            (entry.widest for (verb, name), entry in ESTIMATORS.items() if verb == self.model and name == self.mech),
             default=WIDEST,
         )
         if self.theta_bound is not None and not (is_number(self.theta_bound) and 0 < self.theta_bound <= widest):
@@ -153,6 +175,8 @@ class Request:
             raise PrivacyError("ridge must be 'adaptive' or a number that is not negative")
         if self.cov_type is not None:
             choose("cov_type", self.cov_type, list(COVARIANCES))
+        if self.offset is not None and self.linked is None:
+            raise PrivacyError("offset belongs to families with a link; subtract it from the response")
         if self.cov_type is not None and self.inference == "none":
             raise PrivacyError("cov_type is about intervals, and inference='none' wants none")
         if not (is_number(self.confidence) and 0.5 <= self.confidence <= 0.999):
@@ -167,7 +191,7 @@ class Request:
             raise PrivacyError("split belongs to mech='objpert': name it")
         for option in ("theta_bound", "split", "ridge"):
             having = [
-                name for (verb, name), entry in ESTIMATORS.items() if verb == self.verb if option in entry.options
+                name for (verb, name), entry in ESTIMATORS.items() if verb == self.model if option in entry.options
             ]
             if getattr(self, option) is not None and self.mech not in ("auto", *having):
                 raise PrivacyError(f"mech={quote(self.mech)} has no {option}; these have: {', '.join(having)}")

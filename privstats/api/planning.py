@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from privstats.api import counts, location, regression
+from privstats.api import counts, glm, location, regression
 from privstats.api.common import asked
 from privstats.door import door
 from privstats.errors import PrivacyError, quote
 from privstats.plan import Plan, make_plan
 
-EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares"}
-OPTIONS = {**regression.OPTIONS, **location.OPTIONS, **counts.OPTIONS}
+EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares", "family"}
+OPTIONS = {**regression.OPTIONS, **glm.OPTIONS, **location.OPTIONS, **counts.OPTIONS}
 
 
 @door
@@ -20,7 +20,7 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
 
     Parameters
     ----------
-    verb : {"lm", "rq", "median", "quantile", "mean", "mode", "hist"}
+    verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
         The verb without its "dp_" prefix.
     formula : str
         As for the verb.
@@ -67,4 +67,6 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     named = {name: options.pop(name) for name in EVERYWHERE & options.keys()}
     if verb == "rq" and "tau" in options:
         named["q"] = options.pop("tau")
+    if verb == "glm":
+        named.setdefault("family", "binomial")
     return make_plan(asked(verb, formula, OPTIONS[verb], options, eps=eps, **named), n)

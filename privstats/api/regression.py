@@ -15,7 +15,7 @@ from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 
 OPTIONS = {
-    "lm": (*COMMON, "weights", "theta_bound", "split", "ridge", "cov_type"),
+    "lm": (*COMMON, "weights", "theta_bound", "split", "ridge", "cov_type", "loss"),
     "rq": (*COMMON, "weights", "theta_bound"),
 }
 
@@ -86,6 +86,8 @@ def dp_lm(
         ``weights="w"``: weighted least squares; the weights need public bounds, nowhere negative.
         ``cov_type="HC"``: intervals for errors whose variance differs between rows; buys a second matrix. The default
         of "newton", which has "nonrobust" as well.
+        ``loss="huber"``: robust regression, of errors with outliers; under `mu` or `delta`. Response and predictors may
+        then be declared by ``Scale(center, scale)`` in place of bounds.
         ``ridge=10.0`` or ``"adaptive"``: penalise the reported coefficients (of scaled columns); intervals and tests
         are those of the fit without penalty.
         ``theta_bound=2.0``: bound of ``|theta|_1`` for mechanisms that need one, in response half-ranges per column

@@ -11,6 +11,7 @@ import numpy as np
 
 from privstats.gate.questions import Part, Question
 from privstats.inference.answer import Estimate
+from privstats.losses.families import Family
 from privstats.losses.location import ByGroup
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import Neighbors
@@ -97,6 +98,11 @@ class Facts:
         Whether densities are wanted in place of counts.
     eta : float, optional
         How far a row may move a quantile if propose-test-release is to answer.
+    family : Family, optional
+        Of a generalised linear model.
+    usual : tuple of tuple of two floats
+        Centre and standard deviation of what each predictor, and at last the response, usually is when scaled; where
+        the algorithm needs them.
     joint : bool
         Whether one point among all columns is wanted (the geometric median), in place of one in each.
     """
@@ -122,6 +128,8 @@ class Facts:
     density: bool = False
     eta: float | None = None
     joint: bool = False
+    family: Family | None = None
+    usual: tuple[tuple[float, float], ...] = ()
 
     @property
     def coefficients(self) -> int:

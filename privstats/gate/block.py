@@ -26,6 +26,8 @@ class Block:
         Which rows count.
     weight : ndarray, shape (n,), optional
         How much each row counts, in [0, 1]; None if all count the same.
+    offset : ndarray, shape (n,), optional
+        What is added to each row's linear predictor; None if nothing is.
     group : ndarray of int, shape (n,), optional
         Which declared group each row belongs to; None if there are none.
     """
@@ -35,6 +37,7 @@ class Block:
     present: NDArray[np.bool_]
     weight: FloatArray | None = None
     group: NDArray[np.intp] | None = None
+    offset: FloatArray | None = None
     _known: dict[tuple[str, int], tuple[object, NDArray[Any]]] = field(default_factory=dict, repr=False, init=False)
 
     def remember(self, what: str, of: object, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

@@ -18,11 +18,11 @@ from patsy import DesignInfo, Term
 
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.block import Block
-from privstats.gate.design import check_schema
 from privstats.gate.domain import Domain
 from privstats.gate.factors import LevelFactor, NumericFactor, factor
 from privstats.gate.interval import Interval
 from privstats.gate.known import Levels
+from privstats.gate.schema import check_schema
 from privstats.gate.selection import Selection, select
 from privstats.gate.terms import constraint_on, read_formula, written
 from privstats.numerics.law import FloatArray
@@ -66,7 +66,7 @@ class Columns:
     selection: Selection
     reads: tuple[str, ...]
     complete: bool
-    written: tuple[str | None, str | None]
+    written: tuple[str | None, ...]
     components: tuple[Component, ...] = (None,)
 
     response_unit = 1.0
@@ -171,7 +171,7 @@ class Columns:
         onehot = np.eye(len(self.group_levels))[_positions(rows, self.group)]
         return np.where(present[:, None], onehot, np.nan)
 
-    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series:
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray, linear: bool = False) -> pd.Series:
         """Return what is predicted for new rows."""
         return pd.Series(self.matrix(new_data) @ params, new_data.index, name=self.response)
 
@@ -220,7 +220,7 @@ def bind_columns(
     parts = (*targets, *([group] if group is not None else []), selection)
     reads = tuple(dict.fromkeys(name for part in parts for name in part.reads))
     complete = subset is None and all(name in domain and name in domain.complete for name in reads)
-    return Columns(formula, domain, targets, group, selection, reads, complete, (subset, None), components)
+    return Columns(formula, domain, targets, group, selection, reads, complete, (subset, None, None), components)
 
 
 def _parsed(formula: str, domain: Domain) -> tuple[list[str], str | None]:

@@ -18,36 +18,24 @@ from patsy import DesignInfo, build_design_matrices
 from privstats.errors import DomainError, FormulaError
 from privstats.gate.block import Block
 from privstats.gate.domain import Domain
-from privstats.gate.interval import Interval
-from privstats.gate.selection import Selection, select
-from privstats.gate.terms import KEEP_MISSING, code_columns, column_bounds, constraint_on, one_hot, parse_formula
+from privstats.gate.factors import NumericFactor
+from privstats.gate.scaling import Scaling
+from privstats.gate.schema import check_schema
+from privstats.gate.selection import Selection, expression, select
+from privstats.gate.terms import (
+    KEEP_MISSING,
+    Mean,
+    code_columns,
+    column_bounds,
+    constraint_on,
+    is_binary,
+    one_hot,
+    parse_formula,
+    supported,
+)
 from privstats.numerics.law import FloatArray
 
 _FEWEST_DUMMIES = 5  # moved to [-1, 1], k dummies count as k unit columns of 4 times the variance; as a group, as one
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Columns shifted by `middle`, then divided by `half`."""
-
-    middle: FloatArray
-    half: FloatArray
-
-    @classmethod
-    def of(cls, intervals: list[Interval], shift: bool, alone: tuple[int, ...] = ()) -> Scaling:
-        """Return the scaling of each interval into [-1, 1]; about its middle when `shift`, else about 0.
-
-        Columns `alone` are left as they are.
-        """
-        middle = [interval.middle if shift else 0.0 for interval in intervals]
-        half = [interval.half if shift else interval.magnitude for interval in intervals]
-        scaling = cls(np.array(middle, dtype=float), np.array(half, dtype=float))
-        scaling.middle[list(alone)], scaling.half[list(alone)] = 0.0, 1.0
-        return scaling
-
-    def apply(self, values: FloatArray) -> FloatArray:
-        """Return the scaled columns, held inside [-1, 1]."""
-        return np.clip((values - self.middle) / self.half, -1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +62,13 @@ class Design:
         Of the predictors without the intercept, and of the response.
     selection : Selection
         Which rows count, and how much.
+    offset : NumericFactor, optional
+        What is added to the linear predictor.
     written : tuple of str or None
-        `selection` as the user wrote it.
+        `selection` and `offset` as the user wrote them.
+    family : Mean, optional
+        Of models whose coefficients act through a link, in units of their own: the response is divided by its largest
+        value, and not moved. None if it is scaled like the predictors.
     groups : tuple of tuple of int
         Columns of X, counted from 0 without the intercept, that are the dummies of one factor, left as zeros and ones.
     grouped : bool
@@ -92,7 +85,9 @@ class Design:
     x_scaling: Scaling
     y_scaling: Scaling
     selection: Selection
-    written: tuple[str | None, str | None]
+    offset: NumericFactor | None
+    written: tuple[str | None, ...]
+    family: Mean | None
     groups: tuple[tuple[int, ...], ...]
     grouped: bool
     _infos: tuple[DesignInfo, DesignInfo]
@@ -102,9 +97,16 @@ class Design:
         """Labels of the coefficients."""
         return pd.Index(list(self.names))
 
-    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series:
-        """Return the fitted response of new rows."""
-        return pd.Series(self.matrix(new_data) @ params, new_data.index, name=self.response)
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray, linear: bool = False) -> pd.Series:
+        """Return the fitted mean of new rows, or its linear predictor; offset included."""
+        eta = self.matrix(new_data) @ params
+        if self.offset is not None:
+            check_schema(new_data, self.offset.reads)
+            rows, present = self.domain.admit(new_data, self.offset.reads, clamp=False)
+            eta += np.where(present, self.offset.unclamped.eval({}, rows), np.nan)
+        if self.family is not None and not linear:
+            eta = self.family.mean(eta)
+        return pd.Series(eta, new_data.index, name=self.response)
 
     def spelt(self, values: FloatArray) -> FloatArray:
         """Return coefficients as they are reported: as they are."""
@@ -116,7 +118,7 @@ class Design:
         return float(self.y_scaling.half[0]) * self.selection.largest_weight**0.5
 
     def __reduce__(self) -> Any:
-        return bind, (self.formula, self.domain, *self.written, self.grouped)
+        return bind, (self.formula, self.domain, *self.written, self.grouped, self.family)
 
     def block(self, columns: Mapping[str, pd.Series] | pd.DataFrame) -> Block:
         """Map raw rows to scaled ones, each by itself: clamp, evaluate, clamp, scale."""
@@ -126,15 +128,21 @@ class Design:
         y = self.y_scaling.apply(np.asarray(y))[:, 0]
         present &= ~(np.isnan(X).any(axis=1) | np.isnan(y)) & self.selection.keeps(rows)
         weight = self.selection.weighs(rows)
+        offset = None
+        if self.offset is not None:
+            added = self.offset.eval({}, rows)
+            present &= ~np.isnan(added)
+            offset = np.where(present, added, 0.0)
         X = np.asfortranarray(np.where(present[:, None], X, 0.0))  # read column by column
-        return Block(X, np.where(present, y, 0.0), present, weight)
+        return Block(X, np.where(present, y, 0.0), present, weight, offset=offset)
 
     def original(self) -> tuple[FloatArray, FloatArray]:
         """Return (linear, offset): coefficients in the user's units are ``linear @ theta + offset``."""
-        slopes = self.y_scaling.half[0] / self.x_scaling.half
+        unit = self.y_scaling.half[0] if self.family is None else 1.0
+        slopes = unit / self.x_scaling.half
         if not self.intercept:
             return np.diag(slopes), np.zeros(len(slopes))
-        linear = np.diag(np.concatenate([self.y_scaling.half, slopes]))
+        linear = np.diag([unit, *slopes])
         linear[0, 1:] = -slopes * self.x_scaling.middle
         offset = np.zeros(len(self.names))
         offset[0] = self.y_scaling.middle[0]
@@ -186,13 +194,32 @@ class Design:
         """
         return constraint_on(self._infos[1], hypothesis)
 
+    @property
+    def usual(self) -> tuple[Scaling, Scaling]:
+        """Centre and standard deviation of usual predictors and of the response, as scaled here.
+
+        Uniform on its bounds is taken for usual, of a column that is not declared by its scale.
+        """
+        domain = self.domain.typical
+        infos = code_columns(parse_formula(self.formula, domain), domain, binary=is_binary(self.family))
+        columns = [c for term in infos[1].term_codings.values() for sub in term for c in column_bounds(sub)]
+        (response,) = infos[0].factor_infos
+        return self.x_scaling.usual(columns[int(self.intercept) :]), self.y_scaling.usual([response.within])
+
     @cached_property
     def _unclamped(self) -> DesignInfo:
-        return code_columns(parse_formula(self.formula, self.domain), self.domain, clamp=False)[1]
+        parsed = parse_formula(self.formula, self.domain)
+        return code_columns(parsed, self.domain, clamp=False, binary=is_binary(self.family))[1]
 
 
 def bind(
-    formula: str, domain: Domain, subset: str | None = None, weights: str | None = None, grouped: bool = False
+    formula: str,
+    domain: Domain,
+    subset: str | None = None,
+    weights: str | None = None,
+    offset: str | None = None,
+    grouped: bool = False,
+    family: Mean | None = None,
 ) -> Design:
     """Bind a formula to a domain; looks at no data.
 
@@ -204,9 +231,13 @@ def bind(
         Bounds or levels of each column that is read.
     subset, weights : str, optional
         Which rows count, and how much (`select`).
+    offset : str, optional
+        What is added to the linear predictor: an expression with public bounds.
     grouped : bool
         Whether dummies of one factor are left as zeros and ones where there are many: for bounding sets that know
         that they exclude one another.
+    family : Mean, optional
+        Of models with a link.
 
     Returns
     -------
@@ -220,7 +251,7 @@ def bind(
         If bounds or levels are missing.
     """
     left, right = parse_formula(formula, domain)
-    infos = code_columns((left, right), domain)
+    infos = code_columns((left, right), domain, binary=is_binary(family))
     (response,) = infos[0].factor_infos
     predictors = tuple(infos[1].factor_infos)
     for part in predictors:
@@ -236,12 +267,17 @@ def bind(
     x_scaling = Scaling.of(
         intervals[int(intercept) :], intercept, tuple(column for group in groups for column in group)
     )
-    y_scaling = Scaling.of([response.within], shift=intercept)
+    if family is None:
+        y_scaling = Scaling.of([response.within], shift=intercept)
+    else:
+        y_scaling = Scaling.of([supported(response, family.support)], shift=False)
     for name, half in zip([*names[int(intercept) :], response.code], [*x_scaling.half, *y_scaling.half], strict=True):
         if not 0 < half < np.inf:
             raise DomainError(f"'{name}' is constant, or without finite bounds, on the domain")
     selection = select(subset, weights, domain)
-    reads = tuple(dict.fromkeys(name for part in (response, *predictors, selection) for name in part.reads))
+    added = None if offset is None else expression("offset", offset, domain)
+    sources = (response, *predictors, selection, *([] if added is None else [added]))
+    reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
     whole = subset is None and weights is None
     return Design(
         formula=formula,
@@ -254,24 +290,10 @@ def bind(
         x_scaling=x_scaling,
         y_scaling=y_scaling,
         selection=selection,
-        written=(subset, weights),
+        offset=added,
+        written=(subset, weights, offset),
+        family=family,
         groups=groups,
         grouped=grouped,
         _infos=infos,
     )
-
-
-def check_schema(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
-    """Refuse a frame that lacks a column or has it twice; looks at column names only.
-
-    Raises
-    ------
-    FormulaError
-        Naming the column.
-    """
-    if not isinstance(frame, pd.DataFrame):
-        raise FormulaError(f"data must be a pandas DataFrame, not {type(frame).__name__}")
-    offered = list(frame.columns)
-    for name in names:
-        if offered.count(name) != 1:
-            raise FormulaError(f"the data have {'no' if name not in offered else 'more than one'} column '{name}'")

@@ -17,6 +17,7 @@ from privstats.errors import DomainError, quote
 from privstats.gate.interval import EVERYTHING, Interval
 from privstats.gate.known import UNKNOWN, Dates, Known, Levels, declared
 from privstats.gate.rowwise import spelling
+from privstats.gate.scale import Scale
 from privstats.numerics.law import Chance
 
 
@@ -93,6 +94,15 @@ class Domain(Mapping[str, Known]):
     def extended(self, columns: Mapping[str, Any]) -> Domain:
         """Return a domain that knows more; what is missing in the new columns stays missing."""
         return Domain({**self._columns, **columns}, self.complete)
+
+    def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return which of the columns are declared by their scale alone."""
+        return tuple(name for name in names if isinstance(self.get(name), Scale))
+
+    @property
+    def typical(self) -> Domain:
+        """The domain of usual values: bounds in place of scales."""
+        return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def admit(
         self, columns: Mapping[str, pd.Series] | pd.DataFrame, names: Sequence[str], *, clamp: bool = True
@@ -222,6 +232,8 @@ def _from_json(known: Mapping[str, Any]) -> Known:
         return Levels(tuple(known["levels"]), bool(known.get("ordered", False)))
     if "dates" in known:
         return Dates(*known["dates"])
+    if "scale" in known:
+        return Scale(*known["scale"])
     return declared(tuple(known["bounds"]))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,11 @@ class NumericFactor(Factor):
     def column_bounds(self, contrast: Any) -> list[Interval]:
         return [self.within]
 
+    @property
+    def unclamped(self) -> NumericFactor:
+        """The same expression without bounds: for rows that are nobody's secret."""
+        return replace(self, within=EVERYTHING)
+
 
 def _raw(column: pd.Series) -> Any:
     """Return numbers as an array, levels as a Categorical."""
@@ -97,6 +102,24 @@ class LevelFactor(Factor):
 
     def column_bounds(self, contrast: Any) -> list[Interval]:
         return [Interval.hull(column) for column in contrast.matrix.T]
+
+    def levels(self, domain: Domain) -> int:
+        """Return how many levels the column is declared to have."""
+        known = domain.known(self.reads[0])
+        return len(known.values) if isinstance(known, Levels) else 0
+
+
+@dataclass(frozen=True)
+class SecondLevel(Factor):
+    """A response of two declared levels, as 0 and 1."""
+
+    within = Interval(0.0, 1.0)
+
+    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
+        return np.asarray(data[self.reads[0]].array.codes, dtype=float)
+
+    def column_bounds(self, contrast: Any) -> list[Interval]:
+        return [self.within]
 
 
 CODINGS = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}

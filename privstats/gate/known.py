@@ -27,6 +27,11 @@ class Known(ABC):
     def meaning(self) -> Interval | Levels:
         """What formulas see: an interval of numbers, or the levels."""
 
+    @property
+    def typical(self) -> Known:
+        """What most values are thought to be: where only centre and scale are known, uniform numbers of those."""
+        return self
+
     @abstractmethod
     def admit(self, column: pd.Series, clamp: bool) -> tuple[Any, NDArray[np.bool_]]:
         """Return the column held to what is known, each row by itself, and which rows had a legal value."""

@@ -86,14 +86,15 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     FormulaError, DomainError
         If an expression is not row-wise, or the weights are not bounded.
     """
-    chosen = None if subset is None else _numeric("subset", _spelt_out(subset), domain)
-    weighted = None if weights is None else _numeric("weights", weights, domain)
+    chosen = None if subset is None else expression("subset", _spelt_out(subset), domain)
+    weighted = None if weights is None else expression("weights", weights, domain)
     if weighted is not None and not 0 <= weighted.within.lo < weighted.within.hi:
         raise DomainError(f"weights='{weights}' must have public bounds (low, high) with 0 <= low < high")
     return Selection(chosen, weighted)
 
 
-def _numeric(what: str, code: Any, domain: Domain) -> NumericFactor:
+def expression(what: str, code: Any, domain: Domain) -> NumericFactor:
+    """Return a row-wise numeric expression with public bounds; `what` names the argument that holds it."""
     if not isinstance(code, str):
         raise FormulaError(f"{what} must be an expression in the columns, as text")
     return condition(code, domain)

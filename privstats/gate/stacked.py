@@ -39,7 +39,7 @@ class Stacked:
         return self.design.response_unit
 
     @property
-    def written(self) -> tuple[str | None, str | None]:
+    def written(self) -> tuple[str | None, ...]:
         """As of the design."""
         return self.design.written
 
@@ -63,7 +63,7 @@ class Stacked:
         linear, offset = self.design.original()
         return block_diag(*(linear for _ in self.orders)), np.tile(offset, len(self.orders))
 
-    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.DataFrame:
+    def fitted(self, new_data: pd.DataFrame, params: FloatArray, linear: bool = False) -> pd.DataFrame:
         """Return the fitted quantiles of new rows, a column an order, never crossing: sorted row by row.
 
         Rearranged quantiles are no further from the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).

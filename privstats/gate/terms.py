@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,9 @@ from patsy import DesignInfo, ModelDesc, NAAction, PatsyError, Term
 from patsy.build import design_matrix_builders
 from patsy.parse_formula import parse_formula as patsy_tree
 
-from privstats.errors import FormulaError
+from privstats.errors import DomainError, FormulaError
 from privstats.gate.domain import Domain
-from privstats.gate.factors import NumericFactor, factor, is_unbounded
+from privstats.gate.factors import LevelFactor, NumericFactor, SecondLevel, factor, is_unbounded
 from privstats.gate.interval import Interval
 from privstats.numerics.law import FloatArray
 
@@ -97,9 +97,11 @@ def written(tree: Any) -> Iterator[str]:
 
 
 def code_columns(
-    terms: tuple[list[Term], list[Term]], domain: Domain, *, clamp: bool = True
+    terms: tuple[list[Term], list[Term]], domain: Domain, *, clamp: bool = True, binary: bool = False
 ) -> tuple[DesignInfo, DesignInfo]:
     """Return patsy's coding of response and predictors, with our factors in place of patsy's.
+
+    A `binary` response may have two levels, which count as 0 and 1.
 
     Raises
     ------
@@ -112,8 +114,11 @@ def code_columns(
 
     left, right = ([ours(term) for term in side] for side in terms)
     (response,) = left[0].factors
-    if not isinstance(response, NumericFactor):
-        raise FormulaError(f"the response '{response.code}' has levels; a numeric one needs bounds (low, high)")
+    if binary and isinstance(response, LevelFactor) and response.levels(domain) == 2:
+        left = [Term([SecondLevel(response.code, response.reads)])]
+    elif not isinstance(response, NumericFactor):
+        many = "more than two " if binary else ""
+        raise FormulaError(f"the response '{response.code}' has {many}levels; a numeric one needs bounds (low, high)")
     reads = tuple(
         dict.fromkeys(name for side in (left, right) for term in side for part in term.factors for name in part.reads)
     )
@@ -153,3 +158,31 @@ def column_bounds(subterm: Any) -> list[Interval]:
             product = product * interval
         columns.append(product)
     return columns
+
+
+class Mean(Protocol):
+    """What is seen here of a family with its link: where the response lies, and its mean at a linear predictor."""
+
+    @property
+    def support(self) -> tuple[float, float]: ...
+    def mean(self, eta: FloatArray) -> FloatArray: ...
+
+
+def is_binary(family: Mean | None) -> bool:
+    """Whether a family's responses may have two levels: those that lie between 0 and 1."""
+    return family is not None and family.support == (0.0, 1.0)
+
+
+def supported(response: Any, support: tuple[float, float]) -> Interval:
+    """Return where the response lies, from 0 to the largest value that it may have.
+
+    Raises
+    ------
+    DomainError
+        If its declared bounds exceed the support.
+    """
+    low, high = support
+    if not low <= response.within.lo < response.within.hi <= high:
+        legal = f"between {low:g} and {high:g}" if high < np.inf else f"at least {low:g}, with a largest value"
+        raise DomainError(f"the response '{response.code}' must be {legal}, by its declared bounds")
+    return Interval(0.0, min(high, response.within.hi))

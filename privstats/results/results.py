@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privstats.door import door
-from privstats.errors import FormulaError
+from privstats.errors import FormulaError, PrivacyError
 from privstats.inference.answer import Estimate
 from privstats.inference.errors import ErrorLaw
 from privstats.inference.wald import wald
@@ -22,32 +22,11 @@ from privstats.privacy.guarantee import Guarantee
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.release import Release
 from privstats.results.absent import Absent
+from privstats.results.design_map import DesignMap
 from privstats.results.hypotheses import ContrastTest, WaldTest, joint_covariance, through
 from privstats.results.plots import draw
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
-
-
-class DesignMap(Protocol):
-    """What results use of a design: it knows no rows."""
-
-    @property
-    def domain(self) -> Any: ...
-    @property
-    def response(self) -> str: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def index(self) -> pd.Index: ...
-    @property
-    def response_unit(self) -> float: ...
-    @property
-    def written(self) -> tuple[str | None, str | None]: ...
-
-    def spelt(self, values: FloatArray) -> Any: ...
-    def original(self) -> tuple[FloatArray, FloatArray]: ...
-    def fitted(self, new_data: pd.DataFrame, params: FloatArray) -> pd.Series | pd.DataFrame: ...
-    def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,13 +164,15 @@ class Results(Absent):
         return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
 
     @door
-    def predict(self, new_data: pd.DataFrame) -> pd.Series | pd.DataFrame:
+    def predict(self, new_data: pd.DataFrame, which: str = "mean") -> pd.Series | pd.DataFrame:
         """Return the fitted mean, or quantile, of the response (as the formula has it) at new rows.
 
         Parameters
         ----------
         new_data : DataFrame
-            The predictors' columns. Values outside the domain are extrapolated, not clamped.
+            The predictors' columns, and those of the offset. Values outside the domain are extrapolated, not clamped.
+        which : {"mean", "linear"}
+            "linear" is the linear predictor, of models with a link.
 
         Returns
         -------
@@ -200,10 +181,12 @@ class Results(Absent):
 
         Raises
         ------
-        FormulaError
-            If a column is missing.
+        FormulaError, PrivacyError
+            If a column is missing, or `which` is neither.
         """
-        return self.design.fitted(new_data, self.params.to_numpy())
+        if which not in ("mean", "linear"):
+            raise PrivacyError("which must be 'mean' or 'linear'")
+        return self.design.fitted(new_data, self.params.to_numpy(), which == "linear")
 
     def t_test(self, hypothesis: Any) -> ContrastTest:
         """Test linear hypotheses one by one.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from privstats.results.results import Results
 
 
+WRITTEN = ("Subset", "Weights", "Offset")
 WIDEST = 100  # characters of a fact, from which on it is wrapped
 COVARIANCES = {
     "nonrobust": "nonrobust (constant error variance)",
@@ -123,7 +124,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     return (
         ("Formula", results.formula),
         ("Rows", rows),
-        *((name, text) for name, text in zip(("Subset", "Weights"), results.design.written, strict=True) if text),
+        *((name, text) for name, text in zip(WRITTEN, results.design.written, strict=True) if text),
         ("Mechanism", _mechanism(results)),
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "estimators": {"gate", "losses", "inference", "privacy"},
     "results": {"inference", "privacy"},
     "door": set(),
-    "request": {"estimators", "gate", "mechanisms", "privacy"},
+    "request": {"estimators", "gate", "losses", "mechanisms", "privacy"},
     "forecast": {"gate", "mechanisms", "privacy"},
     "ranges": {"estimators", "gate", "mechanisms", "privacy"},
     "binding": {"request", "estimators", "gate", "mechanisms"},

@@ -98,7 +98,7 @@ def test_bad_input_is_refused_with_a_word_about_the_cure(monkeypatch, change, er
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("glm", "y ~ x", 100, 1.0), "verb"),
+        (("gam", "y ~ x", 100, 1.0), "verb"),
         (("lm", "y ~ x", -1, 1.0), "n must be"),
         (("lm", "y ~ x", 10.5, 1.0), "n must be"),
         (("lm", "y ~ x", 2, 1.0), "too few"),
