@@ -143,13 +143,15 @@ class Results(Absent):
         names = self.design.index
         return pd.DataFrame(self._in_users_units(self.answer.covariance()), index=names, columns=names)
 
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+    def conf_int(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
         """Return intervals that cover each coefficient with probability 1 - alpha, privacy noise included.
 
         Parameters
         ----------
         alpha : float
             One minus the level, in [0.001, 1).
+        exp : bool
+            Whether intervals of the exponentials are wanted: of odds ratios, where the link is the logit.
 
         Returns
         -------
@@ -161,7 +163,8 @@ class Results(Absent):
         PrivacyError
             If `alpha` is out of range: the simulated law resolves no finer level.
         """
-        return pd.DataFrame(self._each().conf_int(alpha), index=self.params.index)
+        ends = self._each().conf_int(alpha)
+        return pd.DataFrame(np.exp(ends) if exp else ends, index=self.params.index)
 
     @door
     def predict(self, new_data: pd.DataFrame, which: str = "mean") -> pd.Series | pd.DataFrame:
@@ -239,13 +242,17 @@ class Results(Absent):
         errors = law.sample(self.chances(-1))
         return WaldTest(*wald(errors, R @ self._centre - r, covariance))
 
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table to print: what was promised, how it was kept, what was learnt."""
-        return summarise(self, alpha)
+    def summary(self, alpha: float = 0.05, exp: bool = False) -> Summary:
+        """Return the table to print: what was promised, how it was kept, what was learnt.
 
-    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return one row a coefficient, with the column names of broom."""
-        return tidy(self, alpha)
+        With `exp` it shows exponentials (odds ratios, where the link is the logit) and their intervals; standard errors
+        remain those of the coefficients.
+        """
+        return summarise(self, alpha, exp)
+
+    def tidy(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
+        """Return one row a coefficient, with the column names of broom; `exp` as in `summary`."""
+        return tidy(self, alpha, exp)
 
     def plot(self, alpha: float = 0.05) -> Any:
         """Return a matplotlib figure of the estimates with their intervals; of several orders, each term's path."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 WRITTEN = ("Subset", "Weights", "Offset")
 WIDEST = 100  # characters of a fact, from which on it is wrapped
+EXPONENTIALS = "exp(coef) and its interval are exponentials; std err, z and P>|z| are those of the coefficient."
 COVARIANCES = {
     "nonrobust": "nonrobust (constant error variance)",
     "kernel": "kernel (the density at the quantile may differ between rows)",
@@ -83,11 +85,12 @@ class Summary:
     __repr__ = __str__
 
 
-def summarise(results: Results, alpha: float) -> Summary:
+def summarise(results: Results, alpha: float, exp: bool = False) -> Summary:
     """Return the summary of a fit."""
-    interval = results.conf_int(alpha)
+    interval = results.conf_int(alpha, exp)
+    head = "coef" if results.cov_type else "estimate"
     columns = {
-        "coef" if results.cov_type else "estimate": results.params.map(_number),
+        f"exp({head})" if exp else head: (np.exp(results.params) if exp else results.params).map(_number),
         "std err": results.bse.map(_number),
         "z": results.tvalues.map(lambda z: _fixed(z, 2)),
         "P>|z|": results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),
@@ -105,6 +108,7 @@ def summarise(results: Results, alpha: float) -> Summary:
         rows=tuple(zip(results.design.names, *columns.values(), strict=True)),
         notes=(
             *((errors,) if errors else ()),
+            *((EXPONENTIALS,) if exp else ()),
             *results.answer.notes,
             *(("seeded: not private. Whoever knows the seed can take the noise off again.",) if results.seeded else ()),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component")
 
 
-def tidy(results: Results, alpha: float) -> pd.DataFrame:
-    """Return one row a coefficient."""
-    interval = results.conf_int(alpha)
+def tidy(results: Results, alpha: float, exp: bool = False) -> pd.DataFrame:
+    """Return one row a coefficient; with `exp` estimates and intervals are exponentials."""
+    interval = results.conf_int(alpha, exp)
     labels = [label if isinstance(label, tuple) else (label, "") for label in results.params.index]
     columns = (
         [term for term, _ in labels],
-        results.params.to_numpy(),
+        np.exp(results.params.to_numpy()) if exp else results.params.to_numpy(),
         results.bse.to_numpy(),
         results.tvalues.to_numpy(),
         results.pvalues.to_numpy(),
