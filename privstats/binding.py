@@ -123,6 +123,8 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         ridge=request.ridge,
         q=request.orders if request.verb == "rq" else (0.5,),
         family=None if family is None else replace(family, unit=float(design.y_scaling.half[0])),
+        margins=request.margins,
+        dummies=design.dummies if request.margins else (),
         usual=_usual(design) if (request.model, request.algorithm[0]) in UNBOUNDED else (),
     )
 

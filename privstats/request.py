@@ -84,6 +84,7 @@ class Request:
     family: Any = "gaussian"
     link: str | None = None
     offset: str | None = None
+    margins: bool = False
 
     @property
     def linked(self) -> Family | None:
@@ -183,6 +184,8 @@ class Request:
             raise PrivacyError("confidence must lie between .5 and .999: that of the intervals that are bought")
         if not (isinstance(self.geometric, bool) and isinstance(self.density, bool)):
             raise PrivacyError("geometric and density are True or False")
+        if not isinstance(self.margins, bool) or (self.margins and self.linked is None):
+            raise PrivacyError("margins is True or False, and belongs to families with a link")
         if self.geometric and self.mech not in ("auto", "kng"):
             raise PrivacyError("the geometric median is chosen by mech='kng'")
         if self.eta is not None and not (self.mech == "ptr" and is_number(self.eta) and 0 < self.eta < math.inf):

@@ -14,7 +14,7 @@ from privstats.plan import Plan
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 
-OPTIONS = {"glm": (*COMMON, "link", "offset", "weights", "theta_bound", "split", "ridge", "cov_type")}
+OPTIONS = {"glm": (*COMMON, "link", "offset", "weights", "theta_bound", "split", "cov_type", "margins")}
 
 
 @door
@@ -58,10 +58,11 @@ def dp_glm(
         As for `dp_lm`.
     **options
         ``link="probit"``. ``offset="np.log(years)"``: an expression with public bounds that is added to the linear
-        predictor. ``theta_bound=``: bound of ``|theta|_1`` per column scaled to [-1, 1]; families other than the
-        binomial with logit link need it under pure eps. ``split=0.85``: share of objective perturbation's budget for
-        its linear term. ``cov_type="HC"`` or ``"nonrobust"``. ``unit=``, ``rows_per_unit=``, ``subset=``,
-        ``weights=``, ``bounds_share=`` as for `dp_lm`.
+        predictor. ``margins=True``: buy average marginal effects as well (`Results.get_margeff`). ``theta_bound=``:
+        bound of ``|theta|_1`` per column scaled to [-1, 1]; families other than the binomial with logit link need it
+        under pure eps. ``split=0.85``: share of objective perturbation's budget for its linear term.
+        ``cov_type="HC"`` or ``"nonrobust"``. ``unit=``, ``rows_per_unit=``, ``subset=``, ``weights=``,
+        ``bounds_share=`` as for `dp_lm`.
 
     Returns
     -------

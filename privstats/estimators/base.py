@@ -103,6 +103,10 @@ class Facts:
     usual : tuple of tuple of two floats
         Centre and standard deviation of what each predictor, and at last the response, usually is when scaled; where
         the algorithm needs them.
+    margins : bool
+        Whether average marginal effects are wanted.
+    dummies : tuple of tuple of int
+        Predictors that are the dummies of one factor that stands alone.
     joint : bool
         Whether one point among all columns is wanted (the geometric median), in place of one in each.
     """
@@ -130,6 +134,8 @@ class Facts:
     joint: bool = False
     family: Family | None = None
     usual: tuple[tuple[float, float], ...] = ()
+    margins: bool = False
+    dummies: tuple[tuple[int, ...], ...] = ()
 
     @property
     def coefficients(self) -> int:

@@ -26,8 +26,8 @@ from privstats.gate.terms import (
     KEEP_MISSING,
     Mean,
     code_columns,
-    column_bounds,
     constraint_on,
+    intervals_of,
     is_binary,
     one_hot,
     parse_formula,
@@ -195,14 +195,16 @@ class Design:
         return constraint_on(self._infos[1], hypothesis)
 
     @property
-    def usual(self) -> tuple[Scaling, Scaling]:
-        """Centre and standard deviation of usual predictors and of the response, as scaled here.
+    def dummies(self) -> tuple[tuple[int, ...], ...]:
+        """Columns of X that are the dummies of one factor, of those that stand alone in their terms."""
+        return one_hot(self._infos[1], 1)
 
-        Uniform on its bounds is taken for usual, of a column that is not declared by its scale.
-        """
+    @property
+    def usual(self) -> tuple[Scaling, Scaling]:
+        """Centre and standard deviation of usual predictors and of the response, as scaled here: as if uniform."""
         domain = self.domain.typical
         infos = code_columns(parse_formula(self.formula, domain), domain, binary=is_binary(self.family))
-        columns = [c for term in infos[1].term_codings.values() for sub in term for c in column_bounds(sub)]
+        columns = intervals_of(infos[1])
         (response,) = infos[0].factor_infos
         return self.x_scaling.usual(columns[int(self.intercept) :]), self.y_scaling.usual([response.within])
 
@@ -257,13 +259,12 @@ def bind(
     for part in predictors:
         if shared := set(part.reads) & set(response.reads):
             raise FormulaError(f"the response column '{shared.pop()}' is among the predictors, in '{part.code}'")
-    intervals = [interval for term in infos[1].term_codings.values() for sub in term for interval in column_bounds(sub)]
+    intervals = intervals_of(infos[1])
     names = tuple(infos[1].column_names)
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients")
     intercept = any(not term.factors for term in infos[1].term_codings)
     groups = one_hot(infos[1], _FEWEST_DUMMIES if intercept else 2) if grouped else ()
-    groups = tuple(tuple(column - intercept for column in group) for group in groups)
     x_scaling = Scaling.of(
         intervals[int(intercept) :], intercept, tuple(column for group in groups for column in group)
     )

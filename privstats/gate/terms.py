@@ -134,8 +134,11 @@ def code_columns(
 
 
 def one_hot(info: DesignInfo, fewest: int) -> tuple[tuple[int, ...], ...]:
-    """Return the columns of each factor that stands alone in its term, where they are at least `fewest` dummies."""
-    groups, start = [], 0
+    """Return the columns of each factor that stands alone in its term, where they are at least `fewest` dummies.
+
+    They are counted without the intercept.
+    """
+    groups, start = [], -int(any(not term.factors for term in info.terms))
     for term in info.terms:
         for subterm in info.term_codings[term]:
             stop = start + subterm.num_columns
@@ -146,6 +149,11 @@ def one_hot(info: DesignInfo, fewest: int) -> tuple[tuple[int, ...], ...]:
                     groups.append(tuple(range(start, stop)))
             start = stop
     return tuple(groups)
+
+
+def intervals_of(info: DesignInfo) -> list[Interval]:
+    """Return the intervals of all columns."""
+    return [interval for term in info.term_codings.values() for part in term for interval in column_bounds(part)]
 
 
 def column_bounds(subterm: Any) -> list[Interval]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from privstats.inference.errors import ErrorLaw
 from privstats.inference.sandwich import privacy_covariance, sampling_covariance
 from privstats.inference.simulate import Chances, error_law
 from privstats.numerics.law import Chance, FloatArray, Law
+
+if TYPE_CHECKING:
+    from privstats.inference.margins import Margins
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +244,8 @@ class Answer(Estimate):
         Directions of theta of which the releases say nothing: what they move has no interval.
     shrunk : ndarray, shape (coefficients,), optional
         The estimate to report where `theta`, about which intervals are centred, is not it.
+    margins : Margins, optional
+        Average marginal effects, where they were bought.
     n : float
         Rows used: the public number, or what was released of it.
     facts : dict of str to float
@@ -258,6 +264,7 @@ class Answer(Estimate):
     unsure: tuple[Unsure, ...] = ()
     lost: FloatArray | None = None
     shrunk: FloatArray | None = None
+    margins: Margins | None = None
 
     @property
     def reported(self) -> FloatArray:

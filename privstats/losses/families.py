@@ -40,6 +40,15 @@ class Family(ABC):
     def variance(self, eta: FloatArray) -> FloatArray:
         """Return the response's variance there, up to a dispersion; positive."""
 
+    @abstractmethod
+    def bend(self, eta: FloatArray) -> FloatArray:
+        """Return the derivative of the slope."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> tuple[float, float, float]:
+        """The largest sizes of means that responses can have, and of slope and bend at them."""
+
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return what a row adds to the curvature, times ``x x'``: ``slope^2 / variance``."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
@@ -60,6 +69,13 @@ class Logit(Family):
     def variance(self, eta: FloatArray) -> FloatArray:
         return np.maximum(self.slope(eta), 1e-300)
 
+    def bend(self, eta: FloatArray) -> FloatArray:
+        return self.slope(eta) * (expit(-eta) - expit(eta))
+
+    @property
+    def largest(self) -> tuple[float, float, float]:
+        return 1.0, 0.25, 3**-0.5 / 6
+
     def weight(self, eta: FloatArray) -> FloatArray:
         return self.slope(eta)
 
@@ -78,21 +94,41 @@ class Probit(Family):
     def variance(self, eta: FloatArray) -> FloatArray:
         return np.maximum(ndtr(eta) * ndtr(-eta), 1e-300)
 
+    def bend(self, eta: FloatArray) -> FloatArray:
+        return -eta * self.slope(eta)
+
+    @property
+    def largest(self) -> tuple[float, float, float]:
+        return 1.0, (2 * np.pi) ** -0.5, (2 * np.pi * np.e) ** -0.5
+
     def weight(self, eta: FloatArray) -> FloatArray:
         weight: FloatArray = np.exp(-(eta**2) - log_ndtr(eta) - log_ndtr(-eta)) / (2 * np.pi)
         return weight
 
 
-class Poisson(Family):
-    """Counts: ``log E y = x' theta``."""
+class LogLink(Family):
+    """Responses that are not negative: ``log E y = x' theta``."""
 
-    name, link, support = "poisson", "log", (0.0, np.inf)
+    link, support = "log", (0.0, np.inf)
 
     def mean(self, eta: FloatArray) -> FloatArray:
         return np.exp(eta)
 
     def slope(self, eta: FloatArray) -> FloatArray:
         return np.exp(eta)
+
+    def bend(self, eta: FloatArray) -> FloatArray:
+        return np.exp(eta)
+
+    @property
+    def largest(self) -> tuple[float, float, float]:
+        return self.unit, self.unit, self.unit
+
+
+class Poisson(LogLink):
+    """Counts."""
+
+    name = "poisson"
 
     def variance(self, eta: FloatArray) -> FloatArray:
         return np.exp(eta)
@@ -101,16 +137,10 @@ class Poisson(Family):
         return np.exp(eta)
 
 
-class Gamma(Family):
-    """Positive responses whose standard deviation is proportional to the mean: ``log E y = x' theta``."""
+class Gamma(LogLink):
+    """Positive responses whose standard deviation is proportional to the mean."""
 
-    name, link, support = "gamma", "log", (0.0, np.inf)
-
-    def mean(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
-
-    def slope(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+    name = "gamma"
 
     def variance(self, eta: FloatArray) -> FloatArray:
         return np.exp(2 * eta)

@@ -24,6 +24,7 @@ from privstats.privacy.release import Release
 from privstats.results.absent import Absent
 from privstats.results.design_map import DesignMap
 from privstats.results.hypotheses import ContrastTest, WaldTest, joint_covariance, through
+from privstats.results.margins import MarginalEffects, marginal_effects
 from privstats.results.plots import draw
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
@@ -242,6 +243,18 @@ class Results(Absent):
         errors = law.sample(self.chances(-1))
         return WaldTest(*wald(errors, R @ self._centre - r, covariance))
 
+    def get_margeff(self) -> MarginalEffects:
+        """Return average marginal effects on the mean response, bought by ``margins=True``.
+
+        Of a dummy, the change of the mean from the reference to its level; of any other column, the mean derivative.
+
+        Raises
+        ------
+        PrivacyError
+            If they were not bought.
+        """
+        return marginal_effects(self)
+
     def summary(self, alpha: float = 0.05, exp: bool = False) -> Summary:
         """Return the table to print: what was promised, how it was kept, what was learnt.
 
@@ -259,7 +272,7 @@ class Results(Absent):
         return draw(self, alpha)
 
     def glance(self) -> pd.DataFrame:
-        """Return one row about the whole fit."""
+        """Return one row about the fit."""
         return glance(self)
 
     def __repr__(self) -> str:
