@@ -27,7 +27,7 @@ from privstats.results.hypotheses import ContrastTest, WaldTest, joint_covarianc
 from privstats.results.margins import MarginalEffects, marginal_effects
 from privstats.results.plots import draw
 from privstats.results.summary import Summary, summarise
-from privstats.results.tidy import glance, tidy
+from privstats.results.tidy import exponentials, glance, tidy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +165,7 @@ class Results(Absent):
             If `alpha` is out of range: the simulated law resolves no finer level.
         """
         ends = self._each().conf_int(alpha)
-        return pd.DataFrame(np.exp(ends) if exp else ends, index=self.params.index)
+        return pd.DataFrame(exponentials(ends) if exp else ends, index=self.params.index)
 
     @door
     def predict(self, new_data: pd.DataFrame, which: str = "mean") -> pd.Series | pd.DataFrame:

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tabulate import tabulate
+
+from privstats.results.tidy import exponentials
 
 if TYPE_CHECKING:
     from privstats.results.results import Results
@@ -90,7 +91,7 @@ def summarise(results: Results, alpha: float, exp: bool = False) -> Summary:
     interval = results.conf_int(alpha, exp)
     head = "coef" if results.cov_type else "estimate"
     columns = {
-        f"exp({head})" if exp else head: (np.exp(results.params) if exp else results.params).map(_number),
+        f"exp({head})" if exp else head: (exponentials(results.params) if exp else results.params).map(_number),
         "std err": results.bse.map(_number),
         "z": results.tvalues.map(lambda z: _fixed(z, 2)),
         "P>|z|": results.pvalues.map(lambda p: "<0.001" if p < 0.001 else _fixed(p, 3)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,19 @@ if TYPE_CHECKING:
 TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component")
 
 
+def exponentials(values: Any) -> Any:
+    """Return exponentials: infinite, without a word, of what is too large."""
+    with np.errstate(over="ignore"):
+        return np.exp(values)
+
+
 def tidy(results: Results, alpha: float, exp: bool = False) -> pd.DataFrame:
     """Return one row a coefficient; with `exp` estimates and intervals are exponentials."""
     interval = results.conf_int(alpha, exp)
     labels = [label if isinstance(label, tuple) else (label, "") for label in results.params.index]
     columns = (
         [term for term, _ in labels],
-        np.exp(results.params.to_numpy()) if exp else results.params.to_numpy(),
+        exponentials(results.params.to_numpy()) if exp else results.params.to_numpy(),
         results.bse.to_numpy(),
         results.tvalues.to_numpy(),
         results.pvalues.to_numpy(),
