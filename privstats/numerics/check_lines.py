@@ -2,10 +2,11 @@
 
 Each step draws theta anew on a line through it, from the law that the target has there. Along a line the score is a
 step function, and the log density of a loss piecewise linear, so that the law is known in pieces and drawn without a
-scale to be tuned. Rows far away do not take part: a window about theta is enough, where the target's mass on the line
-outside the window is at most `MISSED` of the mass inside. That is proved at each step: the derivative of the loss along
-the line only grows, hence so do the score's size, in what is known of it, and the loss itself, beyond the window's
-ends. If the proof fails the window grows, and with it the set of rows that are looked at.
+scale to be tuned. Rows far away seldom take part. In a window the law is known in pieces; beyond its ends the density
+has an upper bound, as the derivative of the loss along the line only grows, and with it the loss itself, and what is
+known of the score's size. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds
+together; one from beyond is held against all rows, and where it is rejected the draw is repeated. Else the window
+grows, and with it the set of rows that are looked at. Each step thus has the law of its line, whatever the window.
 
 What is not exact: the chain ends after a fixed number of sweeps, and how near its law then is to the target depends on
 the rows. Nothing is proved about that. The start and the lines' directions are fixed before the chain begins, by the
@@ -20,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.numerics.check_boxes import Box, Frame, narrowed, whole
-from privstats.numerics.check_loss import Target, dual_size, size_of
+from privstats.numerics.check_loss import Target, dual_size, loss, score, size_of
 from privstats.numerics.law import Chance, FloatArray
 
 SWEEPS = 200
-MISSED = 2.0**-40  # of the mass of a line: what may be left out of a window
-WIDER = 1.5  # windows and boxes, where that is not proved
+SELDOM = 2.0**-8  # of the mass of a window: bound on what is beyond either of its ends
+WIDER = 1.5  # windows and boxes, where that is not so
 
 
 def sample_lines(chance: Chance, target: Target, sweeps: int = SWEEPS) -> FloatArray:
@@ -52,6 +53,30 @@ def sample_lines(chance: Chance, target: Target, sweeps: int = SWEEPS) -> FloatA
     return lines.theta
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """What lies beyond an end of a window: at distance s, at most density ``exp(-height - slope s)``, up to `length`.
+
+    A negative slope bounds nothing.
+    """
+
+    height: float
+    slope: float
+    length: float
+
+    @property
+    def log_mass(self) -> float:
+        if self.length <= 0:
+            return -math.inf
+        if self.slope < 0:
+            return math.inf
+        return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
+
+    def place(self, chance: Chance) -> float:
+        """Return a distance drawn from the bound."""
+        return self.length * _fallen(float(chance.uniform(0.0, 1.0, None)), self.slope * self.length)
+
+
 @dataclass(frozen=True, eq=False)
 class Window:
     """The part of a line that is looked at: where its pieces begin and end, and the log mass of each.
@@ -65,15 +90,15 @@ class Window:
         Derivative of the loss along the line in each piece.
     logs : ndarray, shape (k,)
         Log mass of the pieces.
-    ends : tuple of two floats
-        Bounds on the log mass to the left and to the right, in the parameter set.
+    beyond : tuple of two Beyond
+        To the left and to the right, in the parameter set.
     """
 
     edges: FloatArray
     pulls: FloatArray
     slopes: FloatArray
     logs: FloatArray
-    ends: tuple[float, float]
+    beyond: tuple[Beyond, Beyond]
 
 
 class CheckLines:
@@ -85,7 +110,7 @@ class CheckLines:
         self.phi = np.zeros(len(self.frame.centre))
         self.all = whole(target, self.frame)
         d = len(self.phi)
-        near = (60.0 + d) / target.rate if target.norm != "loss" else 10.0 / math.sqrt(target.rate)
+        near = (30.0 + 2 * d) / target.rate if target.norm != "loss" else 7.0 / math.sqrt(target.rate)
         self.look(np.minimum(self.frame.halves, near))
 
     @property
@@ -118,32 +143,61 @@ class CheckLines:
     def step(self, chance: Chance, way: FloatArray) -> None:
         """Draw anew on the line through phi along `way`."""
         v = self.frame.basis @ way
-        low, high = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
-        reach = [self.first_reach(way, v)] * 2
+        whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
+        middle, first = self.first_reach(way, v, whole[1] - whole[0])
+        reach = [first, first]
         while True:
             slopes = way @ self.slopes if np.count_nonzero(way) > 1 else self.slopes[int(np.argmax(way))]
             box = segment_of_box(self.phi, way, self.halves)
-            ends = (max(low, box[0], -reach[0]), min(high, box[1], reach[1]))
-            window = self.window(slopes, v, (low, high), ends)
+            ends = (
+                max(whole[0], box[0], min(0.0, middle - reach[0])),
+                min(whole[1], box[1], max(0.0, middle + reach[1])),
+            )
+            window = self.window(slopes, v, whole, ends)
             if not np.isfinite(window.logs).any():
                 return  # a corner of the parameter set, which the line only touches
-            enough = math.log(MISSED) + float(np.logaddexp.reduce(window.logs))
-            missed = [window.ends[0] > enough, window.ends[1] > enough]
-            if not any(missed):
-                break
+            highest = float(window.logs.max())
+            inside = highest + math.log(float(np.exp(window.logs - highest).sum()))
+            missed = [beyond.log_mass > inside + math.log(SELDOM) for beyond in window.beyond]
             if any(missed[k] and ends[k] == box[k] for k in (0, 1)):
                 self.look(np.minimum(self.frame.halves, WIDER * self.halves))
-            reach = [WIDER * reach[k] if missed[k] else reach[k] for k in (0, 1)]
-        t, piece = self.choose(chance, window)
-        self.phi, self.u, self.pull = self.phi + t * way, self.u - t * slopes, window.pulls[:, piece]
+            if any(missed):
+                reach = [WIDER * reach[k] if missed[k] else reach[k] for k in (0, 1)]
+                continue
+            t, piece = self.choose(chance, window, inside)
+            if piece is not None:
+                self.phi, self.u, self.pull = self.phi + t * way, self.u - t * slopes, window.pulls[:, piece]
+                return
+            side = int(t > 0)
+            beyond = window.beyond[side]
+            bound = beyond.height + beyond.slope * abs(t - ends[side])
+            if chance.uniform(0.0, 1.0, None) < math.exp(min(0.0, bound - self.potential(v, t, ends[0]))):
+                self.phi = self.phi + t * way
+                self.look(np.minimum(self.frame.halves, np.maximum(self.halves, WIDER * np.abs(self.phi))))
+                return
 
-    def first_reach(self, way: FloatArray, v: FloatArray) -> float:
-        """Return how far to look first: where a score (loss) with the curvature of the frame is unlikely."""
-        rate = self.target.rate
-        if self.target.norm == "loss":
-            return 9.0 / (math.sqrt(rate) * float(np.linalg.norm(way)))
+    def potential(self, v: FloatArray, t: float, start: float) -> float:
+        """Return the rate times the size of the score at t on the line along v, or the loss less that at `start`."""
+        target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
+        if target.norm == "loss":
+            there, here = (loss(target.x, target.y, target.tau, theta + s * v) for s in (t, start))
+            return target.rate * (there - here)
+        pull = score(target.x, target.y, target.tau, theta + t * v)
+        return target.rate * float(size_of(target.norm, pull, target.tilt))
+
+    def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
+        """Return where to look first, about the minimiser of a loss with the curvature of the frame, and how far.
+
+        A score must have grown so that, all along the line, it weighs little beside where the chain is.
+        """
+        target = self.target
+        if target.norm == "loss":
+            bend = float(way @ way)
+            return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
         bend = max(float(abs(v @ way)), 1e-300)  # the curvature times v is the way
-        return 52.0 / rate * float(dual_size(self.target.norm, v, self.target.tilt)) / bend
+        scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
+        here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
+        return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))
 
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
@@ -153,41 +207,48 @@ class CheckLines:
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes
         picked = np.flatnonzero((t > ends[0]) & (t < ends[1]))
-        picked = picked[np.argsort(t[picked])]
+        t = t[picked]
+        order = np.argsort(t)
+        picked = picked[order]
         rising = slopes[picked] > 0
-        change = np.where(rising, 1.0, -1.0) * self.x[:, picked]  # of the score where theta passes
+        pulls = np.empty((len(v), len(picked) + 1))
+        change = pulls[:, 1:]  # of the score where theta passes
+        np.multiply(np.take(self.x, picked, axis=1), np.where(rising, 1.0, -1.0), out=change)
         behind = (self.u[picked] <= 0) == rising
-        pulls = np.column_stack([self.pull - change @ behind, change])
-        np.cumsum(pulls, axis=1, out=pulls)
-        edges = np.concatenate([[ends[0]], t[picked], [ends[1]]])
+        pulls[:, 0] = self.pull - change @ behind
+        for entry in pulls:
+            np.cumsum(entry, out=entry)
+        edges = np.concatenate([[ends[0]], t[order], [ends[1]]])
         lengths, tilts = np.maximum(np.diff(edges), 0.0), v @ pulls
         with np.errstate(divide="ignore"):
             logs = np.log(lengths)
+        rest = ends[0] - whole[0], whole[1] - ends[1]
         if target.norm != "loss":
             logs -= target.rate * size_of(target.norm, pulls.T, target.tilt)
             steep = target.rate / float(dual_size(target.norm, v, target.tilt))
-            beyond = (_flat(-tilts[0] * steep, ends[0] - whole[0]), _flat(tilts[-1] * steep, whole[1] - ends[1]))
-            return Window(edges, pulls, tilts, logs, beyond)
+            rises = max(0.0, -float(tilts[0]) * steep), max(0.0, float(tilts[-1]) * steep)
+            return Window(edges, pulls, tilts, logs, (Beyond(rises[0], 0.0, rest[0]), Beyond(rises[1], 0.0, rest[1])))
         heights = target.rate * np.concatenate([[0.0], np.cumsum(tilts * lengths)])
         fall = target.rate * np.abs(tilts) * lengths
         logs += -np.minimum(heights[:-1], heights[1:]) + np.log(_share(fall))
-        left = _steep(-target.rate * tilts[0], heights[0], ends[0] - whole[0])
-        return Window(
-            edges, pulls, tilts, logs, (left, _steep(target.rate * tilts[-1], heights[-1], whole[1] - ends[1]))
-        )
+        left = Beyond(0.0, -target.rate * float(tilts[0]), rest[0])
+        right = Beyond(float(heights[-1]), target.rate * float(tilts[-1]), rest[1])
+        return Window(edges, pulls, tilts, logs, (left, right))
 
-    def choose(self, chance: Chance, window: Window) -> tuple[float, int]:
-        """Return a place on the line, drawn from the pieces of the window, and its piece."""
-        mass = np.cumsum(np.exp(window.logs - window.logs.max()))
-        k = int(np.searchsorted(mass, chance.uniform(0.0, mass[-1], None), side="right"))
-        k = min(k, int(np.searchsorted(mass, mass[-1])))
+    def choose(self, chance: Chance, window: Window, inside: float) -> tuple[float, int | None]:
+        """Return a place on the line, drawn from pieces and what is beyond them, and its piece, if it has one."""
+        before = math.exp(window.beyond[0].log_mass - inside)
+        mass = np.cumsum(np.exp(window.logs - inside))
+        place = float(chance.uniform(0.0, before + mass[-1] + math.exp(window.beyond[1].log_mass - inside), None))
+        if place < before:
+            return float(window.edges[0]) - window.beyond[0].place(chance), None
+        if place - before >= mass[-1]:
+            return float(window.edges[-1]) + window.beyond[1].place(chance), None
+        k = int(np.searchsorted(mass, place - before, side="right"))
         a, b = float(window.edges[k]), float(window.edges[k + 1])
         part = float(chance.uniform(0.0, 1.0, None))
         if self.target.norm == "loss":
-            fall = self.target.rate * float(window.slopes[k]) * (b - a)
-            size = abs(fall)
-            part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part
-            part = 1 - part if fall < 0 else part
+            part = _fallen(part, self.target.rate * float(window.slopes[k]) * (b - a))
         return a + min(max(part, 0.0), 1.0) * (b - a), k
 
 
@@ -221,16 +282,11 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
     return -max(0.0, float(np.nanmin(downs))), max(0.0, float(np.nanmin(ups)))
 
 
-def _flat(rise: float, length: float) -> float:
-    """Return the log mass of a density of at most ``exp(-max(rise, 0))`` over a length."""
-    return math.log(length) - max(rise, 0.0) if length > 0 else -math.inf
-
-
-def _steep(slope: float, height: float, length: float) -> float:
-    """Return a bound on the log mass of ``exp(-potential)``, which has this height and at least this slope."""
-    if length <= 0:
-        return -math.inf
-    return -height + (min(math.log(length), -math.log(slope)) if slope > 0 else 700.0 + abs(math.log(length)))
+def _fallen(part: float, fall: float) -> float:
+    """Return the quantile of order `part` (or, of equal law, its mirror) of a density on [0, 1] of log slope -fall."""
+    size = abs(fall)
+    part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part
+    return 1 - part if fall < 0 else part
 
 
 def _share(fall: FloatArray) -> FloatArray:

@@ -1,10 +1,13 @@
 """The chain along lines: the law of the exact draws, and windows that miss nothing."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from privstats.mechanisms.random import public_stream
+from privstats.numerics import check_lines
 from privstats.numerics.check_boxes import CheckBoxes
 from privstats.numerics.check_lines import CheckLines, sample_lines, segment
 from privstats.numerics.check_loss import Target
@@ -37,15 +40,15 @@ def test_the_chain_has_the_law_of_the_exact_draws_and_not_that_of_half_the_noise
         assert min(stats.ks_2samp(exact[:, j], other[:, j]).pvalue for j in range(dim)) < 1e-3
 
 
-@pytest.mark.parametrize("norm", ["hull", "loss"])
-def test_a_window_leaves_out_nothing_that_counts(norm):
+def p_value_of_a_line(norm):
+    """Of a Kolmogorov-Smirnov test of steps along one of 4000 rows' lines against its law; rows that are looked at."""
     chance = public_stream(92)
     x, y = rows(chance, 4000, 2)
     target = Target(x, y, 0.5, 2.0, 1.0, norm, 0.0)
     lines = CheckLines(target)
     for k in range(4):
         lines.sweep(chance, k % 2 == 1)
-    assert len(lines.pool.rows) < 3900
+    undecided = len(lines.pool.rows)
     way, start = np.array([0.7, -0.3]), lines.phi
     basis, centre = lines.frame.basis, lines.frame.centre
     low, high = segment(centre + basis @ start, basis @ way, 2.0)
@@ -64,7 +67,40 @@ def test_a_window_leaves_out_nothing_that_counts(norm):
     values[near] = potentials(target, centre + (start + middles[near, None] * way) @ basis.T)
     mass = np.exp(-(values - values.min())) * np.diff(t)
     cdf = np.append(0.0, np.cumsum(mass) / mass.sum())
-    assert stats.kstest(steps, lambda s: np.interp(s, t, cdf)).pvalue > 1e-4
+    return stats.kstest(steps, lambda s: np.interp(s, t, cdf)).pvalue, undecided
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Windows beyond which most of the mass may be."""
+    honest = CheckLines.first_reach
+
+    def near(self, way, v, length):
+        middle, reach = honest(self, way, v, length)
+        return middle, reach / 5
+
+    monkeypatch.setattr(check_lines, "SELDOM", 100.0)
+    monkeypatch.setattr(CheckLines, "first_reach", near)
+
+
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+def test_a_step_has_the_law_of_its_line(norm):
+    p, undecided = p_value_of_a_line(norm)
+    assert p > 1e-4
+    assert undecided < 3900
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+def test_a_step_has_that_law_whatever_the_window(norm):
+    assert p_value_of_a_line(norm)[0] > 1e-4
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+def test_bounds_taken_for_the_law_would_be_caught(monkeypatch, norm):
+    monkeypatch.setattr(CheckLines, "potential", lambda self, v, t, start: -math.inf)
+    assert p_value_of_a_line(norm)[0] < 1e-4
 
 
 def test_a_segment_ends_on_the_ball():
