@@ -36,7 +36,7 @@ JITTER = 2.0**-11  # secret noise that separates equal responses, in half-ranges
 WIDEST = 2.0  # kernel, in standard deviations
 DROWNED = 0.3  # how much of the weakest direction of the bread noise may be before the kernel is widened
 SQUARED = 1.25  # rows that the kernel sees, by its sum: Epanechnikov's over that of its square
-SURE = 20.0  # odds
+DENSE = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
 FEW = 6  # predictors up to which entrywise noise has a smaller matrix than matrix-t noise
 APPROXIMATE = "approximate sampling (Markov chain): the guarantee is that of the density it aims at"
 
@@ -89,7 +89,7 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
         by=[by, *([law] if curvature.dim else [])],
         share=[COEFFICIENTS, *([CURVATURE] if curvature.dim else [])],
     )
-    theta, notes = first[0].value, (*notes, *scattered(facts, first[0], objective.within, by))
+    theta, doubts = first[0].value, scattered(facts, first[0], objective.within, by)
     (spread,) = ask(
         Each("scale", ResidualSize(theta, facts.intercept), Line(0.0, 1.0 + facts.theta_bound, 1e-6), Wanted((0.5,))),
         by="rank",
@@ -106,34 +106,52 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
     kernel = Moments(facts.columns, facts.intercept, complete=False)
     (weighed,) = ask(Gram("bread", KernelRow(theta, facts.intercept, width), kernel), by=law, share=BREAD)
     scale = 1 / (width * kernel_mean(width / sigma, tau))
-    return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, scale, tau, notes)
+    return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, scale, tau, notes, doubts)
 
 
 def scattered(facts: Facts, chosen: Release, within: CheckScores, by: str) -> tuple[str, ...]:
     """Return a note where public facts alone make it likely that chance, and not the rows, decided theta.
 
-    At rate c a good theta has ``|score| < 1 / c`` in a volume of order ``(1 / (c n))^d``; at a bad one the score is at
-    least about n times the smaller of tau and 1 - tau (all responses on one side), or n / 4 (a steep slope, of a
-    predictor that fills its range), so that its density is lower by ``exp(-c |score|)``. The first must outweigh the
-    volume of the parameter set, by a factor of `SURE`.
+    The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta, where f
+    is the density of the responses (`DENSE`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere the score is
+    at least n times `least_score`, on less than the whole parameter set, whose volume is ``(2 theta_bound)^d / d!``.
+    The first must outweigh the second.
     """
     if facts.n is None or by != "kng rq":
         return ()
-    (tau,) = facts.q
+    (tau,), d = facts.q, facts.coefficients
     rows = chosen.event.pure() / (2 * within.sensitivity("score", facts.neighbors).size) * facts.n
-    volume = facts.coefficients * math.log(max(1.0, facts.theta_bound * rows))
-    drop = min(tau, 1 - tau, 0.25 if facts.columns else 0.5)
-    if rows * drop >= volume + math.log(SURE):
+    good = 2 * math.lgamma(d + 1) + (d - 1) * math.log(3)
+    volume = d * math.log(max(1.0, facts.theta_bound * rows * DENSE)) - good
+    if rows * least_score(tau, facts.columns, facts.intercept) >= volume:
         return ()
     return (
-        f"n = {facts.n} rows and this budget are too few for a quantile of order {tau:g} with {facts.coefficients} "
-        "coefficients: the estimate may lie anywhere in the parameter set (more rows, a larger budget, fewer "
+        f"n = {facts.n} rows and this budget are too few for a quantile of order {tau:g} with {d} coefficients: the "
+        "estimate may lie anywhere in the parameter set, and has no intervals (more rows, a larger budget, fewer "
         "predictors, an order nearer 0.5, or a smaller theta_bound)",
     )
 
 
+def least_score(tau: float, columns: int, intercept: bool) -> float:
+    """Return the score, a row, where theta is far off, in the sup norm: the least of all directions.
+
+    All rows may lie on one side: min(tau, 1 - tau). Or a slope is so steep that only the share s of rows with the
+    largest x, uniform on [-1, 1], does: ``(|s - tau|, s (1 - s))``, which is least where both are the same. The norm
+    "hull" is no smaller there, as both are. Without an intercept one sign of x does, and the score is at least 1/4.
+
+    >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
+    [0.049, 0.207, 0.049]
+    """
+    if not intercept:
+        return 0.25
+    rare = min(tau, 1 - tau)
+    return rare if columns == 0 else math.sqrt(1 - rare) - (1 - rare)
+
+
 def quietest(facts: Facts) -> str:
     """Return the law of the noise of second moments whose matrix is the smallest."""
+    if facts.in_mu:
+        return "gaussian"
     if facts.columns > FEW:
         return "matrixt"
     return "hull" if facts.neighbors.kind == "replace" else "linf"
@@ -189,6 +207,7 @@ def _answer(
     scale: float,
     tau: float,
     notes: tuple[str, ...],
+    doubts: tuple[str, ...],
 ) -> Answer:
     assert chosen.law is not None and weighed.law is not None
     A, A_variance, curvature, released = told
@@ -199,7 +218,7 @@ def _answer(
     bread, weakest = _repaired(moments[first:, first:], spread, constant)
     shape, _ = _repaired(A[first:, first:], spectral_noise(A, A_variance, facts), constant)
     kappa = max(2 * math.sqrt(variance[0, 0]) / moments[0, 0], spread / weakest)
-    edge = on_the_edge(chosen.value, facts)
+    doubts = (*doubts, *on_the_edge(chosen.value, facts))
     why = (f"no intervals: kappa = {kappa:.2f} > 1, the density they need drowns in its noise",)
     hidden = kappa > UNINFORMATIVE
     p, n = facts.coefficients, float(A[0, 0])
@@ -214,12 +233,12 @@ def _answer(
     return Answer(
         theta=chosen.value,
         bread=bread,
-        meat=None if edge or hidden else meat,
+        meat=None if doubts or hidden else meat,
         noises=noises,
         n=n,
         unsure=(Unsure(1, where, math.sqrt(scale) * np.eye(p)),),
         facts={"kappa": kappa, "n_used": n},
-        notes=(*notes, *edge, *(why if hidden else ())),
+        notes=(*notes, *doubts, *(why if hidden else ())),
     )
 
 
