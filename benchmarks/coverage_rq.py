@@ -2,7 +2,9 @@
 
 ``y = 0.5 + x_1 + error``, predictors uniform on [-1, 1], the response declared within (-8, 8); d counts the intercept.
 Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, where the slope differs between quantiles.
-Promises: eps, or mu (Gaussian). One row is replaced, none is missing.
+Promises: eps, or mu (Gaussian). One row is replaced, none is missing. Other settings: "add_remove", where the
+number of rows is private; "no intercept", where the quantile is ``x_1`` itself; "factor", two levels in place of the
+last predictor.
 
 Targets: coverage, over all coefficients of a cell, at least .93, and from 10,000 rows on at most .97, beyond 3 Monte
 Carlo standard errors, of the fits that give intervals. From 10,000 rows and eps = 1 (mu = .5) on a fit without is a
@@ -10,6 +12,7 @@ miss; below, where the budget is too small for intervals fits say so (NaN). "wor
 coverage, "length" the median for the slope of x_1, "ratio" that to the median length without privacy, of known density.
 
     python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
+    python benchmarks/coverage_rq.py --seed 1 --settings add_remove "no intercept" factor --d 3
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ LARGE = 10_000  # rows from which on intervals are due, and may not be too long
 PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")
 RESPONSE = (-8.0, 8.0)
 TOLERANCE = 3.0  # Monte Carlo standard errors
+SETTINGS = ("replace", "add_remove", "no intercept", "factor")
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,21 @@ class Errors:
     density: Callable[[float], float]
     spread: float = 0.0
 
-    def truth(self, tau: float, d: int) -> FloatArray:
+    def truth(self, tau: float, d: int, setting: str = "replace") -> pd.Series:
         """Return the coefficients of order tau."""
-        slopes = [1.0 + self.spread * float(self.quantile(tau)), *[0.0] * (d - 2)]
-        return np.array([0.5 + float(self.quantile(tau)), *slopes])
+        slopes = pd.Series([1.0 + self.spread * float(self.quantile(tau)), *[0.0] * (d - 2)], predictors(d))
+        if setting == "no intercept":
+            return slopes
+        if setting == "factor":
+            slopes = slopes.rename({predictors(d)[-1]: "C(g)[T.b]"})
+        return pd.concat([pd.Series({"Intercept": 0.5 + float(self.quantile(tau))}), slopes])
 
     def sample(self, rng: np.random.Generator, n: int, d: int) -> pd.DataFrame:
         """Return n rows."""
         X = rng.uniform(-1.0, 1.0, (n, d - 1))
         y = 0.5 + X[:, 0] + (1 + self.spread * X[:, 0]) * self.draw(rng, n)
-        return pd.DataFrame(X, columns=predictors(d)).assign(y=y)
+        levels = np.where(X[:, -1] < 0, "a", "b")  # of no effect where there is a further predictor
+        return pd.DataFrame(X, columns=predictors(d)).assign(g=levels, y=y)
 
     def textbook(self, tau: float, n: int) -> float:
         """Return the length of the slope's interval without privacy, of known density."""
@@ -103,30 +112,36 @@ def predictors(d: int) -> list[str]:
     return [f"x{k}" for k in range(1, d)]
 
 
-def cell(law: str, n: int, promise: str, tau: float, d: int, replicates: int, seed: int) -> Cell:
+def cell(law: str, n: int, promise: str, tau: float, d: int, setting: str, replicates: int, seed: int) -> Cell:
     """See what the intervals of `replicates` data sets cover."""
-    rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode()])
+    rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode(), *setting.encode()])
     name, value = promise.split("=")
-    domain = ps.Domain({**dict.fromkeys(predictors(d), (-1, 1)), "y": RESPONSE}, complete=True)
-    formula = "y ~ " + " + ".join(predictors(d))
-    ends = np.empty((replicates, d, 2))
+    domain = ps.Domain({**dict.fromkeys(predictors(d), (-1, 1)), "g": ["a", "b"], "y": RESPONSE}, complete=True)
+    truth = LAWS[law].truth(tau, d, setting)
+    names = truth.index.difference(["Intercept"], sort=False)
+    terms = ["0"] * (setting == "no intercept") + [name.removesuffix("[T.b]") for name in names]
+    formula, neighbors = "y ~ " + " + ".join(terms), setting if setting == "add_remove" else "replace"
+    promised = {name: float(value), "tau": tau, "domain": domain, "neighbors": neighbors}
+    ends = np.empty((replicates, len(truth), 2))
     with planned_once():
         for k in range(replicates):
             data = LAWS[law].sample(rng, n, d)
-            budget = {name: float(value)}
-            ends[k] = ps.dp_rq(formula, data, tau=tau, domain=domain, rng=rng, **budget).conf_int().to_numpy()  # type: ignore[arg-type]
+            if setting == "no intercept":
+                data["y"] -= 0.5 + LAWS[law].quantile(tau)
+            fit = ps.dp_rq(formula, data, rng=rng, **promised)  # type: ignore[arg-type]
+            ends[k] = fit.conf_int().loc[truth.index].to_numpy()
     told = ~np.isnan(ends).any(axis=(1, 2))
-    truth = LAWS[law].truth(tau, d)
-    covered = ((ends[..., 0] <= truth) & (truth <= ends[..., 1]))[told]
+    covered = ((ends[..., 0] <= truth.to_numpy()) & (truth.to_numpy() <= ends[..., 1]))[told]
     if not told.any():
         return Cell(math.nan, math.nan, math.nan, math.nan, 1.0, 0)
-    length = float(np.median(ends[told, 1, 1] - ends[told, 1, 0]))
+    slope = truth.index.get_loc("x1")
+    length = float(np.median(ends[told, slope, 1] - ends[told, slope, 0]))
     worst = float(covered.mean(axis=0).min())
     ratio = length / LAWS[law].textbook(tau, n)
     return Cell(float(covered.mean()), worst, length, ratio, 1 - float(told.mean()), int(told.sum()))
 
 
-def _one(design: tuple[str, int, str, float, int], replicates: int, seed: int) -> Cell:
+def _one(design: tuple[str, int, str, float, int, str], replicates: int, seed: int) -> Cell:
     return cell(*design, replicates, seed)
 
 
@@ -138,8 +153,13 @@ def main() -> int:
     parser.add_argument("--promises", nargs="*", default=PROMISES, choices=PROMISES)
     parser.add_argument("--tau", type=float, nargs="*", default=(0.1, 0.5, 0.9))
     parser.add_argument("--d", type=int, nargs="*", default=(2, 5), help="coefficients")
+    parser.add_argument("--settings", nargs="*", default=SETTINGS[:1], choices=SETTINGS)
     options = parser.parse_args()
-    designs = list(itertools.product(options.laws, options.n, options.promises, options.tau, options.d))
+    if "factor" in options.settings and min(options.d) < 3:
+        parser.error("a factor stands in place of a second predictor: --d 3 or more")
+    designs = list(
+        itertools.product(options.laws, options.n, options.promises, options.tau, options.d, options.settings)
+    )
     run = partial(_one, replicates=options.replicates, seed=options.seed)
     rows, missed = [], []
     with ProcessPoolExecutor(2) as pool:
@@ -149,8 +169,8 @@ def main() -> int:
             line = (*map(str, design), *told, f"{found.nothing:.2f}", "; ".join(targets) or "met")
             rows.append(line)
             print("\t".join(line), file=sys.stderr, flush=True)
-            missed += [f"{' '.join(line[:5])}: {target} ({line[5]})" for target in targets]
-    header = ("law", "n", "promise", "tau", "d", "coverage", "worst", "length", "ratio", "NaN", "targets")
+            missed += [f"{' '.join(line[:6])}: {target} ({line[6]})" for target in targets]
+    header = ("law", "n", "promise", "tau", "d", "setting", "coverage", "worst", "length", "ratio", "NaN", "targets")
     print(f"{options.replicates} replicates, seed {options.seed}\n" + tabulate(rows, header, disable_numparse=True))
     return verdict(missed)
 

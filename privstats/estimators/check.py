@@ -31,7 +31,10 @@ from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-COEFFICIENTS, CURVATURE, SCALE, BREAD = 0.55, 0.10, 0.05, 0.30  # shares of the questions
+SHARES = {  # of coefficients, curvature, scale, bread; in mu normal noise, which is quieter, buys the second and fourth
+    False: (0.55, 0.10, 0.05, 0.30),
+    True: (0.70, 0.07, 0.05, 0.18),
+}
 JITTER = 2.0**-11  # secret noise that separates equal responses, in half-ranges: ties finer than that take long
 WIDEST = 2.0  # kernel, in standard deviations
 DROWNED = 0.3  # how much of the weakest direction of the bread noise may be before the kernel is widened
@@ -75,7 +78,7 @@ def choose_quantile(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
             None,
             (),
             math.nan if facts.n is None else facts.n,
-            notes=(*notes, *scattered(facts, chosen, within, by), *why),
+            notes=(*notes, *(scattered(facts, chosen, within, facts.n) if facts.n and by == "kng rq" else ()), *why),
         )
     return _with_intervals(ask, facts, objective, by, tau, notes)
 
@@ -84,49 +87,50 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
     """Choose the coefficients, buy the rest, and return all of it."""
     curvature = Moments(facts.columns, facts.intercept, facts.count_is_public)
     law, first_row = quietest(facts), int(not facts.intercept)
+    coefficients, bought, scale, bread = SHARES[facts.in_mu]
     first = ask(
         [objective, *([Gram("curvature", PredictorRow(), curvature)] if curvature.dim else [])],
         by=[by, *([law] if curvature.dim else [])],
-        share=[COEFFICIENTS, *([CURVATURE] if curvature.dim else [])],
+        share=[coefficients, *([bought] if curvature.dim else [])],
     )
-    theta, doubts = first[0].value, scattered(facts, first[0], objective.within, by)
+    theta = first[0].value
     (spread,) = ask(
         Each("scale", ResidualSize(theta, facts.intercept), Line(0.0, 1.0 + facts.theta_bound, 1e-6), Wanted((0.5,))),
         by="rank",
-        share=SCALE,
+        share=scale,
     )
     released = first[1] if curvature.dim else None
     variances = curvature.unpack(np.zeros(0) if released is None or released.law is None else released.law.variance())
     A = curvature.unpack(np.zeros(0) if released is None else released.value)
     A[0, 0] = known_or_above_noise(A[0, 0], variances[0, 0], facts)
+    doubts = scattered(facts, first[0], objective.within, float(A[0, 0]))
     sigma = max(1e-4, float(spread.value[0]) / typical_size(tau))
     _, weakest = _repaired(A[first_row:, first_row:], noise := spectral_noise(A, variances, facts), 1 - first_row)
-    tolerable = noise * CURVATURE / BREAD / (DROWNED * min(weakest, float(A[0, 0])))
+    quieter = (bought / bread) ** (0.5 if facts.in_mu else 1.0)
+    tolerable = noise * quieter / (DROWNED * min(weakest, float(A[0, 0])))
     width = min(2.0, sigma * standard_width(float(A[0, 0]), tau, tolerable))
     kernel = Moments(facts.columns, facts.intercept, complete=False)
-    (weighed,) = ask(Gram("bread", KernelRow(theta, facts.intercept, width), kernel), by=law, share=BREAD)
-    scale = 1 / (width * kernel_mean(width / sigma, tau))
-    return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, scale, tau, notes, doubts)
+    (weighed,) = ask(Gram("bread", KernelRow(theta, facts.intercept, width), kernel), by=law, share=bread)
+    density = 1 / (width * kernel_mean(width / sigma, tau))
+    return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, density, tau, notes, doubts)
 
 
-def scattered(facts: Facts, chosen: Release, within: CheckScores, by: str) -> tuple[str, ...]:
-    """Return a note where public facts alone make it likely that chance, and not the rows, decided theta.
+def scattered(facts: Facts, chosen: Release, within: CheckScores, n: float) -> tuple[str, ...]:
+    """Return a note where the number of rows and the budget make it likely that chance, not the rows, decided theta.
 
     The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta, where f
     is the density of the responses (`DENSE`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere the score is
     at least n times `least_score`, on less than the whole parameter set, whose volume is ``(2 theta_bound)^d / d!``.
     The first must outweigh the second.
     """
-    if facts.n is None or by != "kng rq":
-        return ()
     (tau,), d = facts.q, facts.coefficients
-    rows = chosen.event.pure() / (2 * within.sensitivity("score", facts.neighbors).size) * facts.n
+    rows = chosen.event.pure() / (2 * within.sensitivity("score", facts.neighbors).size) * n
     good = 2 * math.lgamma(d + 1) + (d - 1) * math.log(3)
     volume = d * math.log(max(1.0, facts.theta_bound * rows * DENSE)) - good
     if rows * least_score(tau, facts.columns, facts.intercept) >= volume:
         return ()
     return (
-        f"n = {facts.n} rows and this budget are too few for a quantile of order {tau:g} with {d} coefficients: the "
+        f"n = {n:.0f} rows and this budget are too few for a quantile of order {tau:g} with {d} coefficients: the "
         "estimate may lie anywhere in the parameter set, and has no intervals (more rows, a larger budget, fewer "
         "predictors, an order nearer 0.5, or a smaller theta_bound)",
     )

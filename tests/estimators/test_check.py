@@ -9,6 +9,7 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 import privstats as ps
+from privstats.estimators.check import least_score
 from privstats.mechanisms import kng_quantile
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (-8, 8)}
@@ -36,15 +37,51 @@ def test_the_limit_of_a_large_budget_is_quantreg(formula, neighbors, tau):
         np.testing.assert_allclose(fit.bse, theirs.bse, rtol=0.25)  # another kernel, another width
 
 
-@pytest.mark.parametrize(("law", "spread", "tau"), [("norm", 0.0, 0.5), ("norm", 0.5, 0.9), ("expon", 0.0, 0.1)])
-def test_intervals_cover_at_their_level(law, spread, tau):
+@pytest.mark.parametrize(
+    ("law", "spread", "tau", "n", "budget"),
+    [
+        ("norm", 0.0, 0.5, 10_000, {"eps": 1.0}),
+        ("norm", 0.5, 0.9, 10_000, {"eps": 1.0}),
+        ("expon", 0.0, 0.1, 10_000, {"eps": 1.0}),
+        ("expon", 0.0, 0.9, 1000, {"mu": 1.0}),
+        ("norm", 0.5, 0.5, 1000, {"mu": 0.5}),
+    ],
+)
+def test_intervals_cover_at_their_level(law, spread, tau, n, budget):
     law, covered = getattr(stats, law), []
     truth = np.array([0.5 + law.ppf(tau), 1 + spread * law.ppf(tau)])
     for seed in range(60):
-        fit = ps.dp_rq("y ~ x", frame(10_000, seed, law, spread), 1.0, tau=tau, domain=DOMAIN, rng=seed)
+        fit = ps.dp_rq("y ~ x", frame(n, seed, law, spread), tau=tau, domain=DOMAIN, rng=seed, **budget)
         interval = fit.conf_int().to_numpy()
         covered.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
     assert np.mean(covered) >= 0.93 - 2.5 * math.sqrt(0.93 * 0.07 / 120)
+
+
+@pytest.mark.parametrize("tau", [0.03, 0.1, 0.5, 0.8])
+@pytest.mark.parametrize("norm", ["hull", "linf"])
+def test_no_steep_line_has_a_smaller_score_than_is_assumed(tau, norm):
+    x, tilt = np.linspace(-1, 1, 20_001), abs(2 * tau - 1) if norm == "hull" else 0.0
+    below = x > np.linspace(-1.001, 1.001, 2001)[:, None]  # a line so steep that it leaves all rows with larger x below
+    scores = np.stack([below.mean(axis=1), (below * x).mean(axis=1)]).T - [tau, 0.0]
+    first, slope = np.abs(scores).T
+    size = np.maximum(first, (np.maximum(first, slope) + tilt * first) / (1 + tilt))
+    assert size.min() == pytest.approx(least_score(tau, 1, True), abs=2e-3)  # of the grids
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+def test_where_chance_decides_the_coefficients_there_are_no_intervals(neighbors):
+    how = {"tau": 0.1, "domain": DOMAIN, "neighbors": neighbors, "rng": 1}
+    few = ps.dp_rq("y ~ x", frame(600, 1, stats.expon), mu=0.5, **how)
+    assert few.conf_int().isna().all(axis=None) and "too few for a quantile" in str(few.summary())
+    more = ps.dp_rq("y ~ x", frame(6000, 1, stats.expon), mu=0.5, **how)
+    assert more.conf_int().notna().all(axis=None) and "too few" not in str(more.summary())
+
+
+@pytest.mark.parametrize(("budget", "law"), [({"eps": 1.0}, "hull"), ({"mu": 0.5}, "gaussian")])
+def test_second_moments_are_bought_with_the_quietest_noise_of_the_currency(budget, law):
+    plan = ps.plan("rq", "y ~ x", n=1000, domain=DOMAIN, **budget)
+    bought = {turn.name: turn.mechanism for turn in plan.turns}
+    assert bought == {"coefficients": "kng rq", "curvature": law, "scale": "rank", "bread": law}
 
 
 def test_intervals_that_ignored_the_noise_of_the_score_would_be_caught(monkeypatch):
