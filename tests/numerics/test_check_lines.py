@@ -1,6 +1,7 @@
 """The chain along lines: the law of the exact draws, and windows that miss nothing."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,54 @@ def test_the_chain_has_the_law_of_the_exact_draws_and_not_that_of_half_the_noise
     if n > 50:
         other = chained(chance, Target(x, y, tau, 1.5, 4 * target.rate, norm, tilt), 200)
         assert min(stats.ks_2samp(exact[:, j], other[:, j]).pvalue for j in range(dim)) < 1e-3
+
+
+def awkward(name, chance, n):
+    """Rows that chains may get stuck on."""
+    x, y = rows(chance, n, 3)
+    if name == "ties":
+        x, y = np.round(x), np.round(3 * y) / 3
+    if name == "barely separated":
+        x, y = np.round(x), np.round(3 * y) / 3 + chance.uniform(-1, 1, n) / 2048
+    if name == "nearly collinear":
+        x[:, 2] = np.clip(x[:, 1] + 0.01 * chance.standard_normal(n), -1, 1)
+    if name == "collinear":
+        x[:, 2] = x[:, 1]
+    if name == "one row tells":
+        x[1:, 1] = 0.0
+    if name == "two clouds":
+        y = np.sign(y) * 0.9 + 0.01 * chance.standard_normal(n)
+    return x, y
+
+
+def unlike(one, other):
+    """The least p-value of tests that draws agree, of coefficients and of sums and differences of slopes."""
+    ways = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
+    return min(stats.ks_2samp(a, b).pvalue for a, b in zip((one @ ways).T, (other @ ways).T, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "tau"),
+    [
+        ("ties", 60, 0.95),
+        ("barely separated", 60, 0.5),
+        ("nearly collinear", 60, 0.95),
+        ("collinear", 60, 0.5),
+        ("one row tells", 40, 0.95),
+        ("two clouds", 40, 0.5),
+        ("two clouds", 5, 0.95),
+    ],
+)
+def test_the_chain_has_the_law_of_the_exact_draws_on_awkward_rows_too(name, n, tau):
+    chance = public_stream(95)
+    x, y = awkward(name, chance, n)
+    target = Target(x, y, tau, 1.5, 0.2, "hull", 2 * max(tau, 1 - tau) - 1)
+    boxes = CheckBoxes(target)
+    exact = np.array([boxes.draw(chance) for _ in range(400)])
+    chain = chained(chance, target, 100, 12)
+    assert unlike(exact, chain) > 1e-4
+    if tau < 0.9:  # where the law depends much on the noise
+        assert unlike(exact, chained(chance, replace(target, rate=8 * target.rate), 60, 12)) < 1e-4
 
 
 def p_value_of_a_line(norm):

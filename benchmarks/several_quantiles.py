@@ -1,0 +1,183 @@
+"""Quantile regressions of several orders, which share eps equally: drawn apart, or each between those drawn before.
+
+The true quantiles are ordered wherever the predictors may lie, which is ``|x_j| <= 1`` in scaled units: theta of a
+higher order lies above theta' of a lower one there iff ``theta_0 - theta'_0 >= sum |theta_j - theta'_j|``. Three ways
+to use that; all of them have the privacy of the draws they start from.
+
+*a rearranged*: independent draws by KNG, fitted values sorted in each row (what `predict` does).
+*d projected*: the same draws, moved to the nearest coefficients that are ordered on the domain, nearest in the mean
+square of fitted values. Nothing but releases is looked at.
+*b stepwise*: the middle order first, then outwards; each draw has KNG's density on those theta of the parameter set
+that are ordered with the releases before. Given these the set is fixed and the same for neighbours, so the draw is
+private as on the whole set: the sensitivity of the score is as it was, and the normaliser moves by half of eps again.
+By adaptive composition the budgets add up.
+*c sandwich*: the same, the middle first, then the outermost, then each half way between neighbours drawn before. (Tran,
+Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
+
+*e uneven*: a, with shares of eps in proportion to ``min(tau, 1 - tau, 1/4)^(-1/2)``: outer orders need more, for far
+from its best theta a score of order tau is as small as n times the smaller of tau and 1 - tau.
+
+Figures: root mean square error of the fitted quantiles where the predictors lie, mean over orders and replicates.
+``y = 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1];
+s = 0 ("normal") or 1/2 ("hetero"). In "narrow" predictors lie in [-0.4, 0.4] of what was declared, s = 2: true
+quantiles cross at x_1 = -1/2, where there are no rows. Gains are over the better of a and d, with Monte Carlo errors.
+
+    python benchmarks/several_quantiles.py --seed 1 [--replicates 40] [--n 200 ...] [--eps 0.5 ...] [--d 2 3]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import time
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.stats import norm
+from tabulate import tabulate
+
+from benchmarks.common import arguments
+from privstats.gate.checks import CheckScores
+from privstats.numerics.check_boxes import CheckBoxes, Pool
+from privstats.numerics.check_loss import Target, minimise
+from privstats.numerics.law import FloatArray
+from privstats.privacy.neighbors import REPLACE_ROW
+
+HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
+LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s
+ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
+METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
+FEWER = 10_000  # rows from which on a quarter of the replicates are enough
+GIVE_UP = 60_000  # boxes beyond which a thin set is left to an ordinary draw, which is counted
+
+
+class Cut(CheckBoxes):
+    """Boxes of a target on those theta with ``A theta >= b``: what lies outside has no density."""
+
+    def __init__(self, target: Target, A: FloatArray, b: FloatArray) -> None:
+        self.A, self.b = A, b
+        super().__init__(target)
+
+    def potential(self, phi: FloatArray, pool: Pool) -> float:
+        theta = self.frame.centre + self.frame.basis @ phi
+        return super().potential(phi, pool) if (self.A @ theta >= self.b).all() else math.inf
+
+    def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, pool: Pool) -> None:
+        sides = self.A @ self.frame.basis
+        best = middles @ sides.T + self.A @ self.frame.centre + np.abs(sides) @ half - self.b
+        some = (best >= -1e-12).all(axis=1)
+        super().put(middles[some], half, bounds[some], pool)
+
+    def split(self, chosen: int) -> None:
+        if len(self.boxes) > GIVE_UP:
+            raise TimeoutError
+        super().split(chosen)
+
+
+def signs(d: int) -> FloatArray:
+    """Return the corners of the domain: rows (1, +-1, ...)."""
+    return np.array([(1.0, *s) for s in itertools.product((-1.0, 1.0), repeat=d - 1)])
+
+
+def stepwise(k: int) -> list[int]:
+    """Return the middle of k places, and the others outwards."""
+    return sorted(range(k), key=lambda j: (abs(j - (k - 1) / 2), j))
+
+
+def sandwich(k: int) -> list[int]:
+    """Return the middle of k places, the outermost, and those half way between neighbours, again and again."""
+    done = [k // 2, *([0] if k // 2 else []), *([k - 1] if k - 1 > k // 2 else [])]
+    while len(done) < k:
+        known = sorted(done)
+        done += [(a + b) // 2 for a, b in itertools.pairwise(known) if b - a > 1]
+    return done
+
+
+def projected(thetas: FloatArray, width: float) -> FloatArray:
+    """Return the ordered coefficients whose fitted values are nearest, predictors uniform up to `width`."""
+    k, d = thetas.shape
+    root = np.tile([1.0, *[width / math.sqrt(3)] * (d - 1)], k)
+    C = np.kron(np.diff(np.eye(k), axis=0), signs(d)) / root
+    multipliers, _ = nnls(C.T, -root * thetas.ravel())
+    return np.asarray(((root * thetas.ravel() + C.T @ multipliers) / root).reshape(k, d))
+
+
+def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator) -> tuple[FloatArray, int]:
+    """Return draws on what is ordered with those before, and how many had to do without."""
+    corners, found, without = signs(targets[0].x.shape[1]), {}, 0
+    for j in order:
+        below, above = [i for i in found if i < j], [i for i in found if i > j]
+        parts = [corners] * bool(below) + [-corners] * bool(above)
+        ends = [corners @ found[max(below)]] if below else []
+        ends += [-corners @ found[min(above)]] if above else []
+        A, b = np.vstack([np.zeros((1, corners.shape[1])), *parts]), np.concatenate([[-1.0], *ends])
+        try:
+            found[j] = Cut(targets[j], A, b).draw(rng)
+        except TimeoutError:
+            found[j], without = CheckBoxes(targets[j]).draw(rng), without + 1
+    return np.array([found[j] for j in range(len(targets))]), without
+
+
+def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: np.random.Generator) -> tuple:
+    """Return the error of every method on one data set, and the number of draws that gave up."""
+    width, s = LAWS[law]
+    X = np.column_stack([np.ones(n), rng.uniform(-width, width, (n, d - 1))])
+    y = np.clip((0.5 + X[:, 1] + (1 + s * X[:, 1]) * rng.standard_normal(n)) / HALF, -1, 1)
+    z = norm.ppf(taus)
+    truth = np.column_stack([0.5 + z, 1 + s * z, np.zeros((len(taus), d - 2))])
+    weights = np.minimum(np.minimum(taus, 1 - np.array(taus)), 0.25) ** -0.5
+    targets, other = [], []
+    for tau, share in zip(taus, weights / weights.sum(), strict=True):
+        one = CheckScores(d, True, tau, RADIUS).sensitivity("score", REPLACE_ROW)
+        for to, part in ((targets, 1 / len(taus)), (other, share)):
+            to.append(Target(X, y, tau, RADIUS, eps * part / (2 * one.size), one.norm, one.tilt))
+    apart = np.array([CheckBoxes(target).draw(rng) for target in targets])
+    uneven = np.array([CheckBoxes(target).draw(rng) for target in other])
+    steps, lost = one_by_one(targets, stepwise(len(taus)), rng)
+    between, more = one_by_one(targets, sandwich(len(taus)), rng)
+    free = np.array([minimise(X, y, tau, RADIUS) for tau in taus])
+    grid = np.column_stack([np.ones(400), np.random.default_rng(0).uniform(-width, width, (400, d - 1))])
+
+    def miss(thetas: FloatArray, ordered: bool = False) -> float:
+        fitted = HALF * grid @ thetas.T
+        fitted = np.sort(fitted, axis=1) if ordered else fitted
+        return float(np.sqrt(((fitted - grid @ truth.T) ** 2).mean(axis=0)).mean())
+
+    found = (miss(free), miss(apart), miss(apart, True), miss(projected(apart, 1.0)), miss(steps), miss(between))
+    found = (*found, miss(uneven, True))
+    return found, lost + more
+
+
+def main() -> int:
+    """Print the table."""
+    parser = arguments(__doc__, 40)
+    parser.add_argument("--n", type=int, nargs="*", default=(200, 1000, 10_000))
+    parser.add_argument("--eps", type=float, nargs="*", default=(0.5, 1.0, 2.0))
+    parser.add_argument("--d", type=int, nargs="*", default=(2, 3))
+    parser.add_argument("--orders", type=int, nargs="*", default=list(ORDERS), choices=ORDERS)
+    parser.add_argument("--law", nargs="*", default=list(LAWS), choices=LAWS)
+    options = parser.parse_args()
+    rows = []
+    for d, k, law, n, eps in itertools.product(options.d, options.orders, options.law, options.n, options.eps):
+        rng = np.random.default_rng([options.seed, d, k, n, round(1000 * eps), *law.encode()])
+        replicates = options.replicates if n < FEWER else max(10, options.replicates // 4)
+        start, cell = time.perf_counter(), [errors(law, n, eps, d, ORDERS[k], rng) for _ in range(replicates)]
+        means = np.mean([found for found, _ in cell], axis=0)
+        paired = np.array([found for found, _ in cell])
+        best = 2 + int(np.argmin(means[2:4]))
+        gain = paired[:, best, None] - paired[:, 4:]
+        errs = gain.std(axis=0, ddof=1) / math.sqrt(len(gain))
+        gains = zip(100 * gain.mean(axis=0) / means[best], 100 * errs / means[best], strict=True)
+        told = [f"{mean:+.0f} ({error:.0f})" for mean, error in gains]
+        line = (d, k, law, n, f"{eps:g}", *(f"{mean:.3g}" for mean in means), *told, sum(lost for _, lost in cell))
+        rows.append(line)
+        print("\t".join(map(str, line)), f"{time.perf_counter() - start:.0f} s", sep="\t", file=sys.stderr, flush=True)
+    print(f"{options.replicates} replicates (a quarter from {FEWER} rows on), seed {options.seed}; gains in %")
+    header = ("d", "orders", "law", "n", "eps", *METHODS, "gain b", "gain c", "gain e", "gave up")
+    print(tabulate(rows, header, disable_numparse=True))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
