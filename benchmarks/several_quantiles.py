@@ -1,8 +1,8 @@
-"""Quantile regressions of several orders, which share eps equally: drawn apart, or each between those drawn before.
+"""Quantile regressions of several orders which share eps: drawn apart, or each between those drawn before.
 
 The true quantiles are ordered wherever the predictors may lie, which is ``|x_j| <= 1`` in scaled units: theta of a
 higher order lies above theta' of a lower one there iff ``theta_0 - theta'_0 >= sum |theta_j - theta'_j|``. Three ways
-to use that; all of them have the privacy of the draws they start from.
+to use that, from equal shares of eps, and another way to share it.
 
 *a rearranged*: independent draws by KNG, fitted values sorted in each row (what `predict` does).
 *d projected*: the same draws, moved to the nearest coefficients that are ordered on the domain, nearest in the mean
@@ -14,8 +14,7 @@ By adaptive composition the budgets add up.
 *c sandwich*: the same, the middle first, then the outermost, then each half way between neighbours drawn before. (Tran,
 Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
-*e uneven*: a, with shares of eps in proportion to ``min(tau, 1 - tau, 1/4)^(-1/2)``: outer orders need more, for far
-from its best theta a score of order tau is as small as n times the smaller of tau and 1 - tau.
+*e uneven*: a, with shares of eps in proportion to `privstats.estimators.several.need`: what `dp_rq` does.
 
 Figures: root mean square error of the fitted quantiles where the predictors lie, mean over orders and replicates.
 ``y = 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1];
@@ -38,6 +37,7 @@ from scipy.stats import norm
 from tabulate import tabulate
 
 from benchmarks.common import arguments
+from privstats.estimators.several import need
 from privstats.gate.checks import CheckScores
 from privstats.numerics.check_boxes import CheckBoxes, Pool
 from privstats.numerics.check_loss import Target, minimise
@@ -126,7 +126,7 @@ def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: n
     y = np.clip((0.5 + X[:, 1] + (1 + s * X[:, 1]) * rng.standard_normal(n)) / HALF, -1, 1)
     z = norm.ppf(taus)
     truth = np.column_stack([0.5 + z, 1 + s * z, np.zeros((len(taus), d - 2))])
-    weights = np.minimum(np.minimum(taus, 1 - np.array(taus)), 0.25) ** -0.5
+    weights = np.array([need(tau) for tau in taus])
     targets, other = [], []
     for tau, share in zip(taus, weights / weights.sum(), strict=True):
         one = CheckScores(d, True, tau, RADIUS).sensitivity("score", REPLACE_ROW)

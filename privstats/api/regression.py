@@ -151,7 +151,7 @@ def dp_rq(
     formula, data, eps
         As for `dp_lm`.
     tau : float or list of float
-        Order of the quantile, in (0, 1); several share the budget equally, and give one table.
+        Order of the quantile, in (0, 1); several share the budget, outer ones have more, and give one table.
     mech : {"auto", "kng", "expmech"}
         "kng" (the default) is the K-norm gradient mechanism; "expmech", the exponential mechanism, is there to compare:
         its error is of the order of sampling error, and it has no intervals.

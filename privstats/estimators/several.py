@@ -31,7 +31,7 @@ from privstats.privacy.release import Release
 
 
 def quantile_regressions(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
-    """Fit a regression for each order in `facts.q`, which share the budget equally.
+    """Fit a regression for each order in `facts.q`; outer ones have more of the budget (`need`).
 
     Parameters
     ----------
@@ -45,16 +45,32 @@ def quantile_regressions(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
     """
     if len(facts.q) == 1:
         return choose_quantile(ask, facts, noise, by)
-    fits = [choose_quantile(_renamed(ask, q), replace(facts, q=(q,)), noise, by) for q in facts.q]
+    fits = [choose_quantile(_about(ask, q), replace(facts, q=(q,)), noise, by) for q in facts.q]
     return _stacked(fits, np.array(facts.q))
 
 
-def _renamed(ask: Ask, q: float) -> Ask:
-    """Return the conversation about one order: its questions have names of their own."""
+def need(tau: float) -> float:
+    """Return the relative share of the budget of one order.
 
-    def asked(questions: Question | Sequence[Question], **how: Any) -> tuple[Release, ...]:
+    Far from its best theta a score may be as small as n times the smaller of tau and 1 - tau (and n / 4 for a steep
+    slope), so an outer order needs more of the budget not to land there; and about a quantile where rows are few the
+    same noise moves theta further. In proportion to need, the median would have too little: half way, in logarithms.
+
+    >>> [round(need(tau), 2) for tau in (0.1, 0.5, 0.9)]
+    [3.16, 2.0, 3.16]
+    """
+    return float(min(tau, 1 - tau, 0.25) ** -0.5)
+
+
+def _about(ask: Ask, q: float) -> Ask:
+    """Return the conversation about one order: its questions have names, and shares, of their own."""
+
+    def asked(
+        questions: Question | Sequence[Question], *, share: float | Sequence[float] = 1.0, **how: Any
+    ) -> tuple[Release, ...]:
         several = (questions,) if isinstance(questions, Question) else tuple(questions)
-        return ask([replace(question, name=f"{question.name}, order {q:g}") for question in several], **how)
+        named = [replace(question, name=f"{question.name}, order {q:g}") for question in several]
+        return ask(named, share=[need(q) * float(part) for part in np.broadcast_to(share, len(named))], **how)
 
     return asked
 

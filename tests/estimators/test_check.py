@@ -153,6 +153,15 @@ def test_several_orders_are_one_result_that_does_not_cross():
     assert fit.ledger.spent().eps == pytest.approx(6.0)
 
 
+def test_outer_orders_have_more_of_the_budget_and_all_questions_of_an_order_alike():
+    plan = ps.dp_rq("y ~ x + z", frame(8000, 4), 6.0, tau=[0.5, 0.1], domain=DOMAIN, dry_run=True)
+    spent = {turn.name: event.pure() for turn, event in zip(plan.turns, plan.events, strict=True)}
+    names = {name.partition(", order ")[0] for name in spent}
+    assert {"coefficients", "scale", "bread"} <= names
+    for name in names:
+        assert spent[f"{name}, order 0.1"] == pytest.approx(math.sqrt(2.5) * spent[f"{name}, order 0.5"])
+
+
 def test_coefficient_paths_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     fit = ps.dp_rq("y ~ x", frame(4000, 5), 4.0, tau=TAUS, domain=DOMAIN, rng=1)
