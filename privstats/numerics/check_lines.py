@@ -9,7 +9,10 @@ together; one from beyond is held against all rows, and where it is rejected the
 grows, and with it the set of rows that are looked at. Each step thus has the law of its line, whatever the window.
 
 What is not exact: the chain ends after a fixed number of sweeps, and how near its law then is to the target depends on
-the rows. Nothing is proved about that. The start and the lines' directions are fixed before the chain begins, by the
+the rows. Nothing is proved about that. Measured (`benchmarks/chain_sweeps.py`, seed 1, three coefficients, 60 rows, 120
+chains against exact draws): at rates up to 2 nothing is left to see after 200 sweeps, on ties, on equal predictors, or
+where one row tells; at order 0.99 and the largest rate, 8, two predictors with correlation .999 leave a Kolmogorov
+distance of .21, where chance alone leaves up to .16. The start and the lines' directions are fixed before the chain begins, by the
 rows, and leave its stationary law as it is.
 """
 
