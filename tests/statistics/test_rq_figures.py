@@ -11,7 +11,7 @@ REPLICATES = 12
 
 @pytest.fixture(scope="module")
 def found():
-    return kng_figure2.errors(10_000, 8, seed=21)[0]
+    return kng_figure2.errors(10_000, 20, seed=21)[0]
 
 
 def test_kng_is_as_good_as_no_privacy_from_ten_thousand_rows_on_and_the_exponential_mechanism_is_not(found):
