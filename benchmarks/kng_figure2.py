@@ -11,9 +11,9 @@ moves the score half as far.
 
 *The honest version* is `dp_rq` with a public bound of 6, beyond which one response in 2e7 lies and is clipped.
 
-Targets: KNG, in every version, at most 3 % above the non-private error on the same rows, beyond what chance does
-to the difference in one run of a hundred (Student), from n = 1e4 on; the exponential mechanism with the paper's sensitivity at least twice above
-it, for its error is of the order of sampling error itself.
+Targets: KNG, in every version, at most 3 % above the non-private error on the same rows, beyond what chance does to the
+difference in one run of a hundred (Student), from n = 1e4 on; the exponential mechanism with the paper's sensitivity at
+least twice above it, for its error is of the order of sampling error itself.
 
     python benchmarks/kng_figure2.py --seed 1 [--replicates 100] [--n 100 ...] [--plot PATH]
 """

@@ -30,5 +30,5 @@ def test_at_a_hundred_rows_one_that_comes_or_goes_costs_no_more_than_one_replace
 
 def test_a_fiftieth_of_the_budget_would_miss_the_target(monkeypatch):
     monkeypatch.setattr(kng_figure2, "EPS", 0.02)
-    missed = kng_figure2.misses(10_000, kng_figure2.errors(10_000, 3, seed=23)[0])
+    missed = kng_figure2.misses(10_000, kng_figure2.errors(10_000, 10, seed=23)[0])
     assert any("KNG" in target for target in missed)
