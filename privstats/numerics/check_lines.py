@@ -12,8 +12,10 @@ What is not exact: the chain ends after a fixed number of sweeps, and how near i
 the rows. Nothing is proved about that. Measured (`benchmarks/chain_sweeps.py`, seed 1, three coefficients, 60 rows, 120
 chains against exact draws): at rates up to 2 nothing is left to see after 200 sweeps, on ties, on equal predictors, or
 where one row tells; at order 0.99 and the largest rate, 8, two predictors with correlation .999 leave a Kolmogorov
-distance of .21, where chance alone leaves up to .16. The start and the lines' directions are fixed before the chain begins, by the
-rows, and leave its stationary law as it is.
+distance of .21, where chance alone leaves up to .16.
+
+The start and the lines' directions are fixed before the chain begins, by the rows, and leave its stationary law as it
+is.
 """
 
 from __future__ import annotations
