@@ -180,7 +180,8 @@ def dp_rq(
     -----
     Reimherr and Awan (2019), with the sensitivity corrected for orders above a half (`privstats.gate.checks`). Up to
     three coefficients, and four up to 10,000 public rows, are drawn exactly; more by a Markov chain, which a note says.
-    Intervals are sandwiches with a private kernel estimate of the density at the quantile.
+    Intervals are sandwiches with a private kernel estimate of the density at the quantile. They are NaN, with a note,
+    where that drowns in its noise, and where rows and budget are so few that chance may have decided the coefficients.
 
     Examples
     --------

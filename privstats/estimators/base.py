@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
 
@@ -118,7 +118,7 @@ class Facts:
     intercept: bool
     complete: bool
     neighbors: Neighbors
-    in_mu: bool = False
+    in_mu: bool = field(default=False, repr=False)  # fingerprints of plans hold the promise itself
     names: tuple[str, ...] = ()
     weighted: bool = False
     inference: bool = True
