@@ -97,7 +97,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         intercept=isinstance(design, Design) and design.intercept,
         complete=design.complete,
         neighbors=request.promise.neighbors,
-        in_mu=request.promise.in_mu,
+        currency="mu" if request.mu is not None else "delta" if request.delta else "eps",
         names=design.names,
         inference=request.inference == "sandwich",
     )

@@ -70,8 +70,8 @@ class Facts:
         Whether rows weigh differently, so that their total weight is not their number.
     neighbors : Neighbors
         The promise's relation.
-    in_mu : bool
-        Whether the promise is one of mu, or of eps and delta, in which normal noise has a price.
+    currency : {"eps", "mu", "delta"}
+        Of the promise; "delta" is eps and delta.
     names : tuple of str
         Of the coefficients, for notes.
     inference : bool
@@ -118,7 +118,7 @@ class Facts:
     intercept: bool
     complete: bool
     neighbors: Neighbors
-    in_mu: bool = field(default=False, repr=False)  # fingerprints of plans hold the promise itself
+    currency: str = field(default="eps", repr=False)  # fingerprints of plans hold the promise itself
     names: tuple[str, ...] = ()
     weighted: bool = False
     inference: bool = True

@@ -31,9 +31,10 @@ from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-SHARES = {  # of coefficients, curvature, scale, bread; in mu normal noise, which is quieter, buys the second and fourth
-    False: (0.55, 0.10, 0.05, 0.30),
-    True: (0.70, 0.07, 0.05, 0.18),
+SHARES = {  # of coefficients, curvature, scale and bread: of eps, or of mu^2
+    "eps": (0.55, 0.10, 0.05, 0.30),
+    "mu": (0.70, 0.07, 0.05, 0.18),  # normal noise, which is quieter, buys the second and the fourth
+    "delta": (0.747, 0.025, 0.006, 0.222),  # the squares of the first: as eps, since so few pure events just add up
 }
 JITTER = 2.0**-11  # secret noise that separates equal responses, in half-ranges: ties finer than that take long
 WIDEST = 2.0  # kernel, in standard deviations
@@ -87,7 +88,7 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
     """Choose the coefficients, buy the rest, and return all of it."""
     curvature = Moments(facts.columns, facts.intercept, facts.count_is_public)
     law, first_row = quietest(facts), int(not facts.intercept)
-    coefficients, bought, scale, bread = SHARES[facts.in_mu]
+    coefficients, bought, scale, bread = SHARES[facts.currency]
     first = ask(
         [objective, *([Gram("curvature", PredictorRow(), curvature)] if curvature.dim else [])],
         by=[by, *([law] if curvature.dim else [])],
@@ -106,7 +107,7 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
     doubts = scattered(facts, first[0], objective.within, float(A[0, 0]))
     sigma = max(1e-4, float(spread.value[0]) / typical_size(tau))
     _, weakest = _repaired(A[first_row:, first_row:], noise := spectral_noise(A, variances, facts), 1 - first_row)
-    quieter = (bought / bread) ** (0.5 if facts.in_mu else 1.0)
+    quieter = (bought / bread) ** (1.0 if facts.currency == "eps" else 0.5)
     tolerable = noise * quieter / (DROWNED * min(weakest, float(A[0, 0])))
     width = min(2.0, sigma * standard_width(float(A[0, 0]), tau, tolerable))
     kernel = Moments(facts.columns, facts.intercept, complete=False)
@@ -154,7 +155,7 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
 
 def quietest(facts: Facts) -> str:
     """Return the law of the noise of second moments whose matrix is the smallest."""
-    if facts.in_mu:
+    if facts.currency == "mu":
         return "gaussian"
     if facts.columns > FEW:
         return "matrixt"

@@ -77,7 +77,9 @@ def test_where_chance_decides_the_coefficients_there_are_no_intervals(neighbors)
     assert more.conf_int().notna().all(axis=None) and "too few" not in str(more.summary())
 
 
-@pytest.mark.parametrize(("budget", "law"), [({"eps": 1.0}, "hull"), ({"mu": 0.5}, "gaussian")])
+@pytest.mark.parametrize(
+    ("budget", "law"), [({"eps": 1.0}, "hull"), ({"mu": 0.5}, "gaussian"), ({"eps": 1.0, "delta": 1e-6}, "hull")]
+)
 def test_second_moments_are_bought_with_the_quietest_noise_of_the_currency(budget, law):
     plan = ps.plan("rq", "y ~ x", n=1000, domain=DOMAIN, **budget)
     bought = {turn.name: turn.mechanism for turn in plan.turns}
@@ -115,6 +117,16 @@ def test_bad_input_is_refused_before_anything_is_charged(change, words):
     with pytest.raises(ps.PrivstatsError, match=words):
         ps.dp_rq("y ~ x", frame(100, 0), 1.0, domain=DOMAIN, ledger=ledger, **change)
     assert ledger.spent().eps == 0
+
+
+def test_a_delta_never_makes_intervals_longer():
+    data = frame(3000, 6)
+    lengths = [
+        np.diff(ps.dp_rq("y ~ x + z", data, 1.0, delta=delta, domain=DOMAIN, rng=seed).conf_int()).mean()
+        for delta in (0.0, 1e-6)
+        for seed in range(8)
+    ]
+    assert np.mean(lengths[8:]) < 1.05 * np.mean(lengths[:8])  # of chance; normal noise would be 1.3 times as long
 
 
 def test_fewer_rows_than_coefficients_are_refused():
