@@ -99,6 +99,7 @@ class Plan:
             self.turns,
             self.mechanisms,
             self.facts,
+            *(() if self.facts.family is None else (self.facts.family,)),
         )
         return hashlib.sha256(repr(decided).encode()).hexdigest()
 

@@ -135,10 +135,10 @@ class Facts:
     density: bool = False
     eta: float | None = None
     joint: bool = False
-    family: Family | None = None
-    usual: tuple[tuple[float, float], ...] = ()
-    margins: bool = False
-    dummies: tuple[tuple[int, ...], ...] = ()
+    family: Family | None = field(default=None, repr=False)  # fingerprints name it where there is one
+    usual: tuple[tuple[float, float], ...] = field(default=(), repr=False)  # these follow from domain and formula,
+    margins: bool = field(default=False, repr=False)  # and what is asked shows this
+    dummies: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     @property
     def coefficients(self) -> int:
