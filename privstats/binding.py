@@ -126,6 +126,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         family=None if family is None else replace(family, unit=float(design.y_scaling.half[0])),
         margins=request.margins,
         dummies=design.dummies if request.margins else (),
+        offset=None if design.offset is None else (design.offset.within.lo, design.offset.within.hi),
         usual=_usual(design) if (request.model, request.algorithm[0]) in UNBOUNDED else (),
     )
 

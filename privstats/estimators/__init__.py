@@ -8,6 +8,7 @@ from privstats.estimators.counts import histogram, mode
 from privstats.estimators.means import chosen_means, means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
+from privstats.estimators.one_step import one_step
 from privstats.estimators.quantiles import quantiles
 from privstats.estimators.several import quantile_regressions
 
@@ -34,6 +35,8 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ),
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
+    ("huber", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
+    ("glm", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("rq", "kng"): Algorithm(
         partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
     ),

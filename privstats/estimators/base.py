@@ -109,6 +109,8 @@ class Facts:
         Whether average marginal effects are wanted.
     dummies : tuple of tuple of int
         Predictors that are the dummies of one factor that stands alone.
+    offset : tuple of two floats, optional
+        Range of what is added to the linear predictor; None if nothing is.
     joint : bool
         Whether one point among all columns is wanted (the geometric median), in place of one in each.
     """
@@ -139,6 +141,7 @@ class Facts:
     usual: tuple[tuple[float, float], ...] = field(default=(), repr=False)  # these follow from domain and formula,
     margins: bool = field(default=False, repr=False)  # and what is asked shows this
     dummies: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    offset: tuple[float, float] | None = field(default=None, repr=False)
 
     @property
     def coefficients(self) -> int:

@@ -17,7 +17,7 @@ from privstats.gate.leverage import Bins, ColumnMoments, Products
 from privstats.gate.questions import Gram, Histogram, Outer, Sum
 from privstats.inference.repair import toward_diagonal
 from privstats.losses.leverage import Directions, Held, Leverage, Whitened
-from privstats.losses.squares import PredictorRow, Presence
+from privstats.losses.squares import Numbers, PredictorRow, Presence
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
@@ -29,6 +29,10 @@ LEVELS = 32  # bins of the squared lengths
 USUAL = 0.999  # of the rows are not to be shortened: where the model is wrong, that changes what is estimated
 BARELY = 0.4 / 6  # radius at which noise is .4 of the sampling error of scores clipped at 3 sigma,
 DEAR = 4.0  # and how many times it at most: rows that reach farther cost too much
+
+ROWS = 0.05  # share of the second moments of rows whose scale is about known,
+NEAR = 1.2  # times their mean squared length, to which they are held first
+NARROW = 1e-4  # of the rows, as `WEAKEST`
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +109,37 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     (gram,) = ask(Outer("rows", held, within, directions), by=noise, share=GRAM)
     A, kept, spread = _moments(gram, held.radius, n)
     return Ground(held, directions, A, gram, kept, spread, n, number)
+
+
+def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
+    """Make rows alike by their second moments alone, where the scale of the predictors is about known.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts of the fit, with what is usual.
+    noise : str
+        Additive mechanism that answers.
+    """
+    m = facts.coefficients
+    centre, unit = np.array(facts.usual[:-1], dtype=float).reshape(-1, 2).T
+    plain = Whitened(centre * facts.intercept, np.hypot(unit, centre * (not facts.intercept)), np.eye(m), facts.intercept)
+    start, number = Held(plain, math.sqrt(NEAR * m)), float(facts.n or 0)
+    if not facts.count_is_public or facts.weighted:
+        within = Positive(1.0, 1 + facts.weighted)
+        (counted,) = ask(Sum("number", Numbers(facts.weighted), within), by=noise, share=NUMBER)
+        number = max(1.0, float(counted.value[0]))
+    n = max(1.0, float(counted.value[1])) if facts.weighted else number
+    within = Products(m, pulled=True)
+    (gram,) = ask(Outer("rows", start, within, Directions(plain)), by=noise, share=ROWS)
+    B, kept, spread = _moments(gram, start.radius, n)
+    values, vectors = np.linalg.eigh(B)
+    stretched = np.maximum(values, NARROW * n)
+    W = vectors / np.sqrt(stretched / n) @ vectors.T
+    whitened = Whitened(plain.centre, plain.unit, W, facts.intercept)
+    return Ground(Held(whitened, math.sqrt(m)), Directions(whitened), W @ B @ W, gram, kept, spread, n, number)
 
 
 def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float, float]:

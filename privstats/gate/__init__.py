@@ -2,10 +2,10 @@
 
 from privstats.gate.bounds import Ball, Bound, Cube, Line, OneHot, Positive
 from privstats.gate.checks import CheckScores
-from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
+from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
 from privstats.gate.moments import Moments
 from privstats.gate.powers import PowerSums
 from privstats.gate.scores import Scores
 
-_SUMS = (Ball, Cube, Positive, OneHot, Moments, ColumnMoments, Pulls, Products, Bins, PowerSums)
+_SUMS = (Ball, Cube, Positive, OneHot, Moments, ColumnMoments, Pulls, PullsAndScale, Products, Bins, PowerSums)
 BOUNDS: tuple[type[Bound], ...] = (*_SUMS, Line, Scores, CheckScores)

@@ -96,6 +96,61 @@ class Pulls(Bound):
 
 
 @dataclass(frozen=True)
+class PullsAndScale(Bound):
+    """Vectors ``s u`` as in `Pulls`, and beside them ``omega^2 (p^2 - kappa)``, which tells how large residuals are.
+
+    A row is (u, p, omega, l): a direction, its clipped residual p in [-1, 1] and two weights in [0, 1]; ``s = p omega
+    l``. The scale of a robust regression then costs nothing (Huber 1964, proposal 2, with weights).
+
+    Parameters
+    ----------
+    m : int
+        Length of u.
+    kappa : float
+        Mean of p^2 where residuals are neither too large nor too small, in [0, 1].
+
+    Notes
+    -----
+    *l2*, replace: let ``a >= b`` be the sizes of s and s' and t the cosine between the directions. As ``s^2 <= omega^2
+    p^2``, the last entry of either row lies between ``b^2 - kappa`` and ``1 - kappa``, so that the squared shift is at
+    most ``a^2 + b^2 + 2 a b t + (1 - b^2)^2 <= 2 + 2 t``: for a = 1 the difference of the two sides is ``(1 - b) [(1 +
+    b) b^2 + 2 t] >= 0``. That is what `Pulls` cost without a scale. A missing row is at squared distance 2 at most.
+    *l2*, add/remove: the entry is weighted by 1 / 2, and ``s^2 + omega^4 (p^2 - kappa)^2 / 4`` is convex in omega^2 and
+    (omega p)^2: at most ``1 + (1 - kappa)^2 / 4``. `ROUNDING` is for entries moved onto the grid.
+    """
+
+    m: int
+    kappa: float
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return self.m + 1
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        weights = onto_grid(np.clip(np.nan_to_num(rows[:, -2:]), 0.0, 1.0))
+        return np.column_stack([into_ball(rows[:, :-3]), clip_to_one(rows[:, -3]), weights])
+
+    def numbers(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return s and the last entry of each row, shape (n,), on the grid."""
+        p, omega, length = rows[:, -3:].T
+        return onto_grid(p * omega * length), onto_grid(omega**2 * (p**2 - self.kappa))
+
+    def embed(self, rows: FloatArray) -> FloatArray:
+        s, scale = self.numbers(rows)
+        return np.column_stack([rows[:, :-3] * s[:, None], scale])
+
+    def one_row(self, norm: str, kind: str) -> Sensitivity:
+        if norm != "l2":
+            raise PrivacyError(f"no sensitivity is proved in the norm {quote(norm)} for scores with a scale; known: l2")
+        weight = 1.0 if kind == "replace" else 0.5
+        size = 2.0 if kind == "replace" else math.hypot(1.0, weight * (1 - self.kappa))
+        return Sensitivity(norm, size * (1 + ROUNDING), np.array([*[1.0] * self.m, weight]))
+
+    def curve(self, neighbors: Neighbors) -> Curve | None:
+        return (0.5, 0.5, 0.0) if _one_row_for_another(neighbors) else None
+
+
+@dataclass(frozen=True)
 class Products(Bound):
     """Products ``u_i u_j``, i <= j, of rows with |u| <= 1.
 

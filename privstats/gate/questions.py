@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line, OneHot
 from privstats.gate.checks import CheckScores
-from privstats.gate.leverage import GRID, Bins, ColumnMoments, Products, Pulls, clip_to_one, into_ball, onto_grid
+from privstats.gate.leverage import (
+    GRID,
+    Bins,
+    ColumnMoments,
+    Products,
+    Pulls,
+    PullsAndScale,
+    clip_to_one,
+    into_ball,
+    onto_grid,
+)
 from privstats.gate.moments import Moments
 from privstats.gate.scores import Scores
 from privstats.numerics.exact import SUM_BITS, Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
@@ -122,7 +132,7 @@ class Directed(Question):
     Questions with the same `rows` are about the same vectors, so that angles between them can be priced.
     """
 
-    within: Pulls | Products
+    within: Pulls | PullsAndScale | Products
     rows: RowFunction
 
     def curve(self, neighbors: Neighbors) -> tuple[object, Curve] | None:
@@ -149,6 +159,25 @@ class Score(Directed):
 
     def total(self, block: Block) -> Total:
         return weighted_sum(self.held(block), self.pull(block))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreAndScale(Directed):
+    """The sum of the vectors, each times its number, and at last of what tells how large residuals are.
+
+    ``of(block)`` gives a row's residual, weight and length, shape (n, 3).
+    """
+
+    within: PullsAndScale
+
+    def bounded(self, block: Block) -> FloatArray:
+        numbers = np.where(block.present[:, None], self.of(block), 0.0)
+        return self.within.project(np.column_stack([self.held(block), numbers]))
+
+    def total(self, block: Block) -> Total:
+        s, scale = self.within.numbers(self.bounded(block))
+        score, sums = weighted_sum(self.held(block), s), weighted_sum(scale[:, None], np.ones(len(scale)))
+        return Total((*score.units, *sums.units), score.step)
 
 
 @dataclass(frozen=True, eq=False)

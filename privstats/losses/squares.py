@@ -106,3 +106,15 @@ class Presence:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 1)."""
         return rows.present[:, None].astype(float)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One for each row that counts, and with `weighted` its weight."""
+
+    weighted: bool
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n, 1 or 2)."""
+        present = rows.present.astype(float)
+        return np.column_stack([present, present * rows.weight]) if self.weighted else present[:, None]

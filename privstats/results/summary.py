@@ -125,7 +125,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         rows = f"{results.n} (public)"
     budget = ", ".join(f"{name}: {results.guarantee.spent(events).budget}" for name, events in results.paid.items())
     facts = results.facts
-    diagnostics = ", ".join(f"{name} = {facts[name]:.3g}" for name in ("kappa", "sigma") if name in facts)
+    diagnostics = ", ".join(f"{name} = {facts[name]:.3g}" for name in ("kappa", "snr", "sigma") if name in facts)
     return (
         ("Formula", results.formula),
         ("Rows", rows),

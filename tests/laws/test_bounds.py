@@ -9,7 +9,7 @@ from privstats.errors import PrivacyError
 from privstats.gate import BOUNDS
 from privstats.gate.bounds import Ball, Cube, Line, OneHot, Positive
 from privstats.gate.checks import CheckScores
-from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
+from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
 from privstats.gate.moments import Moments
 from privstats.gate.powers import PowerSums
 from privstats.gate.scores import Scores
@@ -32,6 +32,7 @@ MEMBERS = [
     *(ColumnMoments(columns, counted) for columns in (1, 2, 3, 7) for counted in (True, False)),
     ColumnMoments(0, counted=True),
     *(Pulls(dim) for dim in (1, 2, 3, 6)),
+    *(PullsAndScale(m, kappa) for m in (1, 2, 3, 6) for kappa in (0.0, 0.39, 0.7, 1.0)),
     *(Products(m, pulled) for m in (1, 2, 3, 6) for pulled in (True, False)),
     Bins(np.array([-0.55, 0.25, 0.75])),
     Bins(np.array([0.0])),
@@ -44,6 +45,7 @@ KINDS = ("replace", "add_remove")
 KNOWN = {
     ColumnMoments: ("l2",),
     Pulls: ("l2",),
+    PullsAndScale: ("l2",),
     Products: ("l2",),
     Bins: ("l1", "l2", "linf"),
     PowerSums: ("l1", "l2", "linf"),
@@ -59,6 +61,8 @@ def width(bound):
             return bound.columns + 1
         case Pulls():
             return bound.dim + 1
+        case PullsAndScale():
+            return bound.m + 3
         case Products():
             return bound.m
         case Bins():
@@ -226,6 +230,7 @@ def test_an_unknown_norm_is_refused_with_the_known_ones():
 
 CURVED = [
     *(Pulls(dim) for dim in (1, 2, 3, 6)),
+    *(PullsAndScale(m, kappa) for m in (1, 2, 3, 6) for kappa in (0.0, 0.39, 0.7, 1.0)),
     *(Products(m, pulled) for m in (2, 3, 6) for pulled in (True, False)),
 ]
 FINE = 1e-5  # rows are rounded to 2^-21 of their bounds, shifts of up to six entries by a few times that
@@ -260,7 +265,13 @@ def curve_and_reached(bound, rng):
     pulls = [(1, 1), (1, -1), (1, 0), (0, 1), tuple(rng.uniform(-1, 1, (2, len(here), 1)))]
     angles, parts = [], []
     for s, r in pulls[:1] if bound == Products(m) else pulls:
-        if isinstance(bound, Pulls):
+        if isinstance(bound, PullsAndScale):
+            rest = rng.choice([1.0, 1.0, 0.5, 0.0], (2, len(here), 2))
+            one, other = (
+                np.column_stack([rows, np.broadcast_to(p, (len(rows), 1)), weights])
+                for rows, p, weights in ((here, s, rest[0]), (there, r, rest[1]))
+            )
+        elif isinstance(bound, Pulls):
             one, other = (
                 np.column_stack([rows, np.broadcast_to(p, (len(rows), 1))]) for rows, p in ((here, s), (there, r))
             )

@@ -1,0 +1,161 @@
+"""The course of a robust fit: with which bounded score it starts, and how that changes on the way."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.tally import Tally
+from privstats.gate.bounds import Positive
+from privstats.gate.leverage import Bins
+from privstats.gate.questions import Histogram, Sum
+from privstats.losses.bounded import Bounded, Clipped, Count, Huber, Proportion, Size
+from privstats.losses.families import Family, Gamma, Poisson
+from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
+
+START, SIZES = 0.01, 0.04  # shares
+STEEPEST = 2.0  # k of a probit, at least
+ROUGH = 3.0  # standard deviations at which residuals of counts and sizes are clipped at first
+BINS = 32  # of residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Outset:
+    """Where a fit starts.
+
+    Parameters
+    ----------
+    score : Bounded
+        The score of the first steps.
+    eta : float
+        Linear predictor of all rows, the offset's mean taken off.
+    offset : float
+        That mean.
+    square : float
+        About the mean square of a row's score.
+    """
+
+    score: Bounded
+    eta: float
+    offset: float
+    square: float
+
+
+class Course(ABC):
+    """How the score is chosen."""
+
+    @abstractmethod
+    def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
+        """Buy what tells where to start."""
+
+    def settled(self, ask: Ask, noise: str, at: Predictor, high: float, dear: float) -> tuple[Bounded, Tally | None]:
+        """Return the score of the main steps, and what it was chosen by.
+
+        Parameters
+        ----------
+        ask, noise
+            As for the estimator.
+        at : Predictor
+            After the first steps.
+        high : float
+            A linear predictor that next to no rows exceed.
+        dear : float
+            Ratio of noise to sampling error of scores whose mean square is one and whose bound is one.
+        """
+        return at.score, None
+
+
+class Residuals(Course):
+    """Huber regression: the scale is what is usual, and then concomitant."""
+
+    def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
+        return Outset(Huber(facts.usual[-1][1]), facts.usual[-1][0], 0.0, 0.7)
+
+
+@dataclass(frozen=True)
+class Linked(Course):
+    """A generalised linear model: the mean response tells where to start."""
+
+    family: Family
+
+    def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
+        question = Sum("mean", ResponseMean(facts.offset), Positive(1.0, 1 + (facts.offset is not None)))
+        (told,) = ask(question, by=noise, share=START)
+        assert told.law is not None
+        least = max(1.0, math.sqrt(float(told.law.variance()[0])))
+        mean = float(np.clip(told.value[0], least, max(n - least, least)) / n)
+        offset = 0.0
+        if facts.offset is not None:
+            low, high = facts.offset
+            offset = low + (high - low) * float(np.clip(told.value[1] / n, 0.0, 1.0))
+        score, eta, square = self.start(min(mean, 1.0))
+        return Outset(score, eta - offset, offset, square)
+
+    @abstractmethod
+    def start(self, mean: float) -> tuple[Bounded, float, float]:
+        """Return the first score, linear predictor, and mean squared score at a mean response, as a part of 1."""
+
+
+class Proportions(Linked):
+    """Binomial responses: nothing is clipped."""
+
+    def start(self, mean: float) -> tuple[Bounded, float, float]:
+        score = Proportion(self.family, STEEPEST)
+        grid = np.linspace(-5.0, 5.0, 1001)
+        eta = float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
+        return score, eta, float(self.family.weight(np.array([eta]))[0])
+
+
+class Sized(Linked):
+    """Counts and positive responses: their residuals are clipped where that promises the smallest error."""
+
+    def settled(self, ask: Ask, noise: str, at: Predictor, high: float, dear: float) -> tuple[Bounded, Tally | None]:
+        assert isinstance(at.score, Clipped)
+        ends = self.ends(at.score)
+        question = Histogram("sizes", ResidualSize(at), Bins(ends[:-1]))
+        tally = Tally.of(ask(question, by=noise, share=SIZES)[0], ends)
+        risks = [
+            (1 + (dear * t) ** 2 / max(tally.clipped_square(t), 1e-12)) * tally.clipped_square(t)
+            + 2 * tally.total * tally.excess(t) ** 2
+            for t in ends
+        ]
+        t = max(1.0, float(ends[int(np.argmin(risks))]))
+        return at.score.at(t, high, tally.clipped_square), tally
+
+    @abstractmethod
+    def ends(self, score: Clipped) -> np.ndarray:
+        """Return the upper ends of bins of residuals."""
+
+
+class Counts(Sized):
+    """Poisson responses."""
+
+    def start(self, mean: float) -> tuple[Bounded, float, float]:
+        mu = max(mean * self.family.unit, 1e-3)
+        score = Count(ROUGH * math.sqrt(mu) + ROUGH, self.family.unit, self.family.unit)
+        return score, math.log(mu), mu
+
+    def ends(self, score: Clipped) -> np.ndarray:
+        return np.geomspace(0.5, max(4.0, self.family.unit), BINS)
+
+
+class Sizes(Sized):
+    """Gamma responses."""
+
+    def start(self, mean: float) -> tuple[Bounded, float, float]:
+        score = Size(ROUGH, math.exp(-1 - ROUGH), self.family.unit)
+        return score, math.log(max(mean * self.family.unit, 1e-300)), 0.5
+
+    def ends(self, score: Clipped) -> np.ndarray:
+        return np.geomspace(0.1, 100.0, BINS)
+
+
+def course_of(facts: Facts) -> Course:
+    """Return the course of a fit."""
+    if facts.family is None:
+        return Residuals()
+    return {Poisson: Counts, Gamma: Sizes}.get(type(facts.family), Proportions)(facts.family)
