@@ -35,14 +35,11 @@ class Outset:
         Linear predictor of all rows, the offset's mean taken off.
     offset : float
         That mean.
-    square : float
-        About the mean square of a row's score.
     """
 
     score: Bounded
     eta: float
     offset: float
-    square: float
 
 
 class Course(ABC):
@@ -73,7 +70,7 @@ class Residuals(Course):
     """Huber regression: the scale is what is usual, and then concomitant."""
 
     def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
-        return Outset(Huber(facts.usual[-1][1]), facts.usual[-1][0], 0.0, 0.7)
+        return Outset(Huber(facts.usual[-1][1]), facts.usual[-1][0], 0.0)
 
 
 @dataclass(frozen=True)
@@ -92,22 +89,21 @@ class Linked(Course):
         if facts.offset is not None:
             low, high = facts.offset
             offset = low + (high - low) * float(np.clip(told.value[1] / n, 0.0, 1.0))
-        score, eta, square = self.start(min(mean, 1.0))
-        return Outset(score, eta - offset, offset, square)
+        score, eta = self.start(min(mean, 1.0))
+        return Outset(score, eta - offset, offset)
 
     @abstractmethod
-    def start(self, mean: float) -> tuple[Bounded, float, float]:
-        """Return the first score, linear predictor, and mean squared score at a mean response, as a part of 1."""
+    def start(self, mean: float) -> tuple[Bounded, float]:
+        """Return the first score, and linear predictor at a mean response, as a part of 1."""
 
 
 class Proportions(Linked):
     """Binomial responses: nothing is clipped."""
 
-    def start(self, mean: float) -> tuple[Bounded, float, float]:
+    def start(self, mean: float) -> tuple[Bounded, float]:
         score = Proportion(self.family, STEEPEST)
         grid = np.linspace(-5.0, 5.0, 1001)
-        eta = float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
-        return score, eta, float(self.family.weight(np.array([eta]))[0])
+        return score, float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
 
 
 class Sized(Linked):
@@ -134,10 +130,10 @@ class Sized(Linked):
 class Counts(Sized):
     """Poisson responses."""
 
-    def start(self, mean: float) -> tuple[Bounded, float, float]:
+    def start(self, mean: float) -> tuple[Bounded, float]:
         mu = max(mean * self.family.unit, 1e-3)
         score = Count(ROUGH * math.sqrt(mu) + ROUGH, self.family.unit, self.family.unit)
-        return score, math.log(mu), mu
+        return score, math.log(mu)
 
     def ends(self, score: Clipped) -> np.ndarray:
         return np.geomspace(0.5, max(4.0, self.family.unit), BINS)
@@ -146,9 +142,9 @@ class Counts(Sized):
 class Sizes(Sized):
     """Gamma responses."""
 
-    def start(self, mean: float) -> tuple[Bounded, float, float]:
+    def start(self, mean: float) -> tuple[Bounded, float]:
         score = Size(ROUGH, math.exp(-1 - ROUGH), self.family.unit)
-        return score, math.log(max(mean * self.family.unit, 1e-300)), 0.5
+        return score, math.log(max(mean * self.family.unit, 1e-300))
 
     def ends(self, score: Clipped) -> np.ndarray:
         return np.geomspace(0.1, 100.0, BINS)

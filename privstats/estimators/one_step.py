@@ -32,6 +32,7 @@ BURN, MAIN = 6, 6  # steps
 BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT = 0.025, 0.1, 0.12, 0.08  # shares, each
 BARELY = 0.2  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
 FARTHEST = 8.0  # and how many times as far at most
+CLEAR = 0.1  # and noise of the curvature as a part of its smallest eigenvalue, likewise
 NOISY = 0.2  # noise of a step, in units of the linear predictor: steps are damped to that
 EAGER = 0.7  # damping of the main steps, whose mean counts
 LONGEST = 3.0  # step, in the same units
@@ -90,7 +91,6 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
     ground = alike(ask, facts, noise)
     course = course_of(facts)
     outset = course.outset(ask, facts, noise, ground.n)
-    ground = replace(ground, held=Held(ground.held.whitened, _radius(ground, outset)))
     path = _descend(ask, facts, noise, ground, course, outset)
     at, within = path.mean, Products(facts.coefficients, pulled=True)
     (curvature,) = ask(
@@ -105,16 +105,13 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
     return _answer(facts, ground, outset, path, curvature, released)
 
 
-def _radius(ground: Ground, outset: Outset) -> float:
-    """Return the length to which rows are held: the usual one, and more where the noise allows it."""
-    usual = math.sqrt(len(ground.A))
-    precise = _precise(ground, ground.n * outset.square)
-    return min(FARTHEST * usual, max(usual, BARELY * precise / (2 * outset.score.bound)))
-
-
-def _precise(ground: Ground, information: float) -> float:
-    """Return mu of the main steps together, times the root of the information in all rows."""
-    return ground.gram.event.mu() * math.sqrt(MAIN * MAIN_SCORE / ROWS * information)
+def _radius(ground: Ground, at: Predictor, offset: float) -> float:
+    """Return the length to which rows are held: the usual one, and more where the noise allows it everywhere."""
+    m, mu = len(ground.A), ground.gram.event.mu() / math.sqrt(ROWS)  # of a share of one
+    usual, weakest = math.sqrt(m), float(np.linalg.eigvalsh(_guess(ground, at, offset))[0])
+    score = BARELY * mu * math.sqrt(MAIN * MAIN_SCORE * weakest) / (2 * at.score.bound)
+    matrix = CLEAR * mu * math.sqrt(CURVATURE) * weakest / (2 * usual * at.score.steep)
+    return min(FARTHEST * usual, max(usual, min(score, math.sqrt(matrix))))
 
 
 def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course, outset: Outset) -> Path:
@@ -127,9 +124,10 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
         first = step <= BURN
         if step == BURN + 1:
             mean, sd = _eta(ground, at.theta, outset.offset)
-            precise = _precise(ground, ground.n)
-            score, tally = course.settled(ask, noise, at, mean + HIGH * sd, 2 * ground.held.radius / precise)
+            dear = 2 * ground.held.radius / (ground.gram.event.mu() * math.sqrt(MAIN * MAIN_SCORE / ROWS * ground.n))
+            score, tally = course.settled(ask, noise, at, mean + HIGH * sd, dear)
             at = replace(at, score=score)
+            at = replace(at, held=Held(at.held.whitened, _radius(ground, at, outset.offset)))
         if not first:
             predictors += (at,)
         (release,) = ask(
@@ -151,7 +149,7 @@ def _question(name: str, at: Predictor, ground: Ground) -> Question:
 def _moved(at: Predictor, release: Release, ground: Ground, outset: Outset, eager: float) -> Predictor:
     """Return the next iterate: as far as the curvature says, and no farther than the noise allows."""
     assert release.law is not None
-    m, reach = len(at.theta), ground.held.radius * at.score.bound
+    m, reach = len(at.theta), at.held.radius * at.score.bound
     sd = np.sqrt(release.law.variance())
     values, vectors = np.linalg.eigh(_guess(ground, at, outset.offset))
     H = (vectors * np.clip(values, max(reach * sd[0] / NOISY / math.hypot(1.0, _eta(ground, at.theta, 0.0)[1] / at.score.unit), 1e-3 * ground.n), None)) @ vectors.T
@@ -202,11 +200,11 @@ def _answer(
     assert curvature.law is not None
     T, at, m = ground.T, path.mean, len(ground.A)
     back: FloatArray = np.linalg.inv(T).T.astype(float)  # takes scores of whitened rows to those of scaled columns
-    unit, where = ground.held.radius**2 * at.score.steep, Products(m).where
+    unit, where = at.held.radius**2 * at.score.steep, Products(m).where
     sd = unit * math.sqrt(float(curvature.law.variance().min()))
     raw = unit * curvature.value[where]
     M, kept = _toward(raw, _guess(ground, at, outset.offset), sd)
-    reaches = [ground.held.radius * p.score.bound * p.score.unit / len(path.scores) for p in path.predictors]
+    reaches = [p.held.radius * p.score.bound * p.score.unit / len(path.scores) for p in path.predictors]
     pull = sum(reach * score.value[:m] for reach, score in zip(reaches, path.scores, strict=True))
     theta = at.theta + np.linalg.solve(M, pull)
     bread = back @ M @ back.T
@@ -288,6 +286,6 @@ def _meat(
         noises.append(Noise(released.law, np.zeros((m, 1))))
         scale = at.score.unit**2 * told
         return ConstantVariance(shape, float(scale[0] * released.value[0]), (*heard, scale), freedom)
-    unit, where = (ground.held.radius * at.score.bound * at.score.unit) ** 2 * part, Products(m).where
+    unit, where = (at.held.radius * at.score.bound * at.score.unit) ** 2 * part, Products(m).where
     seen = unit * released.value[where]
     return OwnVariance(back @ seen @ back.T, released.law, unit, where, freedom, back)
