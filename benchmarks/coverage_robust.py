@@ -1,9 +1,9 @@
 """Coverage and length of intervals of robust and logistic regression under Gaussian differential privacy.
 
-x = (1, N(0, AR(.3))_4); linear: beta = (1, .5, -.5, .25, 0), N(0, 1) errors, Huber's loss with unknown scale; logistic:
-beta = (-.3, .5, -.5, .25, 0). Nothing is bounded: predictors are declared by Scale(0, 1), the linear response by Scale(1,
-1). Variants: strong signal (beta times 10), AR(.9), t3 errors, 5 % of errors times 20; of logistic regressions strong
-signal, AR(.9), and 5 % of the outcomes.
+x = (1, N(0, AR(.3))_4). Linear: beta = (1, .5, -.5, .25, 0), N(0, 1) errors, Huber's loss with unknown scale.
+Logistic: beta = (-.3, .5, -.5, .25, 0). Nothing is bounded: predictors are declared by Scale(0, 1), the linear response
+by Scale(1, 1). Variants: strong signal (beta times 10), AR(.9), t3 errors, 5 % of errors times 20; of logistic
+regressions strong signal, AR(.9), and 5 % of the outcomes.
 
 Targets, as the mean over the five coefficients, NaN a miss, half a Monte Carlo standard error allowed for: with the
 variance of the noise alone (that of the curvature left out) coverage in [.93, .97] in each cell of the grid n = 500 ...
@@ -46,6 +46,7 @@ VARIANTS = {
     "linear": ("plain", "strong", "ar9", "t3", "outliers"),
     "logistic": ("plain", "strong", "ar9", "rare"),
 }
+FORMATS = ("", "", "", "g", ".3f", ".3f", ".2f", ".3f", ".1f", ".3f")
 HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # cells of the variants
 
 
@@ -150,7 +151,10 @@ def main() -> int:
             shown = [float(np.mean([vars(fit)[name] for fit in fits])) for name in ("exact", "covered", "given")]
             medians = [float(np.median([vars(fit)[name] for fit in fits])) for name in ("length", "snr")]
             row = (*key, *shown, *medians, REFERENCE.get((model, n, mu)) if variant == "plain" else None)
-            print(tabulate([row], floatfmt=("", "", "", "g", ".3f", ".3f", ".2f", ".3f", ".1f"), tablefmt="plain"), flush=True)
+            print(
+                tabulate([row], floatfmt=("", "", "", "g", ".3f", ".3f", ".2f", ".3f", ".1f"), tablefmt="plain"),
+                flush=True,
+            )
     print("\ncolumns: model, variant, n, mu, coverage by the noise's variance, by all noise, share of intervals given,")
     print("median length, median snr, length of the reference")
     return verdict(missed)

@@ -16,11 +16,13 @@ from privstats.gate.questions import Histogram, Sum
 from privstats.losses.bounded import Bounded, Clipped, Count, Huber, Proportion, Size
 from privstats.losses.families import Family, Gamma, Poisson
 from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
+from privstats.numerics.law import FloatArray
 
 START, SIZES = 0.01, 0.04  # shares
 STEEPEST = 2.0  # k of a probit, at least
 ROUGH = 3.0  # standard deviations at which residuals of counts and sizes are clipped at first
 BINS = 32  # of residuals
+NOISE = 2.0  # standard deviations of a tally's noise that may explain what it shows beyond a clip
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +51,8 @@ class Course(ABC):
     def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
         """Buy what tells where to start."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, high: float, dear: float) -> tuple[Bounded, Tally | None]:
-        """Return the score of the main steps, and what it was chosen by.
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
+        """Return the score of the main steps.
 
         Parameters
         ----------
@@ -58,12 +60,12 @@ class Course(ABC):
             As for the estimator.
         at : Predictor
             After the first steps.
-        high : float
-            A linear predictor that next to no rows exceed.
+        etas : ndarray
+            About the linear predictors, few of them.
         dear : float
             Ratio of noise to sampling error of scores whose mean square is one and whose bound is one.
         """
-        return at.score, None
+        return at.score
 
 
 class Residuals(Course):
@@ -109,22 +111,30 @@ class Proportions(Linked):
 class Sized(Linked):
     """Counts and positive responses: their residuals are clipped where that promises the smallest error."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, high: float, dear: float) -> tuple[Bounded, Tally | None]:
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
         assert isinstance(at.score, Clipped)
         ends = self.ends(at.score)
         question = Histogram("sizes", ResidualSize(at), Bins(ends[:-1]))
         tally = Tally.of(ask(question, by=noise, share=SIZES)[0], ends)
+        scores = [at.score.at(t, tally.clipped_square(t), etas) for t in ends[ends >= 1.0].tolist()]
         risks = [
-            (1 + (dear * t) ** 2 / max(tally.clipped_square(t), 1e-12)) * tally.clipped_square(t)
-            + 2 * tally.total * tally.excess(t) ** 2
-            for t in ends
+            tally.clipped_square(score.t)
+            + (dear * score.bound) ** 2
+            + 2 * tally.total * _unexplained(tally, score, etas) ** 2
+            for score in scores
         ]
-        t = max(1.0, float(ends[int(np.argmin(risks))]))
-        return at.score.at(t, high, tally.clipped_square), tally
+        return scores[int(np.argmin(risks))]
 
     @abstractmethod
-    def ends(self, score: Clipped) -> np.ndarray:
+    def ends(self, score: Clipped) -> FloatArray:
         """Return the upper ends of bins of residuals."""
+
+
+def _unexplained(tally: Tally, score: Clipped, etas: FloatArray) -> float:
+    """Return how far residuals exceed the clip in the mean, beyond what the family and the tally's noise explain."""
+    beyond = np.maximum(tally.middles - score.t, 0.0)
+    noise = tally.noise * float(np.linalg.norm(beyond)) / tally.total
+    return max(0.0, tally.excess(score.t) - score.excess(etas) - NOISE * noise)
 
 
 class Counts(Sized):
@@ -135,7 +145,7 @@ class Counts(Sized):
         score = Count(ROUGH * math.sqrt(mu) + ROUGH, self.family.unit, self.family.unit)
         return score, math.log(mu)
 
-    def ends(self, score: Clipped) -> np.ndarray:
+    def ends(self, score: Clipped) -> FloatArray:
         return np.geomspace(0.5, max(4.0, self.family.unit), BINS)
 
 
@@ -146,7 +156,7 @@ class Sizes(Sized):
         score = Size(ROUGH, math.exp(-1 - ROUGH), self.family.unit)
         return score, math.log(max(mean * self.family.unit, 1e-300))
 
-    def ends(self, score: Clipped) -> np.ndarray:
+    def ends(self, score: Clipped) -> FloatArray:
         return np.geomspace(0.1, 100.0, BINS)
 
 
@@ -154,4 +164,5 @@ def course_of(facts: Facts) -> Course:
     """Return the course of a fit."""
     if facts.family is None:
         return Residuals()
-    return {Poisson: Counts, Gamma: Sizes}.get(type(facts.family), Proportions)(facts.family)
+    courses: dict[type[Family], type[Linked]] = {Poisson: Counts, Gamma: Sizes}
+    return courses.get(type(facts.family), Proportions)(facts.family)

@@ -125,11 +125,13 @@ def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
     """
     m = facts.coefficients
     centre, unit = np.array(facts.usual[:-1], dtype=float).reshape(-1, 2).T
-    plain = Whitened(centre * facts.intercept, np.hypot(unit, centre * (not facts.intercept)), np.eye(m), facts.intercept)
+    plain = Whitened(
+        centre * facts.intercept, np.hypot(unit, centre * (not facts.intercept)), np.eye(m), facts.intercept
+    )
     start, number = Held(plain, math.sqrt(NEAR * m)), float(facts.n or 0)
     if not facts.count_is_public or facts.weighted:
-        within = Positive(1.0, 1 + facts.weighted)
-        (counted,) = ask(Sum("number", Numbers(facts.weighted), within), by=noise, share=NUMBER)
+        numbers = Sum("number", Numbers(facts.weighted), Positive(1.0, 1 + facts.weighted))
+        (counted,) = ask(numbers, by=noise, share=NUMBER)
         number = max(1.0, float(counted.value[0]))
     n = max(1.0, float(counted.value[1])) if facts.weighted else number
     within = Products(m, pulled=True)

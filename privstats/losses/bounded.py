@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +17,7 @@ CLIP = 1.345  # of Huber's psi: 95 % efficient at normal errors
 INSIDE = 0.8213748  # P(|z| < CLIP), z standard normal
 KAPPA = 0.7101645 / CLIP**2  # E min(|z|, CLIP)^2, as a part of its largest value
 FARTHEST = 30.0  # linear predictor
+HIGH = 3.0  # standard deviations of linear predictors above their mean, which next to no rows exceed
 SHAPES = 0.5, 1000.0  # of gamma laws: the dispersion is at most 2
 
 
@@ -52,25 +52,31 @@ class Bounded(ABC):
 
 
 class Clipped(Bounded):
-    """A bounded score whose clip is chosen from the sizes of residuals."""
+    """A bounded score whose clip t is chosen from the sizes of residuals."""
+
+    t: float
 
     @abstractmethod
     def residual(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         """Return the size of what is clipped."""
 
     @abstractmethod
-    def at(self, t: float, high: float, squares: Callable[[float], float]) -> Clipped:
+    def at(self, t: float, square: float, etas: FloatArray) -> Clipped:
         """Return the score with another clip.
 
         Parameters
         ----------
         t : float
             The clip.
-        high : float
-            A linear predictor that next to no rows exceed.
-        squares : callable
-            Mean square of residuals clipped at a number.
+        square : float
+            Mean square of residuals so clipped.
+        etas : ndarray
+            About the linear predictors, few of them.
         """
+
+    @abstractmethod
+    def excess(self, etas: FloatArray) -> float:
+        """Return how far residuals exceed the clip in the mean, were the family right."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +185,13 @@ class Count(Clipped):
     def residual(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         return np.abs(self.largest * y - self._mu(eta))
 
-    def at(self, t: float, high: float, squares: Callable[[float], float]) -> Count:
-        return replace(self, t=t, steep=min(self.largest, math.exp(min(high, FARTHEST))))
+    def at(self, t: float, square: float, etas: FloatArray) -> Count:
+        high = min(float(etas.mean() + HIGH * etas.std()), FARTHEST)
+        return replace(self, t=t, steep=min(self.largest, math.exp(high)))
+
+    def excess(self, etas: FloatArray) -> float:
+        mu = self._mu(etas)
+        return float(_count_excess(mu, mu + self.t).mean())
 
     def _mu(self, eta: FloatArray) -> FloatArray:
         return np.exp(np.clip(eta, -FARTHEST, math.log(self.largest)))
@@ -228,8 +239,11 @@ class Size(Clipped):
     def residual(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         return np.abs(self._ratio(eta, y) - 1.0)
 
-    def at(self, t: float, high: float, squares: Callable[[float], float]) -> Size:
-        return replace(self, t=t, lost=gamma_excess(gamma_shape(squares(t), t), t))
+    def at(self, t: float, square: float, etas: FloatArray) -> Size:
+        return replace(self, t=t, lost=gamma_excess(gamma_shape(square, t), t))
+
+    def excess(self, etas: FloatArray) -> float:
+        return self.lost
 
     def _ratio(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         ratio: FloatArray = self.largest * y * np.exp(-np.clip(eta, -FARTHEST, FARTHEST))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.losses.bounded import Bounded, Clipped
-from privstats.losses.leverage import FloatArray, Held
-from privstats.losses.squares import Rows
+from privstats.losses.leverage import Held
+from privstats.losses.squares import FloatArray, Rows
 
 
 @dataclass(frozen=True, eq=False)
