@@ -18,10 +18,10 @@ from privstats.losses.families import Family, Gamma, Poisson
 from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
 from privstats.numerics.law import FloatArray
 
-START, SIZES = 0.01, 0.04  # shares
+START, SIZES = 0.01, 0.06  # shares
 STEEPEST = 2.0  # k of a probit, at least
 ROUGH = 3.0  # standard deviations at which residuals of counts and sizes are clipped at first
-BINS = 32  # of residuals
+FINE = 2.0 ** (1 / 4)  # ratio of the ends of bins of residuals
 NOISE = 2.0  # standard deviations of a tally's noise that may explain what it shows beyond a clip
 
 
@@ -117,24 +117,25 @@ class Sized(Linked):
         question = Histogram("sizes", ResidualSize(at), Bins(ends[:-1]))
         tally = Tally.of(ask(question, by=noise, share=SIZES)[0], ends)
         scores = [at.score.at(t, tally.clipped_square(t), etas) for t in ends[ends >= 1.0].tolist()]
+        wrong = [(tally.excess(score.t) - score.excess(etas), _noise(tally, score.t)) for score in scores]
         risks = [
             tally.clipped_square(score.t)
             + (dear * score.bound) ** 2
-            + 2 * tally.total * _unexplained(tally, score, etas) ** 2
-            for score in scores
+            + 2 * tally.total * max(0.0, seen - NOISE * noise) ** 2
+            for score, (seen, noise) in zip(scores, wrong, strict=True)
         ]
-        return scores[int(np.argmin(risks))]
+        best = int(np.argmin(risks))
+        return scores[best].doubted(max(*wrong[best], tally.hidden(scores[best].t)), etas)
 
     @abstractmethod
     def ends(self, score: Clipped) -> FloatArray:
         """Return the upper ends of bins of residuals."""
 
 
-def _unexplained(tally: Tally, score: Clipped, etas: FloatArray) -> float:
-    """Return how far residuals exceed the clip in the mean, beyond what the family and the tally's noise explain."""
-    beyond = np.maximum(tally.middles - score.t, 0.0)
-    noise = tally.noise * float(np.linalg.norm(beyond)) / tally.total
-    return max(0.0, tally.excess(score.t) - score.excess(etas) - NOISE * noise)
+def _noise(tally: Tally, t: float) -> float:
+    """Return the standard deviation of what the tally shows beyond a clip; bins after the last clear one are empty."""
+    kept = tally.middles[: int(np.nonzero(tally.mass)[0].max()) + 1]
+    return tally.noise * float(np.linalg.norm(np.maximum(kept - t, 0.0))) / tally.total
 
 
 class Counts(Sized):
@@ -146,7 +147,7 @@ class Counts(Sized):
         return score, math.log(mu)
 
     def ends(self, score: Clipped) -> FloatArray:
-        return np.geomspace(0.5, max(4.0, self.family.unit), BINS)
+        return np.asarray(FINE ** np.arange(-4, 4 * math.log2(max(4.0, self.family.unit)) + 1))
 
 
 class Sizes(Sized):
@@ -157,7 +158,7 @@ class Sizes(Sized):
         return score, math.log(max(mean * self.family.unit, 1e-300))
 
     def ends(self, score: Clipped) -> FloatArray:
-        return np.geomspace(0.1, 100.0, BINS)
+        return np.asarray(FINE ** np.arange(-16, 27))
 
 
 def course_of(facts: Facts) -> Course:

@@ -185,6 +185,8 @@ def _answer(
     noises.append(Noise(curvature.law, kept * unit * back @ times(where, at.theta - theta)))
     bent = _bent(ground, at, theta, outset.offset)
     noises.append(Noise(Unknown(np.full(1, bent)), (back @ M @ (theta - at.theta))[:, None]))
+    if at.score.doubt > 0:
+        noises.append(Noise(Unknown(np.full(2, at.score.doubt)), back @ M @ _levels(ground, at.theta)))
     freedom = max(1.0, ground.rows - m)
     meat = _meat(facts, ground, at, M, back, released, noises, freedom)
     snr = float(np.linalg.eigvalsh(raw)[0]) / (2 * math.sqrt(m) * sd)
@@ -199,6 +201,19 @@ def _answer(
         facts={"snr": snr, **more, "n_used": ground.rows},
         notes=(*_doubts(snr, bent), *facts.no_intervals_because),
     )
+
+
+def _levels(ground: Ground, theta: FloatArray) -> FloatArray:
+    """Return the constant and the slopes, shape (m, 2): what moves if means are wrong by a part that varies with them.
+
+    Of a model without a constant the first is zero.
+    """
+    constant = np.zeros(len(theta))
+    if ground.held.whitened.intercept:
+        plain = ground.held.whitened.W @ theta
+        constant = np.linalg.solve(ground.held.whitened.W, np.eye(len(theta))[0])
+        theta = theta - plain[0] * constant
+    return np.column_stack([constant, theta])
 
 
 def _bent(ground: Ground, at: Predictor, theta: FloatArray, offset: float) -> float:

@@ -32,9 +32,12 @@ class Bounded(ABC):
         Largest `slope`.
     unit : float
         Of eta: scores are taken at ``eta / unit``, slopes with respect to it.
+    doubt : float
+        How far `psi` may be from zero in the mean at the true predictor, as a part of the mean response.
     """
 
     unit: float = 1.0
+    doubt: float = 0.0
     bound: float
     steep: float
 
@@ -77,6 +80,10 @@ class Clipped(Bounded):
     @abstractmethod
     def excess(self, etas: FloatArray) -> float:
         """Return how far residuals exceed the clip in the mean, were the family right."""
+
+    @abstractmethod
+    def doubted(self, excess: float, etas: FloatArray) -> Clipped:
+        """Return the score with the doubt that comes from so much excess in the mean of `psi`."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,7 @@ class Count(Clipped):
     t: float
     steep: float
     largest: float
+    doubt: float = 0.0
 
     @property
     def bound(self) -> float:  # type: ignore[override]
@@ -193,6 +201,9 @@ class Count(Clipped):
         mu = self._mu(etas)
         return float(_count_excess(mu, mu + self.t).mean())
 
+    def doubted(self, excess: float, etas: FloatArray) -> Count:
+        return replace(self, doubt=excess / float(self._mu(etas).mean()))
+
     def _mu(self, eta: FloatArray) -> FloatArray:
         return np.exp(np.clip(eta, -FARTHEST, math.log(self.largest)))
 
@@ -216,6 +227,7 @@ class Size(Clipped):
     t: float
     lost: float
     largest: float
+    doubt: float = 0.0
 
     @property
     def bound(self) -> float:  # type: ignore[override]
@@ -244,6 +256,9 @@ class Size(Clipped):
 
     def excess(self, etas: FloatArray) -> float:
         return self.lost
+
+    def doubted(self, excess: float, etas: FloatArray) -> Size:
+        return replace(self, doubt=excess)
 
     def _ratio(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         ratio: FloatArray = self.largest * y * np.exp(-np.clip(eta, -FARTHEST, FARTHEST))
