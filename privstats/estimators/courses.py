@@ -22,6 +22,7 @@ START, SIZES = 0.01, 0.06  # shares
 STEEPEST = 2.0  # k of a probit, at least
 ROUGH = 3.0  # standard deviations at which residuals of counts and sizes are clipped at first
 FINE = 2.0 ** (1 / 4)  # ratio of the ends of bins of residuals
+NEARLY = 1.02  # times the smallest risk is as good
 NOISE = 2.0  # standard deviations of a tally's noise that may explain what it shows beyond a clip
 
 
@@ -118,13 +119,13 @@ class Sized(Linked):
         tally = Tally.of(ask(question, by=noise, share=SIZES)[0], ends)
         scores = [at.score.at(t, tally.clipped_square(t), etas) for t in ends[ends >= 1.0].tolist()]
         wrong = [(tally.excess(score.t) - score.excess(etas), _noise(tally, score.t)) for score in scores]
+        left = [max(0.05, score.kept(1 - tally.below(score.t), tally.excess(score.t))) for score in scores]
         risks = [
-            tally.clipped_square(score.t)
-            + (dear * score.bound) ** 2
+            (tally.clipped_square(score.t) + (dear * score.bound) ** 2) / kept**2
             + 2 * tally.total * max(0.0, seen - NOISE * noise) ** 2
-            for score, (seen, noise) in zip(scores, wrong, strict=True)
+            for score, kept, (seen, noise) in zip(scores, left, wrong, strict=True)
         ]
-        best = int(np.argmin(risks))
+        best = int(np.nonzero(np.array(risks) <= NEARLY * min(risks))[0].max())  # the latest clip of equals
         return scores[best].doubted(max(*wrong[best], tally.hidden(scores[best].t)), etas)
 
     @abstractmethod

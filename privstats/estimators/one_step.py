@@ -33,7 +33,7 @@ BURN, MAIN = 6, 6  # steps
 BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT = 0.025, 0.1, 0.12, 0.08  # shares, each
 BARELY = 0.2  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
 FARTHEST = 8.0  # and how many times as far at most
-CLEAR = 0.1  # and noise of the curvature as a part of its smallest eigenvalue, likewise
+CLEAR = 0.2  # and noise of released matrices as a part of their smallest eigenvalues, likewise
 NOISY = 0.2  # noise of a step, in units of the linear predictor and of its spread: steps are damped to that
 EAGER = 0.7  # damping of the main steps, whose mean counts
 LONGEST = 3.0  # step, in the same units
@@ -106,7 +106,8 @@ def _radius(ground: Ground, at: Predictor, offset: float) -> float:
     m, mu = len(ground.A), ground.gram.event.mu() / math.sqrt(ROWS)  # of a share of one
     usual, weakest = math.sqrt(m), float(np.linalg.eigvalsh(guessed(ground, at, offset))[0])
     score = BARELY * mu * math.sqrt(MAIN * MAIN_SCORE * weakest) / (2 * at.score.bound)
-    matrix = CLEAR * mu * math.sqrt(CURVATURE) * weakest / (2 * usual * at.score.steep)
+    dearest = max(at.score.steep / math.sqrt(CURVATURE), at.score.bound**2 / math.sqrt(MEAT))
+    matrix = CLEAR * mu * weakest / (2 * usual * dearest)
     return min(FARTHEST * usual, max(usual, min(score, math.sqrt(matrix))))
 
 

@@ -82,6 +82,10 @@ class Clipped(Bounded):
         """Return how far residuals exceed the clip in the mean, were the family right."""
 
     @abstractmethod
+    def kept(self, beyond: float, excess: float) -> float:
+        """Return which share of the curvature clipping leaves, if a share of residuals exceeds t, by so much."""
+
+    @abstractmethod
     def doubted(self, excess: float, etas: FloatArray) -> Clipped:
         """Return the score with the doubt that comes from so much excess in the mean of `psi`."""
 
@@ -201,6 +205,9 @@ class Count(Clipped):
         mu = self._mu(etas)
         return float(_count_excess(mu, mu + self.t).mean())
 
+    def kept(self, beyond: float, excess: float) -> float:
+        return 1.0 - beyond
+
     def doubted(self, excess: float, etas: FloatArray) -> Count:
         return replace(self, doubt=excess / float(self._mu(etas).mean()))
 
@@ -256,6 +263,9 @@ class Size(Clipped):
 
     def excess(self, etas: FloatArray) -> float:
         return self.lost
+
+    def kept(self, beyond: float, excess: float) -> float:
+        return 1.0 - (1.0 + self.t) * beyond - excess
 
     def doubted(self, excess: float, etas: FloatArray) -> Size:
         return replace(self, doubt=excess)
