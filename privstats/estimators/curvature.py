@@ -1,0 +1,76 @@
+"""Curvature of losses: guessed from the rows' second moments, and what a release of it makes of the guess."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.estimators.whiten import Ground
+from privstats.losses.predictor import Predictor
+from privstats.numerics.law import FloatArray
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+
+
+def predictors(ground: Ground, theta: FloatArray, offset: float) -> tuple[float, float]:
+    """Return about the mean and the standard deviation of rows' linear predictors."""
+    W = ground.held.whitened.W
+    B, plain = np.linalg.solve(W, np.linalg.solve(W, ground.A).T) / ground.n, W @ theta
+    mean = float(B[0] @ plain / B[0, 0]) if ground.held.whitened.intercept else 0.0
+    return mean + offset, math.sqrt(max(float(plain @ B @ plain) - mean**2, 1e-12))
+
+
+def guessed(ground: Ground, at: Predictor, offset: float) -> FloatArray:
+    """Return the curvature that rows would have, were their predictors normal with the released second moments.
+
+    With x normal given the constant, ``E h(x'theta) x x'`` needs only the mean of h and its first two moments about
+    the linear predictor's mean, here by Gauss-Hermite quadrature.
+    """
+    B, theta = ground.A / ground.n, at.theta
+    mean, sd = predictors(ground, theta, offset)
+    centre = np.zeros(len(theta))
+    if ground.held.whitened.intercept:
+        W = ground.held.whitened.W
+        row = np.linalg.solve(W, B)[0]  # E 1 u'
+        centre = row / float(np.linalg.solve(W, row)[0])
+    along = (B @ theta - centre * (centre @ theta)) / sd
+    weights = WEIGHTS / WEIGHTS.sum() * at.score.expected(mean + sd * NODES)
+    m0, m1, m2 = (float(weights @ NODES**k) for k in range(3))
+    both = np.outer(centre, along)
+    guess: FloatArray = m0 * (B - np.outer(along, along)) + m1 * (both + both.T) + m2 * np.outer(along, along)
+    return ground.n * guess
+
+
+def toward(seen: FloatArray, guess: FloatArray, sd: float) -> tuple[FloatArray, float]:
+    """Shrink a released curvature toward a multiple of what was guessed, by what noise explains of the difference.
+
+    Parameters
+    ----------
+    seen, guess : ndarray, shape (m, m)
+        Symmetric.
+    sd : float
+        Standard deviation of the noise off the diagonal; on it is sqrt(2) times as much.
+
+    Returns
+    -------
+    tuple of ndarray and float
+        The matrix, positive definite, and the share of the difference that was kept.
+    """
+    m = len(seen)
+    times = float(np.clip(np.trace(seen) / np.trace(guess), 0.2, 2.0))
+    apart = seen - times * guess
+    spread = float((apart**2).sum()) / (m * (m + 1))
+    kept = max(0.0, 1 - sd**2 / spread) if spread > 0 else 0.0
+    values, vectors = np.linalg.eigh(times * guess + kept * apart)
+    floor = max(kept * math.sqrt(m) * sd, 1e-3 * float(np.trace(guess)) / m)
+    return (vectors * np.maximum(values, floor)) @ vectors.T, kept
+
+
+def times(where: NDArray[np.intp], v: FloatArray) -> FloatArray:
+    """Return the matrix that takes a packed symmetric N to ``N v``."""
+    onto = np.zeros((len(v), int(where.max()) + 1))
+    for i, row in enumerate(where):
+        np.add.at(onto[i], row, v)
+    return onto
