@@ -5,6 +5,7 @@ from functools import partial
 from privstats.estimators.base import Algorithm
 from privstats.estimators.choose import choose
 from privstats.estimators.counts import histogram, mode
+from privstats.estimators.margins import with_margins
 from privstats.estimators.means import chosen_means, means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
@@ -36,7 +37,7 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("lm", "objpert"): Algorithm(partial(choose, by="objpert"), NORMS, ("theta_bound", "split", "cov_type")),
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("huber", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
-    ("glm", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
+    ("glm", "newton"): Algorithm(partial(with_margins, by=one_step), ("gaussian",), ("cov_type",), cov_type="HC"),
     ("rq", "kng"): Algorithm(
         partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
     ),
