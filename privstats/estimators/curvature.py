@@ -16,10 +16,25 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 def predictors(ground: Ground, theta: FloatArray, offset: float) -> tuple[float, float]:
     """Return about the mean and the standard deviation of rows' linear predictors."""
-    W = ground.held.whitened.W
-    B, plain = np.linalg.solve(W, np.linalg.solve(W, ground.A).T) / ground.n, W @ theta
-    mean = float(B[0] @ plain / B[0, 0]) if ground.held.whitened.intercept else 0.0
-    return mean + offset, math.sqrt(max(float(plain @ B @ plain) - mean**2, 1e-12))
+    B, mean = ground.A / _weight(ground), 0.0
+    if ground.held.whitened.intercept:
+        mean = float(_constant(ground) @ theta)
+    return mean + offset, math.sqrt(max(float(theta @ B @ theta) - mean**2, 1e-12))
+
+
+def _weight(ground: Ground) -> float:
+    """Return the total weight of rows, which shortened ones have less of: their second moment of the constant."""
+    if not ground.held.whitened.intercept:
+        return ground.n
+    constant = np.linalg.inv(ground.held.whitened.W)[0]  # u' constant = 1
+    return float(constant @ ground.A @ constant)
+
+
+def _constant(ground: Ground) -> FloatArray:
+    """Return the mean row, shape (m,)."""
+    constant = np.linalg.inv(ground.held.whitened.W)[0]
+    mean: FloatArray = ground.A @ constant / _weight(ground)
+    return mean
 
 
 def guessed(ground: Ground, at: Predictor, offset: float) -> FloatArray:
@@ -28,19 +43,15 @@ def guessed(ground: Ground, at: Predictor, offset: float) -> FloatArray:
     With x normal given the constant, ``E h(x'theta) x x'`` needs only the mean of h and its first two moments about
     the linear predictor's mean, here by Gauss-Hermite quadrature.
     """
-    B, theta = ground.A / ground.n, at.theta
+    B, theta = ground.A / _weight(ground), at.theta
     mean, sd = predictors(ground, theta, offset)
-    centre = np.zeros(len(theta))
-    if ground.held.whitened.intercept:
-        W = ground.held.whitened.W
-        row = np.linalg.solve(W, B)[0]  # E 1 u'
-        centre = row / float(np.linalg.solve(W, row)[0])
+    centre = _constant(ground) if ground.held.whitened.intercept else np.zeros(len(theta))
     along = (B @ theta - centre * (centre @ theta)) / sd
     weights = WEIGHTS / WEIGHTS.sum() * at.score.expected(mean + sd * NODES)
     m0, m1, m2 = (float(weights @ NODES**k) for k in range(3))
     both = np.outer(centre, along)
     guess: FloatArray = m0 * (B - np.outer(along, along)) + m1 * (both + both.T) + m2 * np.outer(along, along)
-    return ground.n * guess
+    return _weight(ground) * guess
 
 
 def toward(seen: FloatArray, guess: FloatArray, sd: float) -> tuple[FloatArray, float]:

@@ -104,7 +104,7 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
 def _radius(ground: Ground, at: Predictor, offset: float) -> float:
     """Return the length to which rows are held: the usual one, and more where the noise allows it everywhere."""
     m, mu = len(ground.A), ground.gram.event.mu() / math.sqrt(ROWS)  # of a share of one
-    usual, weakest = math.sqrt(m), float(np.linalg.eigvalsh(guessed(ground, at, offset))[0])
+    usual, weakest = math.sqrt(m), max(0.0, float(np.linalg.eigvalsh(guessed(ground, at, offset))[0]))
     score = BARELY * mu * math.sqrt(MAIN * MAIN_SCORE * weakest) / (2 * at.score.bound)
     dearest = max(at.score.steep / math.sqrt(CURVATURE), at.score.bound**2 / math.sqrt(MEAT))
     matrix = CLEAR * mu * weakest / (2 * usual * dearest)
