@@ -11,6 +11,7 @@ from privstats.estimators.whiten import Ground
 from privstats.losses.predictor import Predictor
 from privstats.numerics.law import FloatArray
 
+SLACKER, STIFFER = 0.7, 5.0  # by what part of a guess it may be corrected downward, or upward, in one direction
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
@@ -52,6 +53,31 @@ def guessed(ground: Ground, at: Predictor, offset: float) -> FloatArray:
     both = np.outer(centre, along)
     guess: FloatArray = m0 * (B - np.outer(along, along)) + m1 * (both + both.T) + m2 * np.outer(along, along)
     return _weight(ground) * guess
+
+
+def learnt(H: FloatArray, step: FloatArray, fell: FloatArray, noise: float) -> FloatArray:
+    """Return what is to be added to a guessed curvature, so that it explains by how much the score fell along a step.
+
+    Predictors far from normal, rare dummies among them, may make the true curvature a multiple of the guess: then steps
+    would not settle. Only what stands clear of the noise is believed.
+
+    Parameters
+    ----------
+    H : ndarray, shape (m, m)
+        The curvature that the step was taken by.
+    step, fell : ndarray, shape (m,)
+        The step, and by how much the released score fell.
+    noise : float
+        Standard deviation of a coordinate of `fell`.
+    """
+    along = H @ step
+    usual = float(step @ along)
+    if usual <= 0:
+        return np.zeros_like(H)
+    apart = float(step @ fell) / usual - 1
+    doubt = noise * float(np.linalg.norm(step)) / usual
+    apart *= max(0.0, 1 - (doubt / max(abs(apart), 1e-12)) ** 2)
+    return np.clip(apart, -SLACKER, STIFFER) * np.outer(along, along) / usual
 
 
 def toward(seen: FloatArray, guess: FloatArray, sd: float) -> tuple[FloatArray, float]:

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.courses import Course, Outset, course_of
-from privstats.estimators.curvature import guessed, predictors, times, toward
+from privstats.estimators.curvature import guessed, learnt, predictors, times, toward
 from privstats.estimators.whiten import ROWS, Ground, alike
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Products, Pulls, PullsAndScale
@@ -118,6 +118,7 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
     at = Predictor(ground.held, np.linalg.solve(ground.held.whitened.W, start).astype(float), outset.score)
     along: tuple[Predictor, ...] = ()
     scores: tuple[Release, ...] = ()
+    before, last, H, more = at, start, np.eye(m), np.zeros((m, m))
     for step in range(1, BURN + MAIN + 1):
         first = step <= BURN
         if step == BURN + 1:
@@ -130,7 +131,12 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
         (release,) = ask(_question(f"score {step}", at, ground), by=noise, share=BURN_SCORE if first else MAIN_SCORE)
         if not first:
             scores += (release,)
-        at = _moved(at, release, ground, outset, 1.0 if first else EAGER)
+        pull, sd = _pull(at, release)
+        if step not in (1, BURN + 1) and not isinstance(at.score, Huber):  # scores that can be compared
+            more = more + learnt(H, at.theta - before.theta, last - pull, math.sqrt(2.0) * sd)
+        H = guessed(ground, at, outset.offset) + more
+        before, last = at, pull
+        at = _moved(at, release, H, ground, outset, 1.0 if first else EAGER)
     return Path(along, scores)
 
 
@@ -141,16 +147,22 @@ def _question(name: str, at: Predictor, ground: Ground) -> Question:
     return Score(name, ScorePull(at), Pulls(m), ground.directions)
 
 
-def _moved(at: Predictor, release: Release, ground: Ground, outset: Outset, eager: float) -> Predictor:
+def _pull(at: Predictor, release: Release) -> tuple[FloatArray, float]:
+    """Return a released score, and the standard deviation of a coordinate's noise, in the units of a least square."""
+    assert release.law is not None
+    reach = at.score.unit * at.held.radius * at.score.bound
+    return reach * release.value[: len(at.theta)], reach * math.sqrt(float(release.law.variance()[0]))
+
+
+def _moved(at: Predictor, release: Release, H: FloatArray, ground: Ground, outset: Outset, eager: float) -> Predictor:
     """Return the next iterate: as far as the curvature says, and no farther than the noise allows."""
     assert release.law is not None
-    m, reach = len(at.theta), at.held.radius * at.score.bound
+    m, (pull, noise) = len(at.theta), _pull(at, release)
     sd = np.sqrt(release.law.variance())
-    values, vectors = np.linalg.eigh(guessed(ground, at, outset.offset))
+    values, vectors = np.linalg.eigh(H)
     spread = math.hypot(1.0, predictors(ground, at.theta, outset.offset)[1] / at.score.unit)
-    floor = max(reach * sd[0] / (NOISY * spread), 1e-3 * ground.n)
-    H = (vectors * np.maximum(values, floor)) @ vectors.T
-    step = at.score.unit * eager * np.linalg.solve(H, reach * release.value[:m])
+    floor = max(noise / at.score.unit / (NOISY * spread), 1e-3 * ground.n)
+    step = eager * np.linalg.solve((vectors * np.maximum(values, floor)) @ vectors.T, pull)
     length, most = float(np.linalg.norm(step)), LONGEST * at.score.unit
     score = at.score
     if isinstance(score, Huber):
