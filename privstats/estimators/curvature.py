@@ -12,6 +12,7 @@ from privstats.losses.predictor import Predictor
 from privstats.numerics.law import FloatArray
 
 SLACKER, STIFFER = 0.7, 5.0  # by what part of a guess it may be corrected downward, or upward, in one direction
+EXPLAINED = 0.75  # of what noise may explain of the difference from a guess is taken to be noise
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
@@ -99,7 +100,7 @@ def toward(seen: FloatArray, guess: FloatArray, sd: float) -> tuple[FloatArray, 
     times = float(np.clip(np.trace(seen) / np.trace(guess), 0.2, 2.0))
     apart = seen - times * guess
     spread = float((apart**2).sum()) / (m * (m + 1))
-    kept = max(0.0, 1 - sd**2 / spread) if spread > 0 else 0.0
+    kept = max(0.0, 1 - EXPLAINED * sd**2 / spread) if spread > 0 else 0.0
     values, vectors = np.linalg.eigh(times * guess + kept * apart)
     floor = max(kept * math.sqrt(m) * sd, 1e-3 * float(np.trace(guess)) / m)
     return (vectors * np.maximum(values, floor)) @ vectors.T, kept
