@@ -149,11 +149,12 @@ class Proportion(Bounded):
         return self.expected(eta)
 
     def expected(self, eta: FloatArray) -> FloatArray:
-        expected: FloatArray = self._k(eta) * self.family.slope(eta)
+        expected: FloatArray = self._k(eta) * self.family.slope(np.clip(eta, -FARTHEST, FARTHEST))
         return expected
 
     def _k(self, eta: FloatArray) -> FloatArray:
-        return np.minimum(self.family.slope(eta) / self.family.variance(eta), self.most)
+        near = np.clip(eta, -FARTHEST, FARTHEST)
+        return np.minimum(self.family.slope(near) / self.family.variance(near), self.most)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ ROUNDING = 1e-6  # answers and their noise lie on a grid of 2^-20 of the noise
 def planned_once(monkeypatch):
     """Plan a call once: all its fits then differ in nothing but their rows and their noise."""
 
-    def plan(formula, data, **options):
-        planned = ps.dp_lm(formula, data, dry_run=True, **options)
+    def plan(formula, data, verb=ps.dp_lm, **options):
+        planned = verb(formula, data, dry_run=True, **options)
         monkeypatch.setattr("privstats.fit.make_plan", lambda request, n: planned)
         return planned
 
@@ -36,8 +36,8 @@ def told(monkeypatch, planned_once):
     """Fit each frame along the transcript of the first: what it was told, in standard deviations of noise."""
     release = MECHANISMS["gaussian"].release
 
-    def run(formula, frames, rng, **options):
-        planned_once(formula, frames[0], **options)
+    def run(formula, frames, rng, verb=ps.dp_lm, **options):
+        planned_once(formula, frames[0], verb=verb, **options)
         transcript, told_of = [], []
         for frame in frames:
             heard = []
@@ -53,7 +53,7 @@ def told(monkeypatch, planned_once):
 
             with monkeypatch.context() as patched:
                 patched.setattr(MECHANISMS["gaussian"], "release", replay)
-                ps.dp_lm(formula, frame, rng=rng, **options)
+                verb(formula, frame, rng=rng, **options)
             assert len(heard) == len(transcript)
             told_of.append(np.concatenate(heard))
         return np.array(told_of)
@@ -141,6 +141,56 @@ def test_a_row_that_comes_or_goes_shifts_them_by_no_more_either(told, intercept)
     shifts = squared_shifts(totals[1:], totals[:1])
     assert shifts.max() <= MU**2 * (1 + ROUNDING)
     assert shifts.max() >= 0.6 * MU**2
+
+
+LINKED = {  # models with bounded scores: the verb's options, and the response as they have it
+    "huber": ({"loss": "huber"}, lambda y: y, RESPONSE),
+    "huber scale": ({"loss": "huber"}, lambda y: y, ps.Scale(1, 0.5)),
+    "logit": ({"family": "binomial"}, lambda y: y > 1, (0, 1)),
+    "probit": ({"family": "binomial", "link": "probit"}, lambda y: y > 1, (0, 1)),
+    "poisson": ({"family": "poisson"}, lambda y: np.round(np.maximum(y, 0)), (0, 5)),
+    "gamma": ({"family": "gamma"}, lambda y: np.maximum(y, 0), (0, 5)),
+}
+ENDS = {"huber scale": (-1e3, 1e3), "huber": RESPONSE}
+
+
+def linked(model, d, **more):
+    """The formula, the arguments and frames of one model, two of them with a scale in place of bounds."""
+    options, response, bounds = LINKED[model]
+    known = ps.Scale(0.4, 0.4) if model in ("huber scale", "logit") else (-2, 2)
+    domain = ps.Domain({**{f"x{k}": known for k in range(d)}, "y": bounds, "w": (0, 1)})
+    data = base(d).assign(y=response(base(d)["y"]) * 1.0)
+    ends = ENDS.get(model, (0.0, 5.0 if model in ("poisson", "gamma") else 1.0))
+    tried = [(*x[:-2], ends[int(x[-2] > 0)], x[-1]) for x in rows_to_try(d)]
+    verb = ps.dp_lm if model.startswith("huber") else ps.dp_glm
+    formula = "y ~ " + " + ".join(f"x{k}" for k in range(d))
+    return formula, data, tried, {"verb": verb, "domain": domain, "mu": MU, **options, **more}
+
+
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("model", LINKED)
+def test_no_pair_of_neighbours_shifts_the_answers_of_a_robust_fit_by_more_than_the_budget(told, model, d):
+    formula, data, tried, arguments = linked(model, d, **({"weights": "w"} if model == "poisson" else {}))
+    shifts = squared_shifts(told(formula, frames_with(data, tried), 1, **arguments))
+    assert shifts.max() <= MU**2 * (1 + ROUNDING)
+    # an outcome of 1 in place of 0 moves a binomial score by one bound, not two: rows of opposite means would by two
+    assert shifts.max() >= {"huber": 0.6, "huber scale": 0.6}.get(model, 0.15) * MU**2
+
+
+@pytest.mark.parametrize("model", LINKED)
+def test_a_row_that_comes_or_goes_shifts_the_answers_of_a_robust_fit_by_no_more(told, model):
+    formula, data, tried, arguments = linked(model, 1, neighbors="add_remove")
+    totals = told(formula, [data.iloc[1:], *frames_with(data, tried)], 1, **arguments)
+    shifts = squared_shifts(totals[1:], totals[:1])
+    assert shifts.max() <= MU**2 * (1 + ROUNDING)
+    assert shifts.max() >= 0.15 * MU**2
+
+
+def test_a_joint_price_that_is_half_of_what_it_must_be_is_caught_in_a_robust_fit(monkeypatch, told):
+    price = Jointly.mu
+    monkeypatch.setattr(Jointly, "mu", lambda self: price(self) / 2)
+    formula, data, tried, arguments = linked("huber scale", 3)
+    assert squared_shifts(told(formula, frames_with(data, tried), 1, **arguments)).max() > 1.2 * MU**2
 
 
 @pytest.mark.parametrize("d", [1, 3])
