@@ -106,6 +106,6 @@ def test_scores_of_gamma_sizes_are_zero_in_the_mean_and_their_moments_exact(shap
 
 def test_hubers_constants_are_those_of_the_normal_law():
     z = stats.norm()
-    assert INSIDE == pytest.approx(z.cdf(CLIP) - z.cdf(-CLIP))
+    assert pytest.approx(z.cdf(CLIP) - z.cdf(-CLIP)) == INSIDE
     inside = INSIDE - 2 * CLIP * z.pdf(CLIP)
-    assert KAPPA == pytest.approx((inside + 2 * CLIP**2 * z.sf(CLIP)) / CLIP**2)
+    assert pytest.approx((inside + 2 * CLIP**2 * z.sf(CLIP)) / CLIP**2) == KAPPA
