@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.choose import on_the_edge
 from privstats.estimators.moments import UNINFORMATIVE, known_or_above_noise, spectral_noise
-from privstats.gate.bounds import Line
+from privstats.gate.bounds import Bound, Line
 from privstats.gate.checks import CheckScores
 from privstats.gate.moments import Moments
 from privstats.gate.questions import Each, Gram, Pairs
@@ -116,7 +116,7 @@ def _with_intervals(ask: Ask, facts: Facts, objective: Pairs, by: str, tau: floa
     return _answer(facts, first[0], (A, variances, curvature, released), kernel, weighed, density, tau, notes, doubts)
 
 
-def scattered(facts: Facts, chosen: Release, within: CheckScores, n: float) -> tuple[str, ...]:
+def scattered(facts: Facts, chosen: Release, within: Bound, n: float) -> tuple[str, ...]:
     """Return a note where the number of rows and the budget make it likely that chance, not the rows, decided theta.
 
     The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta, where f

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.gate.block import Block
 from privstats.gate.bounds import Bound, Line, OneHot
 from privstats.gate.checks import CheckScores
+from privstats.gate.glm_scores import GlmScores
 from privstats.gate.leverage import (
     GRID,
     Bins,
@@ -256,10 +257,10 @@ class Each(Question):
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Question):
-    """The rows (x, y) themselves, for mechanisms that choose theta by check losses; an absent row is left out."""
+    """The rows (x, y) themselves, for mechanisms that choose theta by their losses; an absent row is left out."""
 
-    within: CheckScores
-    wanted: Wanted
+    within: CheckScores | GlmScores
+    wanted: Wanted = field(default_factory=Wanted)
 
     def total(self, block: Block) -> Gathered:
         return Gathered((self.bounded(block)[block.present],), self.wanted)

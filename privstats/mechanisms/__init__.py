@@ -13,13 +13,14 @@ from privstats.mechanisms.laplace import Laplace
 from privstats.mechanisms.matrixt import MatrixT
 from privstats.mechanisms.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.mechanisms.objective import ObjectivePerturbation
+from privstats.mechanisms.objective_glm import ObjectivePerturbationGLM
 from privstats.mechanisms.ptr import ProposeTestRelease
 from privstats.mechanisms.rank import Rank
 from privstats.mechanisms.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
 from privstats.mechanisms.spherical import Spherical
 
 _NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
-_CHOICE = (KNG, Exponential, ObjectivePerturbation, KNGQuantile, ExponentialQuantile)
+_CHOICE = (KNG, Exponential, ObjectivePerturbation, ObjectivePerturbationGLM, KNGQuantile, ExponentialQuantile)
 _ORDER = (Rank, DuffQuantile, DuffMean, KNGMedian)
 _SMOOTH = (SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian, ProposeTestRelease)
 _MODE = (PermuteAndFlip, ModeExponential, DuffMode)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.numerics.law import Law
+from privstats.numerics.row_losses import RowLoss
 from privstats.privacy.events import Event
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -91,6 +92,29 @@ class CheckSensitivity(ScoreSensitivity):
     tilt: float = 0.0
     jitter: float = 0.0
     count: float = math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class RowLossSensitivity(ScoreSensitivity):
+    """What one unit does to a sum of losses ``w l(x'theta + o; y)``, w in [0, 1], x in the cube.
+
+    Each row's score has size at most `size` times its slope in the named norm, and its curvature as a matrix has rank
+    one and eigenvalue at most `curvature` times that of l: slope and curvature at one theta are bounded together by
+    the loss's frontier.
+
+    Parameters
+    ----------
+    loss_of_rows : RowLoss
+        l.
+    others : int
+        How many rows change for each one that does: 1 under "replace", where another takes its place, else 0.
+    """
+
+    loss_of_rows: RowLoss = field(kw_only=True)
+    others: int = field(kw_only=True)
+
+    def times(self, k: int) -> Sensitivity:
+        return replace(self, rows=k * self.rows)
 
 
 @dataclass(frozen=True, eq=False)
