@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -119,7 +120,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         weighted=request.weights is not None,
         groups=design.groups,
         robust=request.covariance == "HC",
-        theta_bound=THETA_BOUND if request.theta_bound is None else request.theta_bound,
+        theta_bound=request.theta_bound or (THETA_BOUND if family is None else math.inf),
         split=request.split,
         ridge=request.ridge,
         q=request.orders if request.verb == "rq" else (0.5,),

@@ -1,0 +1,170 @@
+"""Generalised linear models by objective perturbation: the minimiser of a randomly tilted likelihood.
+
+It solves ``score(theta) = V + gamma theta`` for noise V of known law. Freed of the ridge its error is ``M^-1 (sampling
+error + V)`` with M the information, which is released at the chosen theta; if the family is true, M is the covariance
+of the sampling error, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privstats.errors import PrivacyError
+from privstats.estimators.base import Ask, Facts
+from privstats.estimators.check import quietest
+from privstats.estimators.imagined import Imagined
+from privstats.estimators.moments import spectral_noise, times
+from privstats.estimators.shrinkage import is_clear
+from privstats.gate.bounds import Positive
+from privstats.gate.glm_scores import GlmScores
+from privstats.gate.moments import Moments
+from privstats.gate.questions import Gram, Pairs, Sum
+from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unsure
+from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
+from privstats.inference.sandwich import between_bread
+from privstats.losses.families import Family, Logit
+from privstats.losses.likelihood import Information, InformationRow, LikelihoodRow, OwnScoreRow
+from privstats.numerics.law import FloatArray
+from privstats.numerics.row_losses import Logistic, RowLoss
+from privstats.privacy.release import Release
+
+LEVEL, ROBUST = 0.03, 0.25  # shares of questions, where coefficients and curvature together have 1
+FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each predictor, at most
+UNINFORMATIVE = 1.2  # kappa from which on intervals would be far too long
+SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
+CAP = 2.5  # times the mean curvature: rows of more count as that
+SURE = 1e6  # degrees of freedom: the variance follows from the mean
+TOO_FAR = 1.0  # expected squared error of scaled coefficients, from which on they are reported with their ridge
+
+
+def objective(ask: Ask, facts: Facts, noise: str) -> Answer:
+    """Minimise the tilted likelihood; buy what intervals need.
+
+    Parameters
+    ----------
+    ask : callable
+        The conversation.
+    facts : Facts
+        Public facts of the fit.
+    noise : str
+        Norm in which scores are compared.
+
+    Returns
+    -------
+    Answer
+        In scaled units; `kappa` as in `suffstats`, of the released information.
+    """
+    assert facts.family is not None
+    loss = loss_of(facts.family)
+    split = SPLIT if facts.split is None else facts.split
+    within = GlmScores(facts.coefficients, loss, (0.0, 1.0), noise, split)
+    question = Pairs("coefficients", LikelihoodRow(facts.intercept), within)
+    if facts.interval_free:
+        (chosen,) = ask(question, by="objpert glm")
+        return _alone(facts, chosen, facts.no_intervals_because)
+    (chosen,) = ask(question, by="objpert glm", share=1 - curvature_share(facts))
+    (level,) = ask(
+        Sum("level", Information(chosen.value, facts.intercept, facts.family, loss.sharpest), Positive(1.0, 1)),
+        by="l1",
+        share=LEVEL,
+    )
+    return _with_intervals(ask, facts, chosen, level, loss)
+
+
+def curvature_share(facts: Facts) -> float:
+    """Return the curvature's share: the noise of its weakest direction grows with the number of predictors."""
+    return min(MOST, FIRST + EACH * facts.columns)
+
+
+def loss_of(family: Family) -> RowLoss:
+    """Return minus the log-likelihood of a family, if its slope and curvature are bounded."""
+    if isinstance(family, Logit):
+        return Logistic()
+    raise PrivacyError(
+        f"under pure eps there is no mechanism for the {family.name} family with {family.link} link: its scores have "
+        "no bound; give mu= (or delta=) in place of eps="
+    )
+
+
+def _alone(facts: Facts, chosen: Release, why: tuple[str, ...]) -> Answer:
+    """Return the chosen theta without intervals, freed of its ridge as if predictors filled their ranges."""
+    assert facts.family is not None and chosen.law is not None
+    if facts.n is None:
+        return Answer(chosen.value, np.eye(facts.coefficients), None, (), math.nan, notes=why)
+    imagined = Imagined.of(facts.columns, facts.intercept, facts.family)
+    bread = facts.n * imagined.sum(imagined.curvature(chosen.value)) + chosen.penalty * np.eye(facts.coefficients)
+    theta: FloatArray = chosen.value + chosen.penalty * np.linalg.solve(bread, chosen.value).astype(float)
+    noise = Noise(chosen.law, np.eye(len(bread)))
+    notes = _poor(theta, bread, noise.covariance())
+    shrunk = chosen.value if notes else None
+    return Answer(theta, bread, None, (noise,), facts.n, notes=(*notes, *why), shrunk=shrunk)
+
+
+def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, loss: RowLoss) -> Answer:
+    """Buy the information near the truth, and return theta, freed of its ridge, with the law of its error."""
+    assert facts.family is not None and chosen.law is not None and level.law is not None
+    imagined = Imagined.of(facts.columns, facts.intercept, facts.family)
+    total = loss.sharpest * max(float(level.value[0]), 2 * math.sqrt(float(level.law.variance()[0])), 1.0)
+    here = imagined.curvature(chosen.value)
+    rough = total / here.mean() * imagined.sum(here) + chosen.penalty * np.eye(facts.coefficients)
+    free: FloatArray = chosen.value + chosen.penalty * np.linalg.solve(rough, chosen.value).astype(float)
+    there = imagined.curvature(free)
+    grown = float(there.mean() / here.mean())
+    cap = min(loss.sharpest, CAP * grown * (here.mean() if facts.n is None else total / max(1, facts.n)))
+    about = facts.intercept, facts.family
+    within = Moments(facts.columns, facts.intercept, complete=False)
+    curvature = Gram("curvature", InformationRow(free, *about, cap), within)
+    (released,) = ask(curvature, by=quietest(facts), share=curvature_share(facts))
+    assert released.law is not None
+    moments, variance = within.unpack(released.value), within.unpack(released.law.variance())
+    moments[0, 0] = max(moments[0, 0], 2 * math.sqrt(variance[0, 0]), 1.0)
+    spread, first = spectral_noise(moments, variance, facts), int(not facts.intercept)
+    capped = total * grown / there.mean() * imagined.sum(np.maximum(there - cap, 0.0)) / cap
+    shape, weakest = _repaired(moments[first:, first:] + capped, spread, int(facts.intercept))
+    kappa = max(2 * math.sqrt(variance[0, 0]) / moments[0, 0], spread / weakest)
+    bread, between = cap * shape, (1 + 1 / grown) / 2
+    bias: FloatArray = chosen.penalty / between * np.linalg.solve(bread, chosen.value).astype(float)
+    theta, where = chosen.value + bias, within.where[first:, first:]
+    noises = (Noise(chosen.law, np.eye(len(theta))), Noise(released.law, cap * times(within, bias, facts.intercept)))
+    meat: Meat = ConstantVariance(bread, 1.0, tuple(np.zeros(noise.onto.shape[1]) for noise in noises), SURE)
+    if facts.robust:
+        own = Gram("meat", OwnScoreRow(theta, *about, 1.0), within)
+        (squares,) = ask(own, by=quietest(facts), share=ROBUST)
+        assert squares.law is not None
+        meat = OwnVariance(within.unpack(squares.value)[first:, first:], squares.law, 1.0, where, SURE)
+    if kappa >= UNINFORMATIVE:
+        why = f"no intervals: kappa = {kappa:.2f}, the information they need drowns in its noise"
+        return replace(_alone(facts, chosen, (why,)), facts={"kappa": kappa})
+    notes = _poor(theta, bread, meat.covariance() + noises[0].covariance() + noises[1].covariance())
+    return Answer(
+        theta=theta,
+        bread=bread,
+        meat=meat,
+        noises=noises,
+        n=math.nan if facts.n is None else facts.n,
+        facts={"kappa": kappa},
+        notes=notes,
+        unsure=(Unsure(1, where, math.sqrt(cap) * np.eye(len(theta))),),
+        shrunk=chosen.value if notes else None,
+    )
+
+
+def _repaired(matrix: FloatArray, spread: float, constant: int) -> tuple[FloatArray, float]:
+    """Return a released matrix, positive definite, and the weakest eigenvalue that its noise leaves believable."""
+    eigenvalues: FloatArray = np.linalg.eigvalsh(schur_complement(matrix, constant)).astype(float)
+    weakest = max(weakest_behind_noise(eigenvalues, spread), spread / 2, 1e-9)
+    return floor_eigenvalues(matrix, min(weakest, 1e300), constant)[0], weakest
+
+
+def _poor(theta: FloatArray, bread: FloatArray, filling: FloatArray) -> tuple[str, ...]:
+    """Return a note where the expected error is as large as coefficients usually are."""
+    covariance = between_bread(bread, filling)
+    if np.trace(covariance) <= TOO_FAR or is_clear(theta, covariance):
+        return ()
+    return (
+        "insufficient budget: the expected error is as large as coefficients usually are; they are shrunk toward zero "
+        "(intervals and tests, where given, are those of the unshrunk fit)",
+    )
