@@ -9,8 +9,8 @@ from privstats.estimators.margins import with_margins
 from privstats.estimators.means import chosen_means, means
 from privstats.estimators.moments import suffstats
 from privstats.estimators.newton import newton
+from privstats.estimators.objective import perturbed
 from privstats.estimators.one_step import one_step
-from privstats.estimators.objective import objective
 from privstats.estimators.quantiles import quantiles
 from privstats.estimators.several import quantile_regressions
 
@@ -39,7 +39,7 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("huber", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("glm", "newton"): Algorithm(partial(with_margins, by=one_step), ("gaussian",), ("cov_type",), cov_type="HC"),
-    ("glm", "objpert"): Algorithm(partial(with_margins, by=objective), NORMS, ("theta_bound", "split", "cov_type"), normal=False),
+    ("glm", "objpert"): Algorithm(partial(with_margins, by=perturbed), NORMS, ("theta_bound", "split", "cov_type"), normal=False),
     ("rq", "kng"): Algorithm(
         partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
     ),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from privstats.losses.families import Family
 from privstats.numerics.law import FloatArray
 
-POINTS = 2**11
+POINTS, GENERATOR = 4093, 1516  # of a lattice whose coordinates, up to a hundred of them, are all but uncorrelated
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +28,10 @@ class Imagined:
 
     @classmethod
     def of(cls, columns: int, intercept: bool, family: Family) -> Imagined:
-        """Return points of Kronecker's sequence, by powers of the root of ``z^(columns + 1) = z + 1``."""
-        base = float(brentq(lambda z: z ** (columns + 1) - z - 1, 1.0, 2.0)) if columns else 2.0
-        steps = np.arange(1, POINTS + 1)[:, None] * base ** -np.arange(1.0, columns + 1)
-        return cls(np.column_stack([*([np.ones(POINTS)] if intercept else []), 2 * (steps % 1) - 1]), family)
+        """Return the points of Korobov's lattice, ``(k a^j mod N + 1/2) / N``, moved to the cube."""
+        powers = np.array([pow(GENERATOR, j, POINTS) for j in range(columns)], dtype=np.int64)
+        u = (np.arange(POINTS)[:, None] * powers % POINTS + 0.5) / POINTS
+        return cls(np.column_stack([*([np.ones(POINTS)] if intercept else []), 2 * u - 1]), family)
 
     def curvature(self, theta: FloatArray) -> FloatArray:
         """Return the curvature of each row, shape (POINTS,)."""

@@ -40,7 +40,7 @@ SURE = 1e6  # degrees of freedom: the variance follows from the mean
 TOO_FAR = 1.0  # expected squared error of scaled coefficients, from which on they are reported with their ridge
 
 
-def objective(ask: Ask, facts: Facts, noise: str) -> Answer:
+def perturbed(ask: Ask, facts: Facts, noise: str) -> Answer:
     """Minimise the tilted likelihood; buy what intervals need.
 
     Parameters

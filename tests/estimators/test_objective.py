@@ -1,0 +1,146 @@
+"""Logistic regression under pure eps: its limit is statsmodels' GLM, its intervals cover, bad input costs nothing."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from scipy.special import expit
+
+import privstats as ps
+from privstats.estimators import objective
+from privstats.losses.families import Logit
+
+DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (0, 1), "won": ["no", "yes"], "w": (0, 2)}
+TRUTH = np.array([-0.5, 1.5])
+
+
+def frame(n, seed, constant=-0.5):
+    rng = np.random.default_rng(seed)
+    x, z, g = rng.uniform(-1, 1, n), rng.uniform(0, 4, n), rng.choice(["a", "b"], n)
+    y = (rng.uniform(size=n) < expit(constant + 1.5 * x)).astype(float)
+    return pd.DataFrame({"x": x, "z": z, "g": g, "y": y, "won": np.where(y == 1, "yes", "no"), "w": z / 2})
+
+
+def covered(n, eps, replicates, constant=-0.5, **options):
+    truth, hits = np.array([constant, 1.5]), []
+    for seed in range(replicates):
+        fit = ps.dp_glm("y ~ x", frame(n, seed, constant), eps, domain=DOMAIN, rng=seed, **options)
+        interval = fit.conf_int().to_numpy()
+        hits.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
+    return float(np.mean(hits))
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+@pytest.mark.parametrize("formula", ["y ~ x", "won ~ x + C(g) + z", "y ~ 0 + x + z", "y ~ 1"])
+def test_the_limit_of_a_large_budget_is_the_maximum_of_the_likelihood(formula, neighbors):
+    data = frame(4000, 1)
+    theirs = smf.glm(formula.replace("won", "y"), data, family=sm.families.Binomial()).fit()
+    fit = ps.dp_glm(formula, data, 1e4, domain=DOMAIN, neighbors=neighbors, rng=1)
+    assert list(fit.params.index) == list(theirs.params.index)
+    np.testing.assert_allclose(fit.params, theirs.params, atol=0.002)  # a fortieth of a standard error
+    np.testing.assert_allclose(fit.bse, theirs.bse, rtol=0.01)
+
+
+@pytest.mark.parametrize("options", [{"weights": "w"}, {"offset": "z"}, {"cov_type": "HC"}, {"subset": "z > 1"}])
+def test_the_limit_with_options_is_that_of_statsmodels_too(options):
+    data = frame(4000, 2)
+    kept = data[data["z"] > 1] if "subset" in options else data
+    more = {"freq_weights": kept["w"] / 2} if "weights" in options else {}
+    more |= {"offset": kept["z"]} if "offset" in options else {}
+    theirs = smf.glm("y ~ x", kept, family=sm.families.Binomial(), **more)
+    theirs = theirs.fit(cov_type="HC0") if "cov_type" in options else theirs.fit()
+    fit = ps.dp_glm("y ~ x", data, 1e4, domain=DOMAIN, rng=1, **options)
+    np.testing.assert_allclose(fit.params, theirs.params, atol=0.004)
+    np.testing.assert_allclose(fit.bse, theirs.bse, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n", "eps", "constant", "options"),
+    [(2000, 1.0, -0.5, {}), (5000, 0.5, -3.5, {}), (2000, 2.0, -0.5, {"neighbors": "add_remove", "cov_type": "HC"})],
+)
+def test_intervals_cover_at_their_level(n, eps, constant, options):
+    replicates = 80  # two coefficients each
+    assert covered(n, eps, replicates, constant, **options) >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / (2 * replicates))
+
+
+def test_intervals_that_ignored_the_tilt_would_be_caught(monkeypatch):
+    honest = objective.Noise
+    monkeypatch.setattr(objective, "Noise", lambda law, onto: honest(law, 1e-6 * onto))
+    assert covered(1000, 0.25, 40) < 0.8
+
+
+def test_the_information_is_taken_where_the_ridge_does_not_flatter_it():
+    data = frame(3000, 3, constant=-3.5)  # rare: toward zero lies more curvature
+    true = smf.glm("y ~ x", data, family=sm.families.Binomial()).fit()
+    ratio = []
+    for seed in range(60):
+        fit = ps.dp_glm("y ~ x", data, 1.0, domain=DOMAIN, rng=seed)
+        noise = fit.answer.noises[0].law.covariance(np.eye(2))
+        bread = np.linalg.inv(true.cov_params().to_numpy())
+        ideal = np.linalg.inv(bread) @ (bread + noise) @ np.linalg.inv(bread)
+        ratio.append(fit.bse.to_numpy() / np.sqrt(np.diag(ideal)))
+    assert np.abs(np.median(ratio, axis=0) - 1).max() < 0.08
+
+
+def test_a_budget_that_cannot_carry_intervals_says_so():
+    fit = ps.dp_glm("y ~ x + z + g", frame(300, 4), 0.1, domain=DOMAIN, rng=1)
+    assert fit.conf_int().isna().all(axis=None)
+    assert "drowns in its noise" in str(fit.summary())
+    assert "insufficient budget" in str(fit.summary())
+    assert np.isfinite(fit.params).all()
+
+
+def test_without_inference_all_of_the_budget_is_the_coefficients():
+    fit = ps.dp_glm("y ~ x", frame(3000, 5), 1.0, domain=DOMAIN, inference="none", rng=1)
+    assert [release.name for release in fit.releases] == ["coefficients"]
+    assert fit.conf_int().isna().all(axis=None)
+    assert np.abs(fit.params - TRUTH).max() < 0.5
+
+
+def test_the_ridge_is_taken_off_again():
+    data, eps = frame(3000, 6), 0.3
+    mle = smf.glm("y ~ x", data, family=sm.families.Binomial()).fit().params.to_numpy()
+    for inference in ("sandwich", "none"):
+        fits = [ps.dp_glm("y ~ x", data, eps, domain=DOMAIN, inference=inference, rng=seed) for seed in range(80)]
+        shrunk = np.mean([fit.releases[0].value for fit in fits], axis=0) - mle
+        left = np.mean([fit.params for fit in fits], axis=0) - mle
+        assert np.abs(left).sum() < np.abs(shrunk).sum() / 2
+
+
+def test_units_of_several_rows_have_more_noise_and_no_intervals():
+    data = frame(3000, 7).assign(who=np.arange(3000) // 3)
+    fit = ps.dp_glm("y ~ x", data, 3.0, domain=DOMAIN, unit="who", rows_per_unit=3, rng=1)
+    alone = ps.dp_glm("y ~ x", data, 3.0, domain=DOMAIN, inference="none", rng=1)
+    assert fit.conf_int().isna().all(axis=None)
+    ratio = fit.releases[0].law.variance() / alone.releases[0].law.variance()
+    np.testing.assert_allclose(np.sqrt(ratio), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"family": "poisson", "formula": "z ~ x"}, "mu="),
+        ({"family": "gamma", "formula": "z ~ x"}, "mu="),
+        ({"link": "probit"}, "mu="),
+        ({"mech": "objpert", "split": 1.0}, "split"),
+        ({"noise": "matrixt"}, "noise"),
+        ({"formula": "z ~ x"}, "z"),
+        ({"formula": "g ~ x", "domain": {**DOMAIN, "g": ["a", "b", "c"]}}, "g"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_charged(change, words):
+    ledger, change = ps.Ledger(ps.PureDP(1.0)), dict(change)
+    formula, domain = change.pop("formula", "y ~ x"), change.pop("domain", DOMAIN)
+    with pytest.raises(ps.PrivstatsError, match=words):
+        ps.dp_glm(formula, frame(100, 0), 1.0, domain=domain, ledger=ledger, **change)
+    assert ledger.spent().eps == 0
+
+
+def test_the_imagined_rows_fill_the_cube_evenly():
+    rows = objective.Imagined.of(5, True, Logit())
+    moments = rows.sum(np.ones(len(rows.x)))
+    np.testing.assert_allclose(moments, np.diag([1, *[1 / 3] * 5]), atol=0.01)
+    assert objective.Imagined.of(0, True, Logit()).x.shape[1] == 1
