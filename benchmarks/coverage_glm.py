@@ -1,0 +1,143 @@
+"""Coverage and length of 95 % intervals of dp_glm: logistic regression.
+
+p predictors uniform on [-1, 1] with slopes from -1 to 1, and a constant that makes half of the outcomes ones
+("balanced"), or one in twenty ("rare"). One row is replaced, none is missing.
+
+Targets: coverage, over all coefficients of a cell, in [.93, .97] beyond 3 Monte Carlo standard errors, of the fits that
+give intervals. From 10,000 rows on and eps = 1 (mu = .5) on, more than 2 % of fits without are a miss; below, where
+the budget is too small for intervals fits say so (NaN). "worst" is the coefficient with the least coverage, "length"
+the median over slopes, "ratio" that to the length without privacy.
+
+    python benchmarks/coverage_glm.py --seed 1 [--promise eps=1 mu=1 ...] [--replicates 100] [--n 2000 ...] [--p 3 7]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import expit
+from tabulate import tabulate
+
+import privstats as ps
+from benchmarks.common import arguments, verdict
+from benchmarks.coverage_location import planned_once
+
+LARGE, DUE, MOST_SILENT = 10_000, {"eps": 1.0, "mu": 0.5}, 0.02
+OUTCOMES = {"balanced": 0.5, "rare": 0.05}
+TOLERANCE = 3.0  # Monte Carlo standard errors
+PUBLIC = 200_000  # rows by which a constant is found, and lengths without privacy
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What replicates of one design cell showed."""
+
+    coverage: float  # of all coefficients, of fits with intervals
+    error: float  # of the coverage, Monte Carlo
+    worst: float
+    length: float
+    ratio: float
+    nothing: float  # share of NaN
+
+    def misses(self, n: int, promise: str) -> list[str]:
+        """Return the targets this cell misses by more than chance."""
+        name, value = promise.split("=")
+        found = []
+        if n >= LARGE and float(value) >= DUE[name] and self.nothing > MOST_SILENT:
+            found.append("NaN")
+        if self.coverage < 0.93 - TOLERANCE * self.error:
+            found.append("covers too little")
+        if self.coverage > 0.97 + TOLERANCE * self.error:
+            found.append("covers too much")
+        return found
+
+
+def predictors(p: int) -> list[str]:
+    """Return the names of p predictors."""
+    return [f"x{k + 1}" for k in range(p)]
+
+
+def truth(p: int, outcome: str) -> np.ndarray:
+    """Return the constant and the slopes."""
+    slopes = np.linspace(-1, 1, p)
+    eta = np.random.default_rng(0).uniform(-1, 1, (PUBLIC, p)) @ slopes
+    return np.array([brentq(lambda a: expit(a + eta).mean() - OUTCOMES[outcome], -20, 20), *slopes])
+
+
+def textbook(p: int, theta: np.ndarray, n: int) -> float:
+    """Return the median length of the slopes' intervals without privacy."""
+    X = np.column_stack([np.ones(PUBLIC), np.random.default_rng(0).uniform(-1, 1, (PUBLIC, p))])
+    mean = expit(X @ theta)
+    information = (X * (mean * (1 - mean))[:, None]).T @ X / PUBLIC
+    return float(np.median(2 * 1.959964 * np.sqrt(np.diag(np.linalg.inv(information))[1:] / n)))
+
+
+def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int) -> Cell:
+    """See what the intervals of `replicates` data sets cover."""
+    rng = np.random.default_rng([seed, n, p, *outcome.encode(), *promise.encode()])
+    name, value = promise.split("=")
+    domain = ps.Domain({**dict.fromkeys(predictors(p), (-1, 1)), "y": (0, 1)}, complete=True)
+    formula, theta = "y ~ " + " + ".join(predictors(p)), truth(p, outcome)
+    ends = np.empty((replicates, p + 1, 2))
+    with planned_once():
+        for k in range(replicates):
+            X = rng.uniform(-1, 1, (n, p))
+            y = (rng.uniform(size=n) < expit(theta[0] + X @ theta[1:])).astype(float)
+            data = pd.DataFrame(X, columns=predictors(p)).assign(y=y)
+            budget = {name: float(value)}
+            ends[k] = ps.dp_glm(formula, data, domain=domain, rng=rng, **budget).conf_int().to_numpy()  # type: ignore[arg-type]
+    told = ~np.isnan(ends).any(axis=(1, 2))
+    if not told.any():
+        return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)
+    covered = ((ends[..., 0] <= theta) & (theta <= ends[..., 1]))[told]
+    length = float(np.median(ends[told, 1:, 1] - ends[told, 1:, 0]))
+    spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))  # coefficients err together
+    return Cell(
+        coverage=float(covered.mean()),
+        error=spread / math.sqrt(len(covered)),
+        worst=float(covered.mean(axis=0).min()),
+        length=length,
+        ratio=length / textbook(p, theta, n),
+        nothing=1 - float(told.mean()),
+    )
+
+
+def _one(design: tuple[str, int, int, str], replicates: int, seed: int) -> Cell:
+    return cell(*design, replicates, seed)
+
+
+def main() -> int:
+    """Print the table and the targets that are missed."""
+    parser = arguments(__doc__, 100)
+    parser.add_argument("--outcomes", nargs="*", default=list(OUTCOMES), choices=OUTCOMES)
+    parser.add_argument("--p", type=int, nargs="*", default=(3, 7))
+    parser.add_argument("--n", type=int, nargs="*", default=(2000, LARGE, 100_000))
+    parser.add_argument("--promise", nargs="*", default=("eps=0.5", "eps=1", "eps=4", "mu=0.5", "mu=1"))
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    designs = list(itertools.product(options.outcomes, options.p, options.n, options.promise))
+    run = partial(_one, replicates=options.replicates, seed=options.seed)
+    rows, missed = [], []
+    with ProcessPoolExecutor(options.workers) as pool:
+        for design, found in zip(designs, pool.map(run, designs), strict=True):
+            told = (f"{found.coverage:.3f}", f"{found.error:.3f}", f"{found.worst:.3f}", f"{found.length:.3g}")
+            targets = found.misses(*design[2:])
+            line = (*map(str, design), *told, f"{found.ratio:.2f}", f"{found.nothing:.2f}", "; ".join(targets) or "met")
+            rows.append(line)
+            print("\t".join(line), file=sys.stderr, flush=True)
+            missed += [f"{' '.join(line[:4])}: {target} ({line[4]})" for target in targets]
+    header = ("outcomes", "p", "n", "promise", "coverage", "+-", "worst", "length", "ratio", "NaN", "targets")
+    print(f"{options.replicates} replicates, seed {options.seed}\n" + tabulate(rows, header, disable_numparse=True))
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""diffprivlib's LogisticRegression, fitted in an environment of its own, as `peers_worker` does LinearRegression.
+
+Requests come as lines of JSON on the standard input, {"data": path of an .npz with X and y, "eps", "norm", "C",
+"seed"}, and answers leave as lines of JSON: {"theta": intercept and slopes, "seconds"}, or {"error"} where a fit fails.
+The first line out says which versions answer, or why none can: {"versions"} or {"error"}. Nothing of privstats is
+imported.
+
+What it promises (0.6.6, logistic_regression.py): objective perturbation with l2 noise for rows of norm at most
+`data_norm`, which it must be told; by default C = 1, and its regularisation is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+
+
+def main() -> int:
+    """Answer until the input ends."""
+    try:
+        import diffprivlib
+        import numpy as np
+        import sklearn
+        from diffprivlib.models import LogisticRegression
+    except Exception as failure:  # of whatever kind: the benchmark goes on without this column
+        print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
+        return 1
+    warnings.simplefilter("ignore")
+    versions = {"diffprivlib": diffprivlib.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__}
+    print(json.dumps({"versions": versions}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        with np.load(request["data"]) as held:
+            X, y = held["X"], held["y"]
+        options = {} if request["C"] is None else {"C": request["C"]}
+        model = LogisticRegression(
+            epsilon=request["eps"], data_norm=request["norm"], random_state=request["seed"], **options
+        )
+        start = time.perf_counter()
+        try:
+            model.fit(X, y)
+        except Exception as failure:  # of whatever kind: it belongs in the table, not in a traceback
+            print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
+            continue
+        seconds = time.perf_counter() - start
+        theta = [float(model.intercept_[0]), *map(float, model.coef_[0])]
+        print(json.dumps({"theta": theta, "seconds": seconds}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
