@@ -39,7 +39,9 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("lm", "newton"): Algorithm(newton, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("huber", "newton"): Algorithm(one_step, ("gaussian",), ("cov_type",), cov_type="HC"),
     ("glm", "newton"): Algorithm(partial(with_margins, by=one_step), ("gaussian",), ("cov_type",), cov_type="HC"),
-    ("glm", "objpert"): Algorithm(partial(with_margins, by=perturbed), NORMS, ("theta_bound", "split", "cov_type"), normal=False),
+    ("glm", "objpert"): Algorithm(
+        partial(with_margins, by=perturbed), NORMS, ("theta_bound", "split", "cov_type"), normal=False
+    ),
     ("rq", "kng"): Algorithm(
         partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
     ),

@@ -8,6 +8,7 @@ of the sampling error, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +26,10 @@ from privstats.gate.questions import Gram, Pairs, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unsure
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.inference.sandwich import between_bread
-from privstats.losses.families import Family, Logit
+from privstats.losses.families import Gamma, Logit
 from privstats.losses.likelihood import Information, InformationRow, LikelihoodRow, OwnScoreRow
 from privstats.numerics.law import FloatArray
-from privstats.numerics.row_losses import Logistic, RowLoss
+from privstats.numerics.row_losses import HeldGamma, HeldPoisson, HeldProbit, Logistic, RowLoss
 from privstats.privacy.release import Release
 
 LEVEL, ROBUST = 0.03, 0.25  # shares of questions, where coefficients and curvature together have 1
@@ -37,6 +38,12 @@ UNINFORMATIVE = 1.2  # kappa from which on intervals would be far too long
 SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
 CAP = 2.5  # times the mean curvature: rows of more count as that
 SURE = 1e6  # degrees of freedom: the variance follows from the mean
+HELD: dict[tuple[str, str], Callable[[float, float, float], RowLoss]] = {
+    ("poisson", "log"): HeldPoisson,
+    ("gamma", "log"): HeldGamma,
+    ("binomial", "probit"): HeldProbit,
+}
+FARTHEST = 30.0  # linear predictor, in families whose scores depend on it
 TOO_FAR = 1.0  # expected squared error of scaled coefficients, from which on they are reported with their ridge
 
 
@@ -58,9 +65,9 @@ def perturbed(ask: Ask, facts: Facts, noise: str) -> Answer:
         In scaled units; `kappa` as in `suffstats`, of the released information.
     """
     assert facts.family is not None
-    loss = loss_of(facts.family)
+    loss = loss_of(facts)
     split = SPLIT if facts.split is None else facts.split
-    within = GlmScores(facts.coefficients, loss, (0.0, 1.0), noise, split)
+    within = GlmScores(facts.coefficients, loss, (0.0, 1.0), noise, split, facts.offset or (0.0, 0.0))
     question = Pairs("coefficients", LikelihoodRow(facts.intercept), within)
     if facts.interval_free:
         (chosen,) = ask(question, by="objpert glm")
@@ -79,14 +86,22 @@ def curvature_share(facts: Facts) -> float:
     return min(MOST, FIRST + EACH * facts.columns)
 
 
-def loss_of(family: Family) -> RowLoss:
-    """Return minus the log-likelihood of a family, if its slope and curvature are bounded."""
+def loss_of(facts: Facts) -> RowLoss:
+    """Return minus the log-likelihood, if its slope and curvature are bounded or a parameter set makes them so."""
+    family = facts.family
+    assert family is not None
     if isinstance(family, Logit):
         return Logistic()
-    raise PrivacyError(
-        f"under pure eps there is no mechanism for the {family.name} family with {family.link} link: its scores have "
-        "no bound; give mu= (or delta=) in place of eps="
-    )
+    if facts.theta_bound == math.inf:
+        raise PrivacyError(
+            f"scores of the {family.name} family with {family.link} link have no bound, which pure eps needs: give mu= "
+            "(or delta=), or theta_bound=, a bound of |theta|_1 per column scaled to [-1, 1]"
+        )
+    least, most = facts.offset or (0.0, 0.0)
+    low, high = least - facts.theta_bound, most + facts.theta_bound
+    if max(-low, high) > FARTHEST:
+        raise PrivacyError(f"linear predictors may reach {FARTHEST:g} here: declare a smaller theta_bound, or give mu=")
+    return HELD[family.name, family.link](low, high, family.unit)
 
 
 def _alone(facts: Facts, chosen: Release, why: tuple[str, ...]) -> Answer:
@@ -130,11 +145,12 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
     theta, where = chosen.value + bias, within.where[first:, first:]
     noises = (Noise(chosen.law, np.eye(len(theta))), Noise(released.law, cap * times(within, bias, facts.intercept)))
     meat: Meat = ConstantVariance(bread, 1.0, tuple(np.zeros(noise.onto.shape[1]) for noise in noises), SURE)
-    if facts.robust:
-        own = Gram("meat", OwnScoreRow(theta, *about, 1.0), within)
+    if facts.robust or isinstance(facts.family, Gamma):
+        own = Gram("meat", OwnScoreRow(theta, facts.intercept, loss), within)
         (squares,) = ask(own, by=quietest(facts), share=ROBUST)
         assert squares.law is not None
-        meat = OwnVariance(within.unpack(squares.value)[first:, first:], squares.law, 1.0, where, SURE)
+        scale = loss.steepest**2
+        meat = OwnVariance(scale * within.unpack(squares.value)[first:, first:], squares.law, scale, where, SURE)
     if kappa >= UNINFORMATIVE:
         why = f"no intervals: kappa = {kappa:.2f}, the information they need drowns in its noise"
         return replace(_alone(facts, chosen, (why,)), facts={"kappa": kappa})

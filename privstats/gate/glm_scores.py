@@ -13,7 +13,6 @@ from privstats.numerics.law import FloatArray
 from privstats.numerics.row_losses import RowLoss
 from privstats.privacy.release import RowLossSensitivity
 
-FARTHEST = 1e6  # offset, of losses to whose bounds it does not matter
 LONGEST = {"linf": lambda dim: 1.0, "l1": float, "l2": math.sqrt}  # of the norm over the cube
 
 
@@ -51,7 +50,7 @@ class GlmScores(Bound):
     y: tuple[float, float]
     geometry: str
     split: float
-    offset: tuple[float, float] = (-FARTHEST, FARTHEST)
+    offset: tuple[float, float] = (0.0, 0.0)
 
     @property
     def dim(self) -> int:  # type: ignore[override]

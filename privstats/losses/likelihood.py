@@ -8,6 +8,7 @@ import numpy as np
 
 from privstats.losses.families import Family
 from privstats.losses.squares import FloatArray, Rows
+from privstats.numerics.row_losses import RowLoss
 
 
 @dataclass(frozen=True)
@@ -66,25 +67,23 @@ class InformationRow:
 
 @dataclass(frozen=True, eq=False)
 class OwnScoreRow:
-    """The row (1, x) times the size of its score's residual ``w (y - mean)``, as a part of `most`.
+    """The row (1, x) times its weight and the size of its loss's slope, as a part of the largest.
 
     Parameters
     ----------
-    theta, intercept, family
+    theta, intercept
         As for `InformationRow`.
-    most : float
-        Residual beyond which a row counts no more.
+    loss : RowLoss
     """
 
     theta: FloatArray
     intercept: bool
-    family: Family
-    most: float
+    loss: RowLoss
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, columns + 1); absent rows are zero."""
-        residual = rows.y - self.family.mean(predictor(rows, self.theta, self.intercept)) / self.family.unit
-        part = np.clip(np.abs(residual) / self.most, 0.0, 1.0)
+        slope = self.loss.derivatives(predictor(rows, self.theta, self.intercept), rows.y)[0]
+        part = np.clip(np.abs(slope) / self.loss.steepest, 0.0, 1.0)
         return _times(rows, part if rows.weight is None else part * rows.weight)
 
 

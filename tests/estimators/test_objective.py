@@ -144,3 +144,53 @@ def test_the_imagined_rows_fill_the_cube_evenly():
     moments = rows.sum(np.ones(len(rows.x)))
     np.testing.assert_allclose(moments, np.diag([1, *[1 / 3] * 5]), atol=0.01)
     assert objective.Imagined.of(0, True, Logit()).x.shape[1] == 1
+
+
+COUNTS = {"x": (-1, 1), "z": (-0.5, 0.5), "count": (0, 15), "time": (0, 15), "y": (0, 1)}
+LINKS = {
+    "count": ("poisson", "log", sm.families.Poisson()),
+    "time": ("gamma", "log", sm.families.Gamma(sm.families.links.Log())),
+    "y": ("binomial", "probit", sm.families.Binomial(sm.families.links.Probit())),
+}
+
+
+def linked(n, seed):
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(-1, 1, n), rng.uniform(-0.5, 0.5, n)
+    eta = 0.3 + 0.6 * x
+    count, time = rng.poisson(np.exp(eta)), rng.gamma(2, np.exp(eta) / 2)
+    more = {"count": np.minimum(count, 15), "time": np.minimum(time, 15), "y": (rng.normal(size=n) < eta).astype(float)}
+    return pd.DataFrame({"x": x, "z": z, **more})
+
+
+@pytest.mark.parametrize("response", LINKS)
+@pytest.mark.parametrize("options", [{}, {"offset": "z", "cov_type": "HC"}])
+def test_families_with_a_parameter_set_have_the_limit_of_statsmodels(response, options):
+    name, link, family = LINKS[response]
+    data = linked(4000, 8)
+    own = "cov_type" in options or name == "gamma"
+    offset = data["z"] if "offset" in options else None
+    theirs = smf.glm(f"{response} ~ x", data, family=family, offset=offset).fit(cov_type="HC0" if own else "nonrobust")
+    fit = ps.dp_glm(
+        f"{response} ~ x", data, 1e5, family=name, link=link, domain=COUNTS, theta_bound=1.5, rng=1, **options
+    )
+    np.testing.assert_allclose(fit.params, theirs.params, atol=0.002)
+    np.testing.assert_allclose(fit.bse, theirs.bse, rtol=0.05 if own and link == "probit" else 0.03)
+
+
+@pytest.mark.parametrize("response", ["count", "y"])
+def test_intervals_of_families_with_a_parameter_set_cover(response):
+    name, link, _ = LINKS[response]
+    hits = []
+    for seed in range(60):
+        fit = ps.dp_glm(
+            f"{response} ~ x", linked(5000, seed), 1.0, family=name, link=link, domain=COUNTS, theta_bound=1.5, rng=seed
+        )
+        interval = fit.conf_int().to_numpy()
+        hits.append((interval[:, 0] <= [0.3, 0.6]) & (interval[:, 1] >= [0.3, 0.6]))
+    assert np.mean(hits) >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / 120)
+
+
+def test_a_parameter_set_too_wide_for_its_scores_is_refused():
+    with pytest.raises(ps.PrivacyError, match="smaller theta_bound"):
+        ps.dp_glm("count ~ x", linked(100, 1), 1.0, family="poisson", domain=COUNTS, theta_bound=40.0)

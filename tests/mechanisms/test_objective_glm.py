@@ -196,3 +196,32 @@ def test_separation_and_one_valued_responses_are_like_other_data(y):
     response = {"separated": (x > 0).astype(float), "missing": np.nan}.get(y, y)
     fit = ps.dp_glm("y ~ x", pd.DataFrame({"x": x, "y": response}), 1.0, domain=UNIT, rng=1)
     assert np.isfinite(fit.params).all()
+
+
+@pytest.mark.parametrize(("family", "link"), [("poisson", "log"), ("gamma", "log"), ("binomial", "probit")])
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+def test_families_with_a_parameter_set_keep_their_eps(recorded, family, link, neighbors):
+    eps, highest, loose = 1.0, 0.0, 0.0
+    data = pd.DataFrame({"x": [0.5, -0.5], "y": [1.0, 0.0]})
+    domain = {"x": (-1, 1), "y": (0, 1) if family == "binomial" else (0, 5)}
+    options = {"family": family, "link": link, "theta_bound": 1.0, "neighbors": neighbors, "split": 0.5}
+    ps.dp_glm("y ~ 0 + x", data, eps, domain=domain, inference="none", mech="objpert", rng=1, **options)
+    mechanism, _, sensitivity = recorded[-1]
+    loss = sensitivity.loss_of_rows
+    c, gamma = calibrate((1 - GUARD) / mechanism.multiplier, sensitivity)
+
+    def log_density(rows, theta, c):
+        x, y, count = (np.array(part, dtype=float) for part in zip(*rows, strict=True)) if rows else np.zeros((3, 0))
+        slope, curvature = loss.derivatives(x * theta, y)
+        b = count @ (slope * x) + gamma * theta
+        return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / sensitivity.size
+
+    corners = [[(x, y, 1)] for x in (-1.0, 0.3, 1.0) for y in (0.0, 0.5, 1.0)]
+    commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]
+    for theta in np.linspace(-3, 3, 61):
+        for one, other, common in product(corners, corners if neighbors == "replace" else [[]], commons):
+            gaps = [log_density(one + common, theta, k) - log_density(other + common, theta, k) for k in (c, 3 * c)]
+            highest, loose = max(highest, abs(gaps[0])), max(loose, abs(gaps[1]))
+    assert highest <= eps * (1 - GUARD) * (1 + 1e-6)
+    assert highest >= 0.5 * eps
+    assert loose > eps

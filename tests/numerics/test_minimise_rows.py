@@ -1,6 +1,7 @@
 """Tilted sums of logistic losses: the certificate holds, whatever the rows, and float64 is not believed without it."""
 
 import warnings
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import expit
 
 from privstats.numerics import minimise_rows as module
 from privstats.numerics.minimise_rows import DIGITS, Tilted, exact, fast, minimise_rows
-from privstats.numerics.row_losses import Logistic
+from privstats.numerics.row_losses import HeldGamma, HeldPoisson, HeldProbit, Logistic
 
 TRUTH = np.array([-0.5, 1.0, -2.0])
 
@@ -107,19 +108,47 @@ def test_a_solver_that_lies_is_not_believed(monkeypatch):
     np.testing.assert_allclose(minimise_rows(f, 1e-10), honest, atol=4e-10)
 
 
-def test_the_logistic_loss_is_what_it_says():
-    loss, eta = Logistic(), np.concatenate([np.linspace(-40, 40, 41), [-800.0, 800.0]])
+LOSSES = [Logistic(), HeldPoisson(-2.0, 3.0, 15.0), HeldGamma(-1.0, 2.0, 20.0), HeldProbit(-6.0, 5.0)]
+losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+
+
+@losses
+def test_slopes_and_curvatures_are_exact_bounded_and_below_the_frontier(loss):
+    eta = np.concatenate([np.linspace(-9, 9, 91), [-800.0, 800.0]])
+    slopes, curvatures = loss.frontier()
     for y in (0.0, 0.3, 1.0):
-        slope, curvature = loss.derivatives(eta, y)
+        slope, curvature = loss.derivatives(eta, np.full_like(eta, y))
         with localcontext() as context:
             context.prec = 50
             true = [loss.exact_slope(Decimal(value), Decimal(y)) for value in eta.tolist()]
         np.testing.assert_allclose(slope, np.array(true, dtype=float), rtol=0, atol=loss.ulps * 2.0**-53)
         assert np.abs(slope).max() <= loss.steepest
-        assert curvature.max() <= loss.sharpest
-        slopes, curvatures = loss.frontier()
+        assert 0 <= curvature.min() <= curvature.max() <= loss.sharpest
+        assert (np.diff(slope[:91]) >= -1e-12).all()  # convex
         covered = (slopes >= np.abs(slope)[:, None]) & (curvatures >= curvature[:, None])
         assert covered.any(axis=1).all()
+
+
+@losses
+def test_curvatures_are_the_derivatives_of_slopes(loss):
+    eta, h = np.linspace(-0.9, 1.9, 57), 1e-6
+    for y in (0.0, 0.3, 1.0):
+        up, down = (loss.derivatives(eta + step, np.full_like(eta, y))[0] for step in (h, -h))
+        curvature = loss.derivatives(eta, np.full_like(eta, y))[1]
+        np.testing.assert_allclose((up - down) / (2 * h), curvature, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("tilt", [0.0, 50.0, -1e4])
+def test_held_losses_are_minimised_with_a_certificate_too(loss, tilt):
+    rng = np.random.default_rng(10)
+    x = np.column_stack([np.ones(500), rng.uniform(-1, 1, (500, 2))])
+    f = Tilted(x, rng.uniform(size=500) ** 3, np.zeros(500), np.ones(500), loss, 2.0, np.full(3, tilt))
+    done = fast(f, 1e-7)[1]
+    assert done
+    few = replace(f, x=x[:30], y=f.y[:30], offset=np.zeros(30), weight=np.ones(30))
+    assert not fast(few, 1e-22)[1]
+    assert np.abs(minimise_rows(few, 1e-22) - minimise_rows(few, 1e-8)).max() <= 1e-8 / 2
 
 
 def test_rounding_is_part_of_the_certificate():

@@ -1,0 +1,187 @@
+"""Laws of generalised linear models, over all their algorithms: the limit is statsmodels, odd rows are like others."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+import privstats as ps
+from privstats.estimators import ESTIMATORS
+
+N = 4000
+LIMIT = {"objpert": {"eps": 1e6}, "newton": {"mu": 1e5}}
+PRICE = {"objpert": {"eps": 1.0}, "newton": {"mu": 1.0}}
+MECHS = [mech for verb, mech in ESTIMATORS if verb == "glm"]
+DOMAIN = {"x": (-2, 2), "z": (0, 3), "g": ["a", "b"], "y": (0, 1), "won": ["no", "yes"], "count": (0, 60), "w": (0, 2)}
+mechs = pytest.mark.parametrize("mech", MECHS)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({"x": rng.uniform(-2, 2, N), "z": rng.uniform(0, 3, N), "g": rng.choice(["a", "b"], N)})
+    eta = 0.4 + 0.8 * frame["x"] - 0.5 * frame["z"] + 0.3 * (frame["g"] == "b")
+    frame["y"] = (rng.uniform(size=N) < 1 / (1 + np.exp(-eta))).astype(float)
+    frame["won"] = np.where(frame["y"] == 1, "yes", "no")
+    frame["years"] = rng.uniform(1, 4, N)
+    frame["count"] = rng.poisson(frame["years"] * np.exp(eta)).astype(float)
+    frame["w"] = rng.uniform(0.5, 2, N)
+    return frame
+
+
+@mechs
+def test_a_large_budget_gives_the_logit_of_statsmodels(data, mech):
+    truth = smf.logit("y ~ x + z + C(g)", data).fit(disp=False)
+    fit = ps.dp_glm("y ~ x + z + C(g)", data, **LIMIT[mech], mech=mech, domain=DOMAIN, cov_type="nonrobust", rng=1)
+    np.testing.assert_allclose(fit.params, truth.params, atol=2e-3)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=0.02)
+
+
+@mechs
+def test_robust_errors_are_those_of_statsmodels(data, mech):
+    truth = smf.logit("y ~ x + z", data).fit(disp=False, cov_type="HC0")
+    fit = ps.dp_glm("y ~ x + z", data, **LIMIT[mech], mech=mech, domain=DOMAIN, cov_type="HC", rng=1)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=0.02)
+
+
+@mechs
+def test_a_response_of_levels_is_a_response_of_zeros_and_ones(data, mech):
+    fits = [ps.dp_glm(f"{y} ~ x", data, **LIMIT[mech], mech=mech, domain=DOMAIN, rng=1).params for y in ("won", "y")]
+    np.testing.assert_allclose(fits[0], fits[1], atol=2e-3)
+
+
+@mechs
+def test_a_subset_is_chosen_inside(data, mech):
+    truth = smf.logit("y ~ x", data[data["z"] > 1]).fit(disp=False)
+    fit = ps.dp_glm("y ~ x", data, **LIMIT[mech], mech=mech, domain=DOMAIN, subset="z > 1", rng=1)
+    np.testing.assert_allclose(fit.params, truth.params, atol=5e-3)
+
+
+@mechs
+def test_weights_are_those_of_statsmodels(data, mech):
+    truth = smf.glm("y ~ x", data, family=sm.families.Binomial(), freq_weights=data["w"].to_numpy()).fit()
+    fit = ps.dp_glm("y ~ x", data, **LIMIT[mech], mech=mech, domain=DOMAIN, weights="w", rng=1)
+    np.testing.assert_allclose(fit.params, truth.params, atol=5e-3)
+
+
+def test_a_large_budget_gives_the_poisson_regression_of_statsmodels_with_its_offset(data):
+    offset = np.log(data["years"])
+    truth = smf.glm("count ~ x + z", data, family=sm.families.Poisson(), offset=offset).fit(cov_type="HC0")
+    fit = ps.dp_glm(
+        "count ~ x + z",
+        data,
+        mu=1e5,
+        family=sm.families.Poisson(),
+        domain={**DOMAIN, "years": (0.5, 5)},
+        offset="np.log(years)",
+        rng=1,
+    )
+    np.testing.assert_allclose(fit.params, truth.params, atol=5e-3)
+    np.testing.assert_allclose(fit.bse, truth.bse, rtol=0.05)
+    np.testing.assert_allclose(fit.predict(data[:5]), truth.predict(data[:5], offset=offset[:5]), rtol=0.02)
+
+
+@mechs
+def test_average_marginal_effects_are_those_of_statsmodels(data, mech):
+    fit = ps.dp_glm(
+        "y ~ x + z", data, **LIMIT[mech], mech=mech, domain=DOMAIN, margins=True, rng=1, cov_type="nonrobust"
+    )
+    theirs = smf.logit("y ~ x + z", data).fit(disp=False).get_margeff()
+    np.testing.assert_allclose(fit.get_margeff().margeff, theirs.margeff, atol=1e-3)
+    np.testing.assert_allclose(fit.get_margeff().margeff_se, theirs.margeff_se, rtol=0.02)
+
+
+@mechs
+def test_the_effect_of_a_level_is_the_change_of_the_mean(data, mech):
+    fit = ps.dp_glm(
+        "y ~ x + C(g)", data, **LIMIT[mech], mech=mech, domain=DOMAIN, margins=True, rng=1, cov_type="nonrobust"
+    )
+    coded = data.assign(b=1.0 * (data["g"] == "b"))
+    theirs = smf.logit("y ~ x + b", coded).fit(disp=False).get_margeff(dummy=True)
+    at = list(fit.get_margeff().names).index("C(g)[T.b]")
+    np.testing.assert_allclose(fit.get_margeff().margeff[at], theirs.margeff[1], atol=1e-3)
+    np.testing.assert_allclose(fit.get_margeff().margeff_se[at], theirs.margeff_se[1], rtol=0.02)
+
+
+def test_marginal_effects_that_were_not_bought_are_refused(data):
+    fit = ps.dp_glm("y ~ x", data, 1.0, domain=DOMAIN, rng=1)
+    with pytest.raises(ps.PrivacyError, match="margins=True"):
+        fit.get_margeff()
+
+
+ODD = {
+    "one value": lambda frame: frame.assign(y=1.0),
+    "separated": lambda frame: frame.assign(y=1.0 * (frame["x"] > 0)),
+    "all missing": lambda frame: frame.assign(y=np.nan),
+    "constant predictor": lambda frame: frame.assign(x=1.0),
+    "infinite": lambda frame: frame.assign(x=np.inf, z=-np.inf),
+}
+
+
+@mechs
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
+def test_odd_rows_give_a_finite_result_without_a_word(data, mech, odd, scale):
+    price = {name: scale * value for name, value in PRICE[mech].items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = ps.dp_glm("y ~ x + z", ODD[odd](data[:500]), **price, mech=mech, domain=DOMAIN, rng=1)
+        text = str(fit.summary(exp=True)) + str(fit.summary())
+    assert np.isfinite(fit.params).all()
+    assert "nan" not in text
+
+
+@mechs
+def test_a_fit_pickles_and_keeps_no_row(data, mech):
+    planted = data.assign(x=data["x"].where(data.index != 5, 1.234567891))
+    fit = ps.dp_glm("y ~ x + C(g)", planted, **PRICE[mech], mech=mech, domain=DOMAIN, margins=True, rng=1)
+    again = pickle.loads(pickle.dumps(fit))
+    pd.testing.assert_series_equal(again.params, fit.params)
+    pd.testing.assert_frame_equal(again.conf_int(), fit.conf_int())
+    new = pd.DataFrame({"x": [0.5], "g": ["b"]})
+    assert again.predict(new).tolist() == fit.predict(new).tolist()
+    assert b"1.234567891" not in pickle.dumps(fit)
+    assert np.float64(1.234567891).tobytes() not in pickle.dumps(fit)
+
+
+def test_predictions_are_probabilities_or_linear_predictors(data):
+    fit = ps.dp_glm("y ~ x", data, 4.0, domain=DOMAIN, rng=1)
+    new = pd.DataFrame({"x": [-1.0, 0.5]})
+    eta = fit.params["Intercept"] + fit.params["x"] * new["x"]
+    np.testing.assert_allclose(fit.predict(new, which="linear"), eta)
+    np.testing.assert_allclose(fit.predict(new), 1 / (1 + np.exp(-eta)))
+    with pytest.raises(ps.PrivacyError, match="which"):
+        fit.predict(new, which="prob")
+
+
+def test_the_gaussian_family_is_linear_regression(data):
+    one = ps.dp_glm("z ~ x", data, 1.0, family="gaussian", domain=DOMAIN, rng=1)
+    other = ps.dp_lm("z ~ x", data, 1.0, domain=DOMAIN, rng=1)
+    pd.testing.assert_series_equal(one.params, other.params)
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "says"),
+    [
+        ("count ~ x", {"eps": 1.0, "family": "poisson"}, "theta_bound.*mu|mu.*theta_bound"),
+        ("count ~ x", {"eps": 1.0}, "between 0 and 1"),
+        ("x ~ z", {"mu": 1.0, "family": "poisson"}, "at least 0"),
+        ("y ~ x", {"eps": 1.0, "family": "tweedie"}, "family"),
+        ("y ~ x", {"eps": 1.0, "link": "cloglog"}, "link"),
+        ("y ~ x", {"eps": 1.0, "margins": 1}, "margins"),
+        ("y ~ x", {"eps": 1.0, "offset": "nowhere"}, "nowhere"),
+        ("y ~ x", {"eps": 1.0, "offset": 3}, "offset"),
+        ("y ~ x", {"eps": 1.0, "split": 1.5}, "split"),
+        ("y ~ x", {"eps": 1.0, "theta_bound": -1}, "theta_bound"),
+        ("y ~ x", {"eps": 1.0, "mech": "newton"}, "mu="),
+        ("y ~ x", {"eps": 1.0, "mech": "kng"}, "mech"),
+        ("y ~ x", {"eps": 1.0, "domain": {**DOMAIN, "x": ps.Scale(0, 1)}}, "scale"),
+    ],
+)
+def test_bad_requests_are_refused_from_what_is_public(data, formula, arguments, says):
+    with pytest.raises(ps.PrivstatsError, match=says):
+        ps.dp_glm(formula, data, **{"domain": DOMAIN, **arguments})
