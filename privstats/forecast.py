@@ -22,6 +22,7 @@ from privstats.gate.gate import Conversation, Speaker, Turn
 from privstats.gate.questions import Question
 from privstats.gate.rows import MemoryRows
 from privstats.gate.schema import check_schema
+from privstats.gate.terms import is_binary
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Gathered, Total
 from privstats.numerics.law import FloatArray
@@ -29,19 +30,21 @@ from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
 
 SYNTHETIC_ROWS = 4096
+HALF, LOW = 0.5, 0.05  # mean response, as a part of the largest, of models with a link: binary ones, others
 SEVERAL = 25  # draws of a mechanism whose noise has no law of its own
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssumedRows(MemoryRows):
-    """Synthetic rows whose response is noise of a given scale about the middle of its range."""
+    """Synthetic rows whose response is noise of a given scale, about a middle."""
 
+    middle: float
     residual: float
 
     def _blocks(self) -> Iterator[Block]:
         for block in super()._blocks():
-            weight = 1.0 if block.weight is None else np.maximum(block.weight, 1e-6)
-            y = np.clip(self.residual / np.sqrt(weight) * _signs(block), -1.0, 1.0)
+            weight = 1.0 if block.weight is None or self.middle else np.maximum(block.weight, 1e-6)
+            y = np.clip(self.middle + self.residual / np.sqrt(weight) * _signs(block), -1.0, 1.0)
             yield replace(block, y=np.where(block.present, y, 0.0))
 
 
@@ -111,11 +114,14 @@ def assumed_rows(
     frame = like if like is not None else design.domain.draw(design.reads, SYNTHETIC_ROWS, public_stream(-1))
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
+    if like is None and isinstance(design, Design) and design.family is not None:
+        level = HALF if is_binary(design.family) else LOW
+        return AssumedRows(frame, design, neighbors, level, level)
     if residual is None:
         return MemoryRows(frame, design, neighbors)
     if not 0 < residual < math.inf:
         raise PrivacyError("residual= must be a positive number, in the units of the response")
-    return AssumedRows(frame, design, neighbors, residual / design.response_unit)
+    return AssumedRows(frame, design, neighbors, 0.0, residual / design.response_unit)
 
 
 def smallest(reaches: Callable[[float], bool], start: float, what: str) -> float:

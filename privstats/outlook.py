@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from tabulate import tabulate
 
+from privstats.forecast import LOW
+from privstats.gate.columns import Columns
 from privstats.gate.design import Design
 from privstats.gate.gate import Turn
+from privstats.gate.terms import is_binary
 from privstats.privacy.together import Cell, joined
 
 if TYPE_CHECKING:
@@ -52,14 +55,23 @@ def describe(plan: Plan) -> str:
         disable_numparse=True,
         colalign=("left", "right", "right", "right"),
     )
-    assumed = (
-        "assumed: predictors uniform on the domain, residual scale an eighth of the response's range"
-        if isinstance(plan.design, Design) and plan.design.family is None
-        else "assumed: columns uniform on the domain"
-    )
+    assumed = _assumed(plan.design)
     table = f"{table}\n\n{outlook}\n{assumed}"
     return f"{tabulate(head, tablefmt='plain', disable_numparse=True)}\n\n{table}"
 
 
 def _cell(turn: Turn) -> Cell | None:
     return turn.angle if isinstance(turn.angle, Cell) else None
+
+
+def _assumed(design: Design | Columns) -> str:
+    """Return what is assumed of rows that nobody has seen."""
+    if not isinstance(design, Design):
+        return "assumed: columns uniform on the domain"
+    if design.family is None:
+        response = "residual scale an eighth of the response's range"
+    elif is_binary(design.family):
+        response = "half of the responses 1"
+    else:
+        response = f"responses {LOW:.0%} of the largest on average"
+    return f"assumed: predictors uniform on the domain, {response}"

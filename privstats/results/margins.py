@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privstats.results.results import Results
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarginalEffects(ContrastTest):
     """Average marginal effects, each tested against zero; the vocabulary is that of statsmodels.
 

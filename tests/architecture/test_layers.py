@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "forecast": {"gate", "mechanisms", "privacy"},
     "ranges": {"estimators", "gate", "mechanisms", "privacy"},
     "binding": {"request", "estimators", "gate", "mechanisms"},
-    "outlook": {"plan", "gate", "privacy"},  # of the plan the name of its type only
+    "outlook": {"plan", "forecast", "gate", "privacy"},  # of the plan the name of its type only
     "plan": {
         "outlook",
         "request",
