@@ -19,6 +19,7 @@ WIDEST = 100  # characters of a fact, from which on it is wrapped
 EXPONENTIALS = "exp(coef) and its interval are exponentials; std err, z and P>|z| are those of the coefficient."
 COVARIANCES = {
     "nonrobust": "nonrobust (constant error variance)",
+    "family": "nonrobust (the family's variance)",
     "kernel": "kernel (the density at the quantile may differ between rows)",
     "HC": "HC (the error variance may differ between rows)",
 }
@@ -134,9 +135,15 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("Guarantee", str(results.guarantee)),
         ("Budget", budget),
         ("Bounds", f"bought privately: {', '.join(results.bought)}" if results.bought else "declared by the user"),
-        *((("Covariance", COVARIANCES[results.cov_type]),) if results.cov_type else ()),
+        *((("Covariance", COVARIANCES[_covariance(results)]),) if results.cov_type else ()),
         *((("Diagnostics", diagnostics),) if diagnostics else ()),
     )
+
+
+def _covariance(results: Results) -> str:
+    """Return what errors are assumed to be, as `COVARIANCES` has it."""
+    linked = getattr(results.design, "family", None) is not None
+    return "family" if linked and results.cov_type == "nonrobust" else str(results.cov_type)
 
 
 def _mechanism(results: Results) -> str:
