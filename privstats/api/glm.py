@@ -60,7 +60,7 @@ def dp_glm(
         ``link="probit"``. ``offset="np.log(years)"``: an expression with public bounds that is added to the linear
         predictor. ``margins=True``: buy average marginal effects as well (`Results.get_margeff`). ``theta_bound=``:
         bound of ``|theta|_1`` per column scaled to [-1, 1]; families other than the binomial with logit link need it
-        under pure eps. ``split=0.85``: share of objective perturbation's budget for its linear term.
+        under pure eps. ``split=0.96``: share of objective perturbation's budget for its linear term.
         ``cov_type="HC"`` or ``"nonrobust"``. ``unit=``, ``rows_per_unit=``, ``subset=``, ``weights=``,
         ``bounds_share=`` as for `dp_lm`.
 
