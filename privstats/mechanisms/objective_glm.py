@@ -23,22 +23,23 @@ class ObjectivePerturbationGLM(PureMechanism):
     """Release the minimiser of ``sum w l(x'theta + o; y) + gamma |theta|^2 / 2 + b'theta``, b of K-norm noise.
 
     Privacy: eps = 1 / multiplier, of which `GUARD` pays for the guard below; e is the rest, divided by the number of
-    rows that a unit may have. The losses are convex and smooth on all of R^d, so theta is a smooth one-to-one function
-    of b, of density ``f(b(theta)) det(H(theta) + gamma I)`` with ``-b(theta)`` the gradient of the rest. *b* has
-    density proportional to ``exp(-c |b|_K / D)``, D the largest |x|_K. Let one row have slope s and curvature h at
-    theta. Where it is replaced, b(theta) moves by at most ``(s + S) D``, S the largest slope of any row; where it is
-    added or removed, by ``s D``. The determinants' ratio is at most ``1 + h L / gamma`` for the one of the rows that is
-    in the numerator, L the largest ``|x|_2^2``, as a row's curvature has rank one: so if ``c (s + S) + log(1 + h L /
-    gamma) <= e`` for every (s, h) that a row can have, and ``c S <= e`` (a row is taken away), the log density moves by
-    at most e for each row, and rows that change together add up. That is
+    rows that a unit may have. The losses are convex on all of R^d with Lipschitz slopes, so b and theta determine each
+    other, Lipschitz both ways, and theta has density ``f(b(theta)) det(H(theta) + gamma I)``, where ``-b(theta)`` is
+    the gradient of the rest. *b* has density proportional to ``exp(-c |b|_K / D)``, D the largest |x|_K. Let one row
+    have slope s and curvature h at theta, and let S be the largest slope of any row, L the largest ``|x|_2^2``. Where a
+    row is replaced, b(theta) moves by at most ``(s + S) D``; where it comes or goes, by ``s D``. A row's curvature has
+    rank one, so the determinants' ratio is at most ``1 + h L / gamma``, of the row in the numerator. So the log density
+    moves by at most e for each row, and rows that change together add up, if for every (s, h) that a row can have
 
-        gamma = max over (s, h) of  h L / (exp(e - c (s + S)) - 1),   c = q e / (2 S),
+        replace:      c (s + S) + log(1 + h L / gamma) <= e,    c = q e / (2 S),
+        add, remove:  c s + log(1 + h L / gamma) <= e,          c = q e / S,
 
-    (S + S and 2 S in place of s + S, and S and s under add/remove, as far as rows are exchanged), for any split 0 < q
-    < 1. Rows without loss (missing) or of a weight below 1 have smaller s and h. (Awan and Slavkovic 2021, Theorem
-    5.1 and Algorithm 2; Kifer, Smith and Thakurta 2012. The former print ``exp(e (q - 1)) - 1``, which makes gamma
-    negative, and use rank one without saying so. They bound slope and curvature apart; a logistic row has s = max(p,
-    1 - p) where h = p (1 - p), so that the largest of both never meet.) A larger gamma than needed is private too.
+    which is met by ``gamma = max h L / (exp(e - c (s + S)) - 1)``, or c s in place of c (s + S), for any split q below
+    1; a larger gamma is private too. Rows without loss (missing) or of a weight below 1 have smaller s and h. (Awan
+    and Slavkovic 2021, Theorem 5.1 and Algorithm 2; Kifer, Smith and Thakurta 2012. The former print ``exp(e (q - 1))
+    - 1``, which makes gamma negative, use rank one without saying so, and bound slope and curvature apart: a logistic
+    row has s = max(p, 1 - p) where h = p (1 - p), so that the largest of both never meet.)
+
     *Guard*: the computed minimiser is certified to lie within r of the true one; l2 K-norm noise of sensitivity 2 r
     at `GUARD` of the budget makes the release private in its own right (the shift is at most 2 r). The certificate
     never fails (`privstats.numerics.minimise_rows`). Neighbouring relation: that of the sensitivity.

@@ -225,3 +225,26 @@ def test_families_with_a_parameter_set_keep_their_eps(recorded, family, link, ne
     assert highest <= eps * (1 - GUARD) * (1 + 1e-6)
     assert highest >= 0.5 * eps
     assert loose > eps
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+@pytest.mark.parametrize("more", [{}, {"weights": "w"}, {"subset": "z > -0.5"}], ids=["all", "weights", "subset"])
+def test_raw_neighbouring_frames_are_not_told_apart_beyond_eps(heard_by, neighbors, more):
+    eps, rng = 1.0, np.random.default_rng(11)
+    base = pd.DataFrame({"x": [1.0] * 60, "z": [0.0] * 60, "y": [0.0] * 60, "w": [2.0] * 60}, dtype=object)
+    odd = [np.nan, np.inf, -np.inf, 1e308, -7, "text", None]
+    rows = [[x, z, y, 2] for x, z, y in product((-1, 1), (-1, 1), (0, 1))] + [[1, -1, 1, w] for w in (0, 0.7)]
+    rows += [[*rng.choice(np.array(odd, dtype=object), 2), 1, odd[k]] for k in range(7)]
+    frames = [pd.concat([base, pd.DataFrame([row], columns=base.columns, dtype=object)]) for row in rows]
+    frames += [base] if neighbors == "add_remove" else []
+    heard = [heard_by("y ~ 0 + x + z", data, eps, neighbors=neighbors, split=0.5, **more) for data in frames]
+    mechanism, _, sensitivity = heard[0]
+    told = (*constants(mechanism, sensitivity, neighbors == "replace", 2), NORMS["linf"])
+    parts = [np.column_stack([rows[:, 1:-1], rows[:, 0]]) for rows in (exact.values() for _, exact, _ in heard)]
+    highest = 0.0
+    for size, turn in product((0.1, 1.0, 8.0, 60.0), np.linspace(0, 2 * np.pi, 33)):
+        theta = size * np.array([math.cos(turn), math.sin(turn)])
+        at = np.array([log_density(part, theta, *told) for part in parts])
+        gaps = at[:, None] - at[None] if neighbors == "replace" else at[:-1] - at[-1]
+        highest = max(highest, np.abs(gaps).max() / eps)
+    assert 0.45 < highest <= 1 - GUARD
