@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, getcontext, localcontext
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -133,6 +134,10 @@ class Held(RowLoss):
         return 64 * (1 + reach) ** 2 * (self.steepest + self.unit)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
+        return self._frontier
+
+    @cached_property
+    def _frontier(self) -> tuple[FloatArray, FloatArray]:
         eta = np.linspace(self.low, self.high, PIECES + 1)
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
