@@ -13,13 +13,15 @@ from privstats.estimators.tally import Tally
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Bins
 from privstats.gate.questions import Histogram, Sum
-from privstats.losses.bounded import Bounded, Clipped, Count, Huber, Proportion, Size
+from privstats.losses.bounded import Bounded, Huber, Proportion
+from privstats.losses.clipped import Clipped, Count, Size
 from privstats.losses.families import Family, Gamma, Poisson
 from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
 from privstats.numerics.law import FloatArray
 
 START, SIZES = 0.01, 0.06  # shares
-STEEPEST = 2.0  # k of a probit, at least
+STEEPEST, FARTHEST = 2.0, 6.0  # bounds of a probit's weight
+CHEAP = 0.15  # noise in units of the score's unit, up to which the weight may be larger than the least bound
 ROUGH = 3.0  # standard deviations at which residuals of counts and sizes are clipped at first
 FINE = 2.0 ** (1 / 4)  # ratio of the ends of bins of residuals
 NEARLY = 1.02  # times the smallest risk is as good
@@ -101,12 +103,15 @@ class Linked(Course):
 
 
 class Proportions(Linked):
-    """Binomial responses: nothing is clipped."""
+    """Binomial responses: nothing is clipped but the weight of a probit, and that later where the budget allows it."""
 
     def start(self, mean: float) -> tuple[Bounded, float]:
         score = Proportion(self.family, STEEPEST)
         grid = np.linspace(-5.0, 5.0, 1001)
         return score, float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
+
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
+        return Proportion(self.family, float(np.clip(CHEAP / dear, STEEPEST, FARTHEST)))
 
 
 class Sized(Linked):

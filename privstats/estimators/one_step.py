@@ -22,15 +22,15 @@ from privstats.estimators.whiten import ROWS, Ground, alike
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Products, Pulls, PullsAndScale
 from privstats.gate.questions import Outer, Question, Score, ScoreAndScale, Sum
-from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
+from privstats.inference.answer import Answer, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.losses.bounded import KAPPA, Huber
 from privstats.losses.leverage import Held
-from privstats.losses.predictor import CurvaturePull, Predictor, ScaledPull, ScorePull, ScoreSquare
+from privstats.losses.predictor import CurvaturePull, ModelPull, Predictor, ScaledPull, ScorePull, ScoreSquare
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 BURN, MAIN = 6, 6  # steps
-BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT = 0.025, 0.1, 0.12, 0.08  # shares, each
+BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT, DISPERSION = 0.025, 0.1, 0.12, 0.08, 0.02  # shares, each
 BARELY = 0.2  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
 FARTHEST = 8.0  # and how many times as far at most
 CLEAR = 0.2  # and noise of released matrices as a part of their smallest eigenvalues, likewise
@@ -92,13 +92,19 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
     path = _descend(ask, facts, noise, ground, course, outset)
     at, within = path.mean, Products(facts.coefficients, pulled=True)
     (curvature,) = ask(Outer("curvature", CurvaturePull(at), within, ground.directions), by=noise, share=CURVATURE)
-    meat: Question | None = None
+    meat = () if facts.interval_free else _bought(ask, facts, noise, ground, at)
+    return _answer(facts, ground, outset, path, curvature, meat)
+
+
+def _bought(ask: Ask, facts: Facts, noise: str, ground: Ground, at: Predictor) -> tuple[Release, ...]:
+    """Buy the covariance of scores: that of the rows' own, or that under the model with its dispersion."""
+    within = Products(facts.coefficients, pulled=True)
     if facts.robust:
-        meat = Outer("meat", ScorePull(at), within, ground.directions)
-    elif facts.family is None or facts.family.name == "gamma":
-        meat = Sum("residuals", ScoreSquare(at), Positive(1.0, 1))
-    released = None if meat is None or facts.interval_free else ask(meat, by=noise, share=MEAT)[0]
-    return _answer(facts, ground, outset, path, curvature, released)
+        return ask(Outer("meat", ScorePull(at), within, ground.directions), by=noise, share=MEAT)
+    meat = Outer("meat", ModelPull(at), within, ground.directions)
+    if not at.score.dispersed:
+        return ask(meat, by=noise, share=MEAT)
+    return ask([meat, Sum("dispersion", ScoreSquare(at), Positive(1.0, 1))], by=noise, share=[MEAT, DISPERSION])
 
 
 def _radius(ground: Ground, at: Predictor, offset: float) -> float:
@@ -174,7 +180,7 @@ def _moved(at: Predictor, release: Release, H: FloatArray, ground: Ground, outse
 
 
 def _answer(
-    facts: Facts, ground: Ground, outset: Outset, path: Path, curvature: Release, released: Release | None
+    facts: Facts, ground: Ground, outset: Outset, path: Path, curvature: Release, bought: tuple[Release, ...]
 ) -> Answer:
     """Correct the mean, and map it, and all noise in it, to the coefficients of scaled columns."""
     assert curvature.law is not None
@@ -200,14 +206,13 @@ def _answer(
     noises.append(Noise(Unknown(np.full(1, bent)), (back @ M @ (theta - at.theta))[:, None]))
     if at.score.doubt > 0:
         noises.append(Noise(Unknown(np.full(2, at.score.doubt)), back @ M @ _levels(ground, at.theta)))
-    freedom = max(1.0, ground.rows - m)
-    meat = _meat(facts, ground, at, M, back, released, noises, freedom)
+    meat = _meat(facts, ground, at, back, bought, max(1.0, ground.rows - m)) if bought else None
     snr = float(np.linalg.eigvalsh(raw)[0]) / (2 * math.sqrt(m) * sd)
     more = {"sigma": at.score.unit} if isinstance(at.score, Huber) else {}
     return Answer(
         theta=T @ theta,
         bread=bread,
-        meat=None if facts.interval_free else meat,
+        meat=meat,
         noises=tuple(noises),
         n=ground.rows,
         unsure=(unsure,),
@@ -246,26 +251,16 @@ def _doubts(snr: float, bent: float) -> tuple[str, ...]:
 
 
 def _meat(
-    facts: Facts,
-    ground: Ground,
-    at: Predictor,
-    M: FloatArray,
-    back: FloatArray,
-    released: Release | None,
-    noises: list[Noise],
-    freedom: float,
+    facts: Facts, ground: Ground, at: Predictor, back: FloatArray, bought: tuple[Release, ...], freedom: float
 ) -> Meat:
     """Return the covariance of the sampling error of the scores."""
-    part, m = ground.rows / freedom, len(M)
-    heard = [np.zeros(noise.onto.shape[1]) for noise in noises]
-    shape = back @ M @ back.T
-    if released is None or released.law is None:
-        return ConstantVariance(shape, part, tuple(heard), freedom)
-    if not facts.robust:
-        told = np.full(1, part * at.score.bound**2 / ground.n * float(np.trace(ground.A) / np.trace(M)))
-        noises.append(Noise(released.law, np.zeros((m, 1))))
-        scale = at.score.unit**2 * told
-        return ConstantVariance(shape, float(scale[0] * released.value[0]), (*heard, scale), freedom)
-    unit, where = (at.held.radius * at.score.bound * at.score.unit) ** 2 * part, Products(m).where
-    seen = unit * released.value[where]
-    return OwnVariance(back @ seen @ back.T, released.law, unit, where, freedom, back)
+    unit, where = (at.held.radius * at.score.unit) ** 2 * ground.rows / freedom, Products(len(back)).where
+    if facts.robust:
+        unit *= at.score.bound**2
+    else:
+        unit *= at.score.steep
+        for dispersion in bought[1:]:
+            unit *= at.score.bound**2 * max(float(dispersion.value[0]), 1.0) / ground.rows
+    released, law = bought[0].value, bought[0].law
+    assert law is not None
+    return OwnVariance(back @ (unit * released[where]) @ back.T, law, unit, where, freedom, back)

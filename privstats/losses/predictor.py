@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.losses.bounded import Bounded, Clipped
+from privstats.losses.bounded import Bounded
+from privstats.losses.clipped import Clipped
 from privstats.losses.leverage import Held
 from privstats.losses.squares import FloatArray, Rows
 
@@ -91,6 +92,19 @@ class CurvaturePull:
 
 
 @dataclass(frozen=True, eq=False)
+class ModelPull:
+    """The same for the variance of scores under the model, of rows as short as scores have them."""
+
+    at: Predictor
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return shape (n,), in [0, 1]."""
+        variance = self.at.score.variance(self.at.eta(rows)) / self.at.score.steep
+        root: FloatArray = np.sqrt(np.clip(variance, 0.0, 1.0)) * self.at.omega(rows) * self.at.held(rows)
+        return root
+
+
+@dataclass(frozen=True, eq=False)
 class ScoreSquare:
     """psi squared as a part of its largest value, and zero for an absent row."""
 
@@ -98,7 +112,8 @@ class ScoreSquare:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return shape (n, 1)."""
-        return (self.at.psi(rows) ** 2 * rows.present)[:, None]
+        part = self.at.score.psi(self.at.eta(rows), rows.y) / self.at.score.bound
+        return (part**2 * rows.present)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
