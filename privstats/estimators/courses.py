@@ -54,7 +54,7 @@ class Course(ABC):
     def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
         """Buy what tells where to start."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
         """Return the score of the main steps.
 
         Parameters
@@ -65,8 +65,9 @@ class Course(ABC):
             After the first steps.
         etas : ndarray
             About the linear predictors, few of them.
-        dear : float
-            Ratio of noise to sampling error of scores whose mean square is one and whose bound is one.
+        dear : tuple of two floats
+            Noise of scores and of their squares in units of their sampling error and of their mean, were their mean
+            square one and their bound one.
         """
         return at.score
 
@@ -110,25 +111,26 @@ class Proportions(Linked):
         grid = np.linspace(-5.0, 5.0, 1001)
         return score, float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
-        return Proportion(self.family, float(np.clip(CHEAP / dear, STEEPEST, FARTHEST)))
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
+        return Proportion(self.family, float(np.clip(CHEAP / dear[0], STEEPEST, FARTHEST)))
 
 
 class Sized(Linked):
     """Counts and positive responses: their residuals are clipped where that promises the smallest error."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: float) -> Bounded:
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
         assert isinstance(at.score, Clipped)
         ends = self.ends(at.score)
         question = Histogram("sizes", ResidualSize(at), Bins(ends[:-1]))
         tally = Tally.of(ask(question, by=noise, share=SIZES)[0], ends)
         scores = [at.score.at(t, tally.clipped_square(t), etas) for t in ends[ends >= 1.0].tolist()]
         wrong = [(tally.excess(score.t) - score.excess(etas), _noise(tally, score.t)) for score in scores]
+        squares = [max(1e-12, tally.clipped_square(score.t)) for score in scores]
         left = [max(0.05, score.kept(1 - tally.below(score.t), tally.excess(score.t))) for score in scores]
         risks = [
-            (tally.clipped_square(score.t) + (dear * score.bound) ** 2) / kept**2
+            (square + (dear[0] * score.bound) ** 2) / kept**2 * (1 + (dear[1] * score.bound**2 / square) ** 2)
             + 2 * tally.total * max(0.0, seen - NOISE * noise) ** 2
-            for score, kept, (seen, noise) in zip(scores, left, wrong, strict=True)
+            for score, square, kept, (seen, noise) in zip(scores, squares, left, wrong, strict=True)
         ]
         best = int(np.nonzero(np.array(risks) <= NEARLY * min(risks))[0].max())  # the latest clip of equals
         return scores[best].doubted(max(*wrong[best], tally.hidden(scores[best].t)), etas)

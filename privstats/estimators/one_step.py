@@ -112,7 +112,7 @@ def _radius(ground: Ground, at: Predictor, offset: float) -> float:
     m, mu = len(ground.A), ground.gram.event.mu() / math.sqrt(ROWS)  # of a share of one
     usual, weakest = math.sqrt(m), max(0.0, float(np.linalg.eigvalsh(guessed(ground, at, offset))[0]))
     score = BARELY * mu * math.sqrt(MAIN * MAIN_SCORE * weakest) / (2 * at.score.bound)
-    dearest = max(at.score.steep / math.sqrt(CURVATURE), at.score.bound**2 / math.sqrt(MEAT))
+    dearest = max(at.score.steep / math.sqrt(CURVATURE), 2 * at.score.bound**2 / math.sqrt(MEAT))
     matrix = CLEAR * mu * weakest / (2 * usual * dearest)
     return min(FARTHEST * usual, max(usual, min(score, math.sqrt(matrix))))
 
@@ -129,7 +129,9 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
         first = step <= BURN
         if step == BURN + 1:
             mean, sd = predictors(ground, at.theta, outset.offset)
-            dear = 2 * ground.held.radius / (ground.gram.event.mu() * math.sqrt(MAIN * MAIN_SCORE / ROWS * ground.n))
+            mu, reach = ground.gram.event.mu() / math.sqrt(ROWS), ground.held.radius
+            noisy = 2 * reach / (mu * math.sqrt(MAIN * MAIN_SCORE * ground.n))
+            dear = noisy, 2 * math.sqrt(m) * reach**2 / (mu * math.sqrt(MEAT) * ground.n)
             at = replace(at, score=course.settled(ask, noise, at, mean + sd * USUAL, dear))
             at = replace(at, held=Held(at.held.whitened, _radius(ground, at, outset.offset)))
         if not first:
@@ -260,7 +262,9 @@ def _meat(
     else:
         unit *= at.score.steep
         for dispersion in bought[1:]:
-            unit *= at.score.bound**2 * max(float(dispersion.value[0]), 1.0) / ground.rows
+            assert dispersion.law is not None
+            least = math.sqrt(float(dispersion.law.variance()[0]))
+            unit *= at.score.bound**2 * max(float(dispersion.value[0]), least) / ground.rows
     released, law = bought[0].value, bought[0].law
     assert law is not None
     return OwnVariance(back @ (unit * released[where]) @ back.T, law, unit, where, freedom, back)
