@@ -28,7 +28,7 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, verdict
-from privstats.inference.answer import Answer
+from privstats.inference.answer import Answer, Unknown
 
 BETA = {"linear": np.array([1, 0.5, -0.5, 0.25, 0]), "logistic": np.array([-0.3, 0.5, -0.5, 0.25, 0])}
 RARE = -3.36  # intercept at which 5 % of the outcomes are 1
@@ -101,10 +101,11 @@ def replicate(number: int, model: str, variant: str, n: int, mu: float, seed: in
 
 
 def _without_curvature(fit: ps.Results) -> np.ndarray:
-    """Return the covariance of the coefficients without the noise of the released curvature."""
+    """Return the covariance of the coefficients with the noise of the scores alone, not that of the curvature."""
     assert isinstance(fit.answer, Answer)
     skipped = {unsure.index for unsure in fit.answer.unsure}
-    kept = tuple(noise for k, noise in enumerate(fit.answer.noises) if k not in skipped)
+    known = enumerate(fit.answer.noises)
+    kept = tuple(noise for k, noise in known if k not in skipped and not isinstance(noise.law, Unknown))
     back = fit.design.original()[0]
     return back @ replace(fit.answer, noises=kept, unsure=()).covariance() @ back.T
 
