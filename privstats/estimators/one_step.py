@@ -31,7 +31,7 @@ from privstats.privacy.release import Release
 
 BURN, MAIN = 6, 6  # steps
 BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT, DISPERSION = 0.025, 0.1, 0.12, 0.08, 0.02  # shares, each
-BARELY = 0.2  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
+BARELY = 0.3  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
 FARTHEST = 8.0  # and how many times as far at most
 CLEAR = 0.2  # and noise of released matrices as a part of their smallest eigenvalues, likewise
 NOISY = 0.2  # noise of a step, in units of the linear predictor and of its spread: steps are damped to that
