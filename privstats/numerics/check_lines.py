@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.numerics.check_boxes import Box, Frame, narrowed, whole
 from privstats.numerics.check_loss import Target, dual_size, loss, score, size_of
+from privstats.numerics.check_rows import Frame, Pool
 from privstats.numerics.law import Chance, FloatArray
 
 SWEEPS = 200
@@ -113,7 +113,7 @@ class CheckLines:
         self.target, self.frame = target, Frame.of(target)
         self.inverse = np.linalg.inv(self.frame.basis)
         self.phi = np.zeros(len(self.frame.centre))
-        self.all = whole(target, self.frame)
+        self.all = Pool.of(self.frame)
         d = len(self.phi)
         near = (30.0 + 2 * d) / target.rate if target.norm != "loss" else 7.0 / math.sqrt(target.rate)
         self.look(np.minimum(self.frame.halves, near))
@@ -127,7 +127,7 @@ class CheckLines:
     def look(self, halves: FloatArray) -> None:
         """Look at the rows that are undecided within `halves` of the centre."""
         self.halves = halves
-        self.pool = narrowed(self.target, self.frame, Box(np.zeros(len(halves)), halves, 0.0, self.all))
+        self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
         self.x = np.ascontiguousarray(self.target.x[rows].T)
         self.slopes = np.ascontiguousarray(self.frame.slopes[rows].T)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from privstats.numerics.law import FloatArray
@@ -128,11 +129,18 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
     n, d = x.shape
     H = np.eye(d)
     if n:
-        away = np.abs(y - x @ theta)
-        count = min(n, 4 * d + int(n**0.75))
-        near = np.argpartition(away, count - 1)[:count]
-        H = x[near].T @ x[near] / (2 * max(float(away[near].max()), (d + 1) / (n + 1)))
+        near, width = nearest(x, y, theta)
+        H = x[near].T @ x[near] / (2 * width)
     return np.asarray(H + (1e-6 * np.trace(H) / d + 1e-3) * np.eye(d))
+
+
+def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
+    """Return the n^(3/4) rows that are nearest to theta's fit, of at least one, and how far they reach."""
+    n, d = x.shape
+    away = np.abs(y - x @ theta)
+    count = min(n, 4 * d + int(n**0.75))
+    near = np.argpartition(away, count - 1)[:count]
+    return near, max(float(away[near].max()), (d + 1) / (n + 1))
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:

@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.check_boxes import Box, CheckBoxes, exact_for, narrowed, sample_boxes, whole
+from privstats.numerics.check_boxes import CheckBoxes, exact_for, sample_boxes
 from privstats.numerics.check_loss import Target, loss, size_of
+from privstats.numerics.check_rows import Frame, Pool, Ties
 from tests.numerics.test_check_loss import rows
 
 CASES = [("linf", 0.0, 0.5), ("hull", 0.8, 0.9), ("l2", 0.0, 0.2), ("l1", 0.0, 0.5), ("loss", 0.0, 0.7)]
@@ -81,7 +82,7 @@ def test_no_point_of_a_box_has_a_potential_below_its_bound(norm, tilt, tau, dim)
         found = potentials(target, frame.centre + phis @ frame.basis.T)
         inner = phis[8:]
         assert found[8:].min() >= box.bound - 1e-9
-        pooled = [boxes.potential(phi, narrowed(target, frame, box)) for phi in inner]
+        pooled = [boxes.potential(phi, box.rows.within(box.middle, box.halves)) for phi in inner]
         np.testing.assert_allclose(pooled, found[8:], atol=1e-9)
         tight += box.bound > 0
     assert tight > 5
@@ -100,13 +101,107 @@ def test_boxes_and_cuts_far_away_have_bounds_that_hold(n):
     assert max(box.bound for box in boxes.boxes) > 50 * (n > 1000)
 
 
-def test_rows_on_the_rim_of_a_box_count_as_undecided():
+@pytest.mark.parametrize("tied", [False, True])
+def test_rows_on_the_rim_of_a_box_count_as_undecided(tied):
     x, y = np.ones((3, 1)), np.array([-0.5, 0.0, 0.5])
     target = Target(x, y, 0.5, 1.0, 1.0)
-    frame = CheckBoxes(target).frame
-    half = abs(0.5 / frame.basis[0, 0])
-    pool = narrowed(target, frame, Box(np.zeros(1), np.array([half]), 0.0, whole(target, frame)))
-    assert len(pool.rows) == 3
+    every = Ties.of(target) if tied else Pool.of(Frame.of(target))
+    middle, half = np.zeros(1), np.array([abs(0.5 / every.frame.basis[0, 0])])
+    np.testing.assert_allclose(every.within(middle, half).undecided(middle, half), [3])
+
+
+def dummies(n, dim, tau, chance, norm="linf", rate=1.0, tilt=0.0, kinds=2):
+    """A target of responses that tie, but for a little noise, on predictors of few values."""
+    x = np.column_stack([np.ones(n), 2 * chance.integers(0, kinds, (n, dim - 1)) / (kinds - 1) - 1])
+    y = np.clip(np.round(4 * (0.1 + 0.1 * x.sum(axis=1) + 0.3 * chance.standard_normal(n))) / 4, -1, 1)
+    return Target(x, y + 2.0**-11 * chance.uniform(-1, 1, n), tau, 1.5, rate, norm, tilt)
+
+
+@pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
+def test_rows_of_few_distinct_x_are_counted_as_all_rows_are(norm, tilt, tau):
+    chance = public_stream(85)
+    target = dummies(200, 3, tau, chance, norm, 1.0, tilt, kinds=3)
+    few = Ties.of(target)
+    assert len(few.x) == 9
+    every, frame = Pool.of(few.frame), few.frame
+    middles, halves = chance.uniform(-0.2, 0.2, (20, 3)) * frame.halves, 0.05 * chance.uniform(0, 1, 3) * frame.halves
+    ways = chance.standard_normal((5, 3))
+    for one, other in zip(few.tangents(middles), every.tangents(middles), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    for one, other in zip(few.ranges(ways, middles, halves), every.ranges(ways, middles, halves), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    for middle in middles:
+        inner = every.within(middle, halves)
+        np.testing.assert_allclose(few.undecided(middle, halves), inner.undecided(middle, halves), atol=1e-9)
+    thetas = frame.centre + middles @ frame.basis.T
+    found = [CheckBoxes(target).potential(phi, few) for phi in middles]
+    np.testing.assert_allclose(found, potentials(target, thetas), atol=1e-9)
+
+
+def test_x_of_many_values_are_not_taken_for_few():
+    chance = public_stream(86)
+    x, y = rows(chance, 3000, 2)
+    assert Ties.of(Target(x, y, 0.5, 1.0, 1.0)) is None
+    x[:2980, 1] = 0.0  # a glance sees few
+    assert Ties.of(Target(x[::-1], y, 0.5, 1.0, 1.0)) is not None
+    x[2940:, 1] = np.linspace(-1, 1, 60)
+    assert Ties.of(Target(x, y, 0.5, 1.0, 1.0)) is None
+    assert Ties.of(Target(np.zeros((0, 2)), np.zeros(0), 0.5, 1.0, 1.0)) is None
+
+
+DEGENERATE = {  # x of two columns, y
+    "one x": (np.ones((30, 2)), np.full(30, -0.5)),
+    "zeros": (np.zeros((30, 2)), np.full(30, 0.3)),
+    "two x": (np.column_stack([np.ones(30), [-1.0, 1.0] * 15]), np.repeat([-1.0, 0.25], 15)),
+    "three x": (np.column_stack([np.ones(30), [-1.0, 0.0, 1.0] * 10]), np.tile([0.0, 0.5], 15)),
+    "a slope of few": (np.column_stack([np.ones(30), [1.0] * 3 + [-1.0] * 27]), np.full(30, 0.25)),
+}
+
+
+@pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
+@pytest.mark.parametrize("kind", DEGENERATE)
+def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, norm, tilt, tau):
+    chance = public_stream(87)
+    x, y = DEGENERATE[kind]
+    y = y + 2.0**-3 * chance.uniform(-1, 1, len(y))  # wide enough for the grid
+    target = Target(x, y, tau, 1.0, 0.3 if norm != "loss" else 1.5, norm, tilt)
+    boxes = CheckBoxes(target)
+    draws = np.array([boxes.draw(chance) for _ in range(600)])
+    axis, law = square(target, 160)
+    assert min(p_values(draws, axis, law)) > 1e-4
+    found = np.histogram2d(*draws.T, bins=8, range=[[-1.0, 1.0]] * 2)[0].ravel()
+    expected = law.reshape(8, 20, 8, 20).sum(axis=(1, 3)).ravel() * len(draws)
+    often = expected >= 5  # the others together are one bin
+    found, expected = (np.append(v[often], v[~often].sum() + 1e-9) for v in (found, expected))
+    assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-4
+
+
+def awkward():
+    """Targets of degenerate and tied rows, and how many boxes their first draw may take."""
+    chance = public_stream(88)
+    low = 2.0**-11 * chance.uniform(-1, 1, 60) - 1
+    g = np.repeat([-1.0, 1.0], 30)
+    for rate in (0.5, 8.0):
+        yield Target(np.column_stack([np.ones(60), -np.ones(60), g]), low, 0.5, 2.0, rate, "hull", 0.0), 3000
+        yield Target(np.column_stack([np.ones(60), -np.ones(60), -np.ones(60)]), low, 0.5, 2.0, rate, "linf"), 1000
+        yield dummies(60, 3, 0.5, chance, "hull", rate), 8000
+        yield dummies(1000, 3, 0.5, chance, "hull", rate), 8000
+        yield dummies(300, 3, 0.9, chance, "hull", rate, 0.8, kinds=4), 30_000
+        yield dummies(1000, 4, 0.5, chance, "hull", rate), 60_000
+    yield dummies(50_000, 3, 0.5, chance, "hull", 0.05), 8000
+    yield dummies(1000, 3, 0.5, chance, "loss", 100.0), 8000
+
+
+@pytest.mark.parametrize("k", range(14))
+def test_the_number_of_boxes_stays_small_whatever_ties(k):
+    target, most = list(awkward())[k]
+    boxes, chance = CheckBoxes(target), public_stream(89)
+    theta = boxes.draw(chance)
+    assert np.abs(theta).sum() <= target.radius
+    assert len(boxes.boxes) < most
+    phis = [(box, box.middle + chance.uniform(-1, 1, len(theta)) * box.halves) for box in boxes.boxes[::97]]
+    found = potentials(target, [boxes.frame.centre + boxes.frame.basis @ phi for _, phi in phis])
+    assert (found >= [box.bound - 1e-8 for box, _ in phis]).all()
 
 
 def test_it_says_where_it_is_quick():
