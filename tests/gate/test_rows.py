@@ -12,11 +12,15 @@ from privstats.gate import rows as rows_module
 from privstats.gate.bounds import Ball
 from privstats.gate.design import bind
 from privstats.gate.domain import Domain
-from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls
+from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
 from privstats.gate.moments import Moments
-from privstats.gate.questions import Gram, Histogram, Outer, Score, Sum
+from privstats.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
 from privstats.gate.rows import MemoryRows
+from privstats.losses.bounded import KAPPA, Huber, Proportion
+from privstats.losses.clipped import Count, Size
+from privstats.losses.families import Logit, Probit
 from privstats.losses.leverage import Directions, Held, Leverage, Pull, PullSize, Whitened
+from privstats.losses.predictor import CurvaturePull, Predictor, ResidualSize, ScaledPull, ScorePull
 from privstats.losses.squares import AugmentedRow, PredictorRow
 from privstats.numerics.exact import Total, add_noise, gram, total
 from privstats.privacy.neighbors import Neighbors
@@ -39,6 +43,15 @@ ABOUT_HELD = [
     Histogram("leverage", Leverage(HELD.whitened), Bins(SIZES)),
     Histogram("sizes", PullSize(HELD, THETA), Bins(SIZES)),
 ]
+SCORES = (Huber(0.2), Proportion(Logit(), 2.0), Proportion(Probit(), 2.0), Count(2.0, 5.0, 30.0), Size(3.0, 0.02, 9.0))
+BOUNDED = [Predictor(HELD, THETA, score) for score in SCORES]
+ABOUT_SCORES = [
+    ScoreAndScale("scaled", ScaledPull(BOUNDED[0]), PullsAndScale(5, KAPPA), UNIT),
+    *(Score(f"score {k}", ScorePull(at), Pulls(5), UNIT) for k, at in enumerate(BOUNDED)),
+    *(Outer(f"curvature {k}", CurvaturePull(at), Products(5, pulled=True), UNIT) for k, at in enumerate(BOUNDED)),
+    *(Histogram(f"residuals {k}", ResidualSize(at), Bins(SIZES)) for k, at in enumerate(BOUNDED[3:])),
+]
+ABOUT_HELD += ABOUT_SCORES
 QUESTIONS = [Gram("moments", AugmentedRow(), MOMENTS), Sum("total", AugmentedRow(), Ball(2.0, 6)), *ABOUT_HELD]
 
 
