@@ -56,29 +56,47 @@ def guessed(ground: Ground, at: Predictor, offset: float) -> FloatArray:
     return _weight(ground) * guess
 
 
-def learnt(H: FloatArray, step: FloatArray, fell: FloatArray, noise: float) -> FloatArray:
-    """Return what is to be added to a guessed curvature, so that it explains by how much the score fell along a step.
+def between(guess: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return ``G^(1/2) parts G^(1/2)``: a guess that is corrected by parts of itself."""
+    values, vectors = np.linalg.eigh(guess)
+    root = (vectors * np.sqrt(np.maximum(values, 1e-12 * max(1.0, float(values[-1]))))) @ vectors.T
+    corrected: FloatArray = root @ parts @ root
+    return corrected
+
+
+def learnt(
+    parts: FloatArray, guesses: tuple[FloatArray, FloatArray], step: FloatArray, fell: FloatArray, noise: float
+) -> FloatArray:
+    """Return the parts of a guessed curvature that explain by how much the score fell along a step.
 
     Predictors far from normal, rare dummies among them, may make the true curvature a multiple of the guess: then steps
-    would not settle. Only what stands clear of the noise is believed.
+    would not settle. Only what stands clear of the noise is believed. Parts hold where the guess itself changes, as it
+    does along a step: the fall is compared with the mean of the guesses at both ends.
 
     Parameters
     ----------
-    H : ndarray, shape (m, m)
-        The curvature that the step was taken by.
+    parts : ndarray, shape (m, m)
+        What was learnt before.
+    guesses : tuple of two ndarray, shape (m, m)
+        Guessed curvatures before and after the step.
     step, fell : ndarray, shape (m,)
         The step, and by how much the released score fell.
     noise : float
         Standard deviation of a coordinate of `fell`.
     """
-    along = H @ step
+    middle = (guesses[0] + guesses[1]) / 2
+    along = between(middle, parts) @ step
     usual = float(step @ along)
     if usual <= 0:
-        return np.zeros_like(H)
+        return parts
     apart = float(step @ fell) / usual - 1
     doubt = noise * float(np.linalg.norm(step)) / usual
     apart *= max(0.0, 1 - (doubt / max(abs(apart), 1e-12)) ** 2)
-    return np.clip(apart, -SLACKER, STIFFER) * np.outer(along, along) / usual
+    values, vectors = np.linalg.eigh(middle)
+    whole = np.sqrt(np.maximum(values, 1e-12 * max(1.0, float(values[-1]))))
+    v = (vectors / whole) @ (vectors.T @ along)
+    more: FloatArray = np.clip(apart, -SLACKER, STIFFER) * np.outer(v, v) / usual
+    return parts + more
 
 
 def toward(seen: FloatArray, guess: FloatArray, sd: float) -> tuple[FloatArray, float]:

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.courses import Course, Outset, course_of
-from privstats.estimators.curvature import guessed, learnt, predictors, times, toward
+from privstats.estimators.curvature import between, guessed, learnt, predictors, times, toward
 from privstats.estimators.whiten import ROWS, Ground, alike
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Products, Pulls, PullsAndScale
@@ -124,7 +124,7 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
     at = Predictor(ground.held, np.linalg.solve(ground.held.whitened.W, start).astype(float), outset.score)
     along: tuple[Predictor, ...] = ()
     scores: tuple[Release, ...] = ()
-    before, last, H, more = at, start, np.eye(m), np.zeros((m, m))
+    before, last, there, parts = at, start, np.eye(m), np.eye(m)
     for step in range(1, BURN + MAIN + 1):
         first = step <= BURN
         if step == BURN + 1:
@@ -140,11 +140,11 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
         if not first:
             scores += (release,)
         pull, sd = _pull(at, release)
+        here = guessed(ground, at, outset.offset)
         if step not in (1, BURN + 1) and not isinstance(at.score, Huber):  # scores that can be compared
-            more = more + learnt(H, at.theta - before.theta, last - pull, math.sqrt(2.0) * sd)
-        H = guessed(ground, at, outset.offset) + more
-        before, last = at, pull
-        at = _moved(at, release, H, ground, outset, 1.0 if first else EAGER)
+            parts = learnt(parts, (there, here), at.theta - before.theta, last - pull, math.sqrt(2.0) * sd)
+        before, last, there = at, pull, here
+        at = _moved(at, release, between(here, parts), ground, outset, 1.0 if first else EAGER)
     return Path(along, scores)
 
 
