@@ -16,7 +16,7 @@ from scipy.special import gammainc, gammaincc
 from privstats.losses.bounded import FARTHEST, Bounded
 from privstats.losses.squares import FloatArray
 
-HIGH = 3.0  # standard deviations of linear predictors above their mean, which next to no rows exceed
+HIGH = 4.5  # standard deviations of linear predictors above their mean, which next to no rows exceed
 SHAPES = 0.5, 1000.0  # of gamma laws: the dispersion is at most 2
 
 
