@@ -79,6 +79,15 @@ def dp_glm(
     -----
     Objective perturbation follows Kifer, Smith and Thakurta (2012) and Awan and Slavkovic (2021, section 5); noisy
     optimisation Avella-Medina, Bradshaw and Loh (2023).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, privstats as ps
+    >>> x = np.linspace(-2, 2, 20_000)
+    >>> y = np.arange(20_000) * 0.618 % 1 < 1 / (1 + np.exp(-x))
+    >>> fit = ps.dp_glm("y ~ x", pd.DataFrame({"x": x, "y": y}), eps=2.0, domain={"x": (-2, 2), "y": bool}, rng=1)
+    >>> fit.params.round(1).to_dict()
+    {'Intercept': 0.0, 'x': 1.0}
     """
     request = asked("glm", formula, OPTIONS["glm"], options, family=family, eps=eps, mu=mu, delta=delta,
                     domain=domain, mech=mech, noise=noise, neighbors=neighbors, inference=inference,
