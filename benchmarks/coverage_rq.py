@@ -12,6 +12,7 @@ miss; below, where the budget is too small for intervals fits say so (NaN). "wor
 coverage, "length" the median for the slope of x_1, "ratio" that to the median length without privacy, of known density.
 
     python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
+    python benchmarks/coverage_rq.py --seed 1 --mech kng --promises mu=0.5 mu=1
     python benchmarks/coverage_rq.py --seed 1 --settings add_remove "no intercept" factor --d 3
 """
 
@@ -112,7 +113,9 @@ def predictors(d: int) -> list[str]:
     return [f"x{k}" for k in range(1, d)]
 
 
-def cell(law: str, n: int, promise: str, tau: float, d: int, setting: str, replicates: int, seed: int) -> Cell:
+def cell(
+    law: str, n: int, promise: str, tau: float, d: int, setting: str, replicates: int, seed: int, mech: str = "auto"
+) -> Cell:
     """See what the intervals of `replicates` data sets cover."""
     rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode(), *setting.encode()])
     name, value = promise.split("=")
@@ -121,7 +124,7 @@ def cell(law: str, n: int, promise: str, tau: float, d: int, setting: str, repli
     names = truth.index.difference(["Intercept"], sort=False)
     terms = ["0"] * (setting == "no intercept") + [name.removesuffix("[T.b]") for name in names]
     formula, neighbors = "y ~ " + " + ".join(terms), setting if setting == "add_remove" else "replace"
-    promised = {name: float(value), "tau": tau, "domain": domain, "neighbors": neighbors}
+    promised = {name: float(value), "tau": tau, "domain": domain, "neighbors": neighbors, "mech": mech}
     ends = np.empty((replicates, len(truth), 2))
     with planned_once():
         for k in range(replicates):
@@ -141,8 +144,8 @@ def cell(law: str, n: int, promise: str, tau: float, d: int, setting: str, repli
     return Cell(float(covered.mean()), worst, length, ratio, 1 - float(told.mean()), int(told.sum()))
 
 
-def _one(design: tuple[str, int, str, float, int, str], replicates: int, seed: int) -> Cell:
-    return cell(*design, replicates, seed)
+def _one(design: tuple[str, int, str, float, int, str], replicates: int, seed: int, mech: str) -> Cell:
+    return cell(*design, replicates, seed, mech)
 
 
 def main() -> int:
@@ -154,13 +157,14 @@ def main() -> int:
     parser.add_argument("--tau", type=float, nargs="*", default=(0.1, 0.5, 0.9))
     parser.add_argument("--d", type=int, nargs="*", default=(2, 5), help="coefficients")
     parser.add_argument("--settings", nargs="*", default=SETTINGS[:1], choices=SETTINGS)
+    parser.add_argument("--mech", default="auto", choices=("auto", "kng", "newton"))
     options = parser.parse_args()
     if "factor" in options.settings and min(options.d) < 3:
         parser.error("a factor stands in place of a second predictor: --d 3 or more")
     designs = list(
         itertools.product(options.laws, options.n, options.promises, options.tau, options.d, options.settings)
     )
-    run = partial(_one, replicates=options.replicates, seed=options.seed)
+    run = partial(_one, replicates=options.replicates, seed=options.seed, mech=options.mech)
     rows, missed = [], []
     with ProcessPoolExecutor(2) as pool:
         for design, found in zip(designs, pool.map(run, designs), strict=True):
@@ -171,7 +175,10 @@ def main() -> int:
             print("\t".join(line), file=sys.stderr, flush=True)
             missed += [f"{' '.join(line[:6])}: {target} ({line[6]})" for target in targets]
     header = ("law", "n", "promise", "tau", "d", "setting", "coverage", "worst", "length", "ratio", "NaN", "targets")
-    print(f"{options.replicates} replicates, seed {options.seed}\n" + tabulate(rows, header, disable_numparse=True))
+    print(
+        f"{options.replicates} replicates, seed {options.seed}, mech={options.mech}\n"
+        + tabulate(rows, header, disable_numparse=True)
+    )
     return verdict(missed)
 
 

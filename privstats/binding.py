@@ -27,7 +27,11 @@ from privstats.request import Request, is_number
 THETA_BOUND = 2.0  # of |theta|_1 in scaled units, where a mechanism needs a parameter set and none is declared
 REGRESSIONS = ("lm", "glm", "rq")
 TITLES = {"lm": "regression", "huber": "robust regression", "rq": "quantile regression", "hist": "histogram"}
-UNBOUNDED = (("huber", "newton"), ("glm", "newton"))  # algorithms that need no bounds of columns with a known scale
+UNBOUNDED = (
+    ("huber", "newton"),
+    ("glm", "newton"),
+    ("rq", "newton"),
+)  # algorithms that need no bounds of columns with a known scale
 OF_LEVELS = ("mode", "hist")  # verbs that take columns with levels
 MOST_BINS = 100_000
 NEARLY = 1e-6  # of a declared step: .3 and 3 times .1 are different floats

@@ -24,7 +24,8 @@ TIGHT = 1.5  # a bound of the coefficients up to which objective perturbation be
 WIDEST = 1e6  # bound of the coefficients that any mechanism takes
 
 # What mech="auto" means, from public facts only; the first row that fits (`benchmarks/choice.py` shows why):
-# (verb, currency, whether only coefficients are wanted and a tight bound of them is declared) -> (algorithm, noise).
+# (verb, currency, whether only coefficients are wanted and a tight bound of them is declared) -> (algorithm, noise);
+# eps and delta is as mu, where it has no row of its own.
 AUTO = (
     (("lm", "eps", True), ("objpert", "linf")),
     (("lm", "eps", False), ("suffstats", "matrixt")),
@@ -35,7 +36,8 @@ AUTO = (
     (("glm", "eps", False), ("objpert", "linf")),
     (("glm", "mu", False), ("newton", "gaussian")),
     (("rq", "eps", False), ("kng", "hull")),
-    (("rq", "mu", False), ("kng", "hull")),
+    (("rq", "mu", False), ("newton", "gaussian")),
+    (("rq", "delta", False), ("kng", "hull")),  # what a small delta buys in mu is less than what pure noise needs
     (("median", "eps", False), ("rank", "rank")),
     (("median", "mu", False), ("rank", "rank")),
     (("quantile", "eps", False), ("rank", "rank")),
@@ -123,10 +125,11 @@ class Request:
         """The names of estimator and noise, "auto" resolved."""
         choose("mech", self.mech, ["auto", *(name for verb, name in ESTIMATORS if verb == self.model)])
         self._check_options()
-        currency = "eps" if self.mu is None and self.delta == 0 else "mu"
+        currency = "mu" if self.mu is not None or self.delta else "eps"
         bounded = self.theta_bound is not None and self.theta_bound <= TIGHT
         bare = self.inference == "none" and bounded and self.ridge is None
-        by_auto, usual = dict(AUTO)[self.model, currency, bare and self.model == "lm"]
+        auto, own = dict(AUTO), (self.model, "delta" if self.delta else currency, False)
+        by_auto, usual = auto[own if own in auto else (self.model, currency, bare and self.model == "lm")]
         if self.geometric:
             by_auto, usual = "kng", "kng"
         mech = by_auto if self.mech == "auto" else self.mech

@@ -3,6 +3,7 @@
 from functools import partial
 
 from privstats.estimators.base import Algorithm
+from privstats.estimators.check import choose_quantile
 from privstats.estimators.choose import choose
 from privstats.estimators.counts import histogram, mode
 from privstats.estimators.margins import with_margins
@@ -13,6 +14,7 @@ from privstats.estimators.objective import perturbed
 from privstats.estimators.one_step import one_step
 from privstats.estimators.quantiles import quantiles
 from privstats.estimators.several import quantile_regressions
+from privstats.estimators.steps import by_steps
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (
@@ -42,12 +44,17 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
     ("glm", "objpert"): Algorithm(
         partial(with_margins, by=perturbed), NORMS, ("theta_bound", "split", "cov_type"), normal=False
     ),
-    ("rq", "kng"): Algorithm(
-        partial(quantile_regressions, by="kng rq"), ("hull", *NORMS), ("theta_bound",), cov_type="kernel", normal=False
-    ),
-    ("rq", "expmech"): Algorithm(
-        partial(quantile_regressions, by="expmech rq"), ("hull",), ("theta_bound",), cov_type="kernel", normal=False
-    ),
+    **{
+        ("rq", mech): Algorithm(
+            partial(quantile_regressions, fit=partial(choose_quantile, by=f"{mech} rq")),
+            noises,
+            ("theta_bound",),
+            cov_type="kernel",
+            normal=False,
+        )
+        for mech, noises in (("kng", ("hull", *NORMS)), ("expmech", ("hull",)))
+    },
+    ("rq", "newton"): Algorithm(partial(quantile_regressions, fit=by_steps), ("gaussian",), cov_type="kernel"),
     **{
         (verb, mech): Algorithm(partial(quantiles, by=by), noises, normal=False)
         for verb in ("median", "quantile")

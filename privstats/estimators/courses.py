@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Bins
 from privstats.gate.questions import Histogram, Sum
+from privstats.inference.answer import Meat, OwnVariance, Unsure
 from privstats.losses.bounded import Bounded, Huber, Proportion
 from privstats.losses.clipped import Clipped, Count, Size
 from privstats.losses.families import Family, Gamma, Poisson
 from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
-from privstats.numerics.law import FloatArray
+from privstats.numerics.law import FloatArray, Law
 
 START, SIZES = 0.01, 0.06  # shares
 STEEPEST, FARTHEST = 2.0, 6.0  # bounds of a probit's weight
@@ -48,14 +50,22 @@ class Outset:
 
 
 class Course(ABC):
-    """How the score is chosen."""
+    """How the score is chosen.
+
+    Attributes
+    ----------
+    more : int
+        First steps by the score that is settled on.
+    """
+
+    more = 0
 
     @abstractmethod
     def outset(self, ask: Ask, facts: Facts, noise: str, n: float) -> Outset:
         """Buy what tells where to start."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
-        """Return the score of the main steps.
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Predictor:
+        """Return where the main steps begin, and by which score.
 
         Parameters
         ----------
@@ -69,7 +79,39 @@ class Course(ABC):
             Noise of scores and of their squares in units of their sampling error and of their mean, were their mean
             square one and their bound one.
         """
-        return at.score
+        return at
+
+    def hearing(self, law: Law, at: Predictor, total: FloatArray, where: NDArray[np.intp]) -> Law:
+        """Return what a released curvature differs by from its mean.
+
+        Parameters
+        ----------
+        law : Law
+            Of its noise.
+        at : Predictor
+            Where it was taken.
+        total : ndarray, shape (m, m)
+            As released, positive definite.
+        where : ndarray of int, shape (m, m)
+            Which packed coordinate stands where.
+        """
+        return law
+
+    def drowned(self, raw: FloatArray, sd: float) -> tuple[str, ...]:
+        """Return why a released curvature tells too little for intervals; empty if it tells enough.
+
+        Parameters
+        ----------
+        raw : ndarray, shape (m, m)
+            The curvature.
+        sd : float
+            Standard deviation of its noise, off the diagonal; on it is sqrt(2) times as much.
+        """
+        return ()
+
+    def through(self, meat: OwnVariance, bread: FloatArray, unsure: Unsure, size: float) -> Meat:
+        """Return the sampling variance as it is seen through an uncertain bread, `size` times as `unsure` as noise."""
+        return meat
 
 
 class Residuals(Course):
@@ -111,14 +153,14 @@ class Proportions(Linked):
         grid = np.linspace(-5.0, 5.0, 1001)
         return score, float(np.interp(np.clip(mean, 0.001, 0.999), self.family.mean(grid), grid))
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
-        return Proportion(self.family, float(np.clip(CHEAP / dear[0], STEEPEST, FARTHEST)))
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Predictor:
+        return replace(at, score=Proportion(self.family, float(np.clip(CHEAP / dear[0], STEEPEST, FARTHEST))))
 
 
 class Sized(Linked):
     """Counts and positive responses: their residuals are clipped where that promises the smallest error."""
 
-    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Bounded:
+    def settled(self, ask: Ask, noise: str, at: Predictor, etas: FloatArray, dear: tuple[float, float]) -> Predictor:
         assert isinstance(at.score, Clipped)
         ends = self.ends(at.score)
         question = Histogram("sizes", ResidualSize(at), Bins(ends[:-1]))
@@ -133,7 +175,7 @@ class Sized(Linked):
             for score, square, kept, (seen, noise) in zip(scores, squares, left, wrong, strict=True)
         ]
         best = int(np.nonzero(np.array(risks) <= NEARLY * min(risks))[0].max())  # the latest clip of equals
-        return scores[best].doubted(max(*wrong[best], tally.hidden(scores[best].t)), etas)
+        return replace(at, score=scores[best].doubted(max(*wrong[best], tally.hidden(scores[best].t)), etas))
 
     @abstractmethod
     def ends(self, score: Clipped) -> FloatArray:

@@ -22,7 +22,7 @@ from privstats.estimators.whiten import ROWS, Ground, alike
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Products, Pulls, PullsAndScale
 from privstats.gate.questions import Outer, Question, Score, ScoreAndScale, Sum
-from privstats.inference.answer import Answer, Meat, Noise, OwnVariance, Unknown, Unsure
+from privstats.inference.answer import Answer, Noise, OwnVariance, Unknown, Unsure
 from privstats.losses.bounded import KAPPA, Huber
 from privstats.losses.leverage import Held
 from privstats.losses.predictor import CurvaturePull, ModelPull, Predictor, ScaledPull, ScorePull, ScoreSquare
@@ -69,7 +69,7 @@ class Path:
         return Predictor(last.held, theta, score)
 
 
-def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
+def one_step(ask: Ask, facts: Facts, noise: str, course: Course | None = None) -> Answer:
     """Follow noisy scores, and correct the mean of the last iterates.
 
     Parameters
@@ -80,6 +80,8 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
         Public facts of the fit.
     noise : str
         Additive mechanism that answers.
+    course : Course, optional
+        How the score is chosen; else the family tells.
 
     Returns
     -------
@@ -87,20 +89,21 @@ def one_step(ask: Ask, facts: Facts, noise: str) -> Answer:
         In scaled units, with `snr`, the smallest eigenvalue of the released curvature in units of its noise.
     """
     ground = alike(ask, facts, noise)
-    course = course_of(facts)
+    course = course or course_of(facts)
     outset = course.outset(ask, facts, noise, ground.n)
     path = _descend(ask, facts, noise, ground, course, outset)
     at, within = path.mean, Products(facts.coefficients, pulled=True)
     (curvature,) = ask(Outer("curvature", CurvaturePull(at), within, ground.directions), by=noise, share=CURVATURE)
     meat = () if facts.interval_free else _bought(ask, facts, noise, ground, at)
-    return _answer(facts, ground, outset, path, curvature, meat)
+    return _answer(facts, ground, course, outset, path, curvature, meat)
 
 
 def _bought(ask: Ask, facts: Facts, noise: str, ground: Ground, at: Predictor) -> tuple[Release, ...]:
     """Buy the covariance of scores: that of the rows' own, or that under the model with its dispersion."""
     within = Products(facts.coefficients, pulled=True)
     if facts.robust:
-        return ask(Outer("meat", ScorePull(at), within, ground.directions), by=noise, share=MEAT)
+        squares = replace(at, score=at.score.squares)
+        return ask(Outer("meat", ScorePull(squares), within, ground.directions), by=noise, share=MEAT)
     meat = Outer("meat", ModelPull(at), within, ground.directions)
     if not at.score.dispersed:
         return ask(meat, by=noise, share=MEAT)
@@ -125,14 +128,16 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
     along: tuple[Predictor, ...] = ()
     scores: tuple[Release, ...] = ()
     before, last, there, parts = at, start, np.eye(m), np.eye(m)
-    for step in range(1, BURN + MAIN + 1):
-        first = step <= BURN
+    burn = BURN + course.more
+    for step in range(1, burn + MAIN + 1):
+        first = step <= burn
         if step == BURN + 1:
             mean, sd = predictors(ground, at.theta, outset.offset)
             mu, reach = ground.gram.event.mu() / math.sqrt(ROWS), ground.held.radius
             noisy = 2 * reach / (mu * math.sqrt(MAIN * MAIN_SCORE * ground.n))
             dear = noisy, 2 * math.sqrt(m) * reach**2 / (mu * math.sqrt(MEAT) * ground.n)
-            at = replace(at, score=course.settled(ask, noise, at, mean + sd * USUAL, dear))
+            at = course.settled(ask, noise, at, mean + sd * USUAL, dear)
+        if step == burn + 1:
             at = replace(at, held=Held(at.held.whitened, _radius(ground, at, outset.offset)))
         if not first:
             along += (at,)
@@ -141,7 +146,7 @@ def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course,
             scores += (release,)
         pull, sd = _pull(at, release)
         here = guessed(ground, at, outset.offset)
-        if step not in (1, BURN + 1) and not isinstance(at.score, Huber):  # scores that can be compared
+        if step not in (1, BURN + 1, burn + 1) and not isinstance(at.score, Huber):  # scores that can be compared
             parts = learnt(parts, (there, here), at.theta - before.theta, last - pull, math.sqrt(2.0) * sd)
         before, last, there = at, pull, here
         at = _moved(at, release, between(here, parts), ground, outset, 1.0 if first else EAGER)
@@ -169,7 +174,7 @@ def _moved(at: Predictor, release: Release, H: FloatArray, ground: Ground, outse
     sd = np.sqrt(release.law.variance())
     values, vectors = np.linalg.eigh(H)
     spread = math.hypot(1.0, predictors(ground, at.theta, outset.offset)[1] / at.score.unit)
-    floor = max(noise / at.score.unit / (NOISY * spread), 1e-3 * ground.n)
+    floor = max(at.score.calm * noise / at.score.unit / (NOISY * spread), 1e-3 * ground.n)
     step = eager * np.linalg.solve((vectors * np.maximum(values, floor)) @ vectors.T, pull)
     length, most = float(np.linalg.norm(step)), LONGEST * at.score.unit
     score = at.score
@@ -182,7 +187,13 @@ def _moved(at: Predictor, release: Release, H: FloatArray, ground: Ground, outse
 
 
 def _answer(
-    facts: Facts, ground: Ground, outset: Outset, path: Path, curvature: Release, bought: tuple[Release, ...]
+    facts: Facts,
+    ground: Ground,
+    course: Course,
+    outset: Outset,
+    path: Path,
+    curvature: Release,
+    bought: tuple[Release, ...],
 ) -> Answer:
     """Correct the mean, and map it, and all noise in it, to the coefficients of scaled columns."""
     assert curvature.law is not None
@@ -191,6 +202,7 @@ def _answer(
     unit, where = at.held.radius**2 * at.score.steep, Products(m).where
     sd = unit * math.sqrt(float(curvature.law.variance().min()))
     raw = unit * curvature.value[where]
+    drowned = course.drowned(raw, sd)
     M, kept = toward(raw, guessed(ground, at, outset.offset), sd)
     reaches = [p.held.radius * p.score.bound * p.score.unit / len(path.scores) for p in path.predictors]
     pull = sum(reach * score.value[:m] for reach, score in zip(reaches, path.scores, strict=True))
@@ -203,12 +215,16 @@ def _answer(
         onto[:, :m] = reach * back
         noises.append(Noise(score.law, onto))
     unsure = Unsure(len(noises), where, math.sqrt(kept * unit) * back)
-    noises.append(Noise(curvature.law, kept * unit * back @ times(where, at.theta - theta)))
+    law = course.hearing(curvature.law, at, M / unit, where)
+    noises.append(Noise(law, kept * unit * back @ times(where, at.theta - theta)))
     bent = _bent(ground, at, theta, outset.offset)
     noises.append(Noise(Unknown(np.full(1, bent)), (back @ M @ (theta - at.theta))[:, None]))
     if at.score.doubt > 0:
         noises.append(Noise(Unknown(np.full(2, at.score.doubt)), back @ M @ _levels(ground, at.theta)))
-    meat = _meat(facts, ground, at, back, bought, max(1.0, ground.rows - m)) if bought else None
+    meat = None
+    if bought and not drowned:
+        own = _meat(facts, ground, at, back, bought, max(1.0, ground.rows - m))
+        meat = course.through(own, bread, unsure, math.sqrt(kept * unit))
     snr = float(np.linalg.eigvalsh(raw)[0]) / (2 * math.sqrt(m) * sd)
     more = {"sigma": at.score.unit} if isinstance(at.score, Huber) else {}
     return Answer(
@@ -219,7 +235,7 @@ def _answer(
         n=ground.rows,
         unsure=(unsure,),
         facts={"snr": snr, **more, "n_used": ground.rows},
-        notes=(*_doubts(snr, bent), *facts.no_intervals_because),
+        notes=(*_doubts(snr, bent), *facts.no_intervals_because, *drowned),
     )
 
 
@@ -254,11 +270,11 @@ def _doubts(snr: float, bent: float) -> tuple[str, ...]:
 
 def _meat(
     facts: Facts, ground: Ground, at: Predictor, back: FloatArray, bought: tuple[Release, ...], freedom: float
-) -> Meat:
+) -> OwnVariance:
     """Return the covariance of the sampling error of the scores."""
     unit, where = (at.held.radius * at.score.unit) ** 2 * ground.rows / freedom, Products(len(back)).where
     if facts.robust:
-        unit *= at.score.bound**2
+        unit *= at.score.squares.bound**2
     else:
         unit *= at.score.steep
         for dispersion in bought[1:]:

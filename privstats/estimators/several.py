@@ -13,7 +13,7 @@ held between others be what intervals assume. Predictions are sorted row by row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,22 +21,24 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from privstats.estimators.base import Ask, Facts
-from privstats.estimators.check import choose_quantile
 from privstats.gate.questions import Question
-from privstats.inference.answer import Answer, Noise, Unsure
-from privstats.inference.kernel import KernelMeat
+from privstats.inference.answer import Answer, Meat, Noise, Unsure
 from privstats.inference.stacked import StackedMeat
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
+WORST = {"snr": min}  # of facts of several orders; of others it is the largest
 
-def quantile_regressions(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
+
+def quantile_regressions(ask: Ask, facts: Facts, noise: str, fit: Callable[[Ask, Facts, str], Answer]) -> Answer:
     """Fit a regression for each order in `facts.q`; outer ones have more of the budget (`need`).
 
     Parameters
     ----------
-    ask, facts, noise, by
-        As for `choose_quantile`.
+    ask, facts, noise
+        As for any estimator.
+    fit : callable
+        Estimator of one order.
 
     Returns
     -------
@@ -44,8 +46,8 @@ def quantile_regressions(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
         In scaled units; all coefficients of one order, then those of the next.
     """
     if len(facts.q) == 1:
-        return choose_quantile(ask, facts, noise, by)
-    fits = [choose_quantile(_about(ask, q), replace(facts, q=(q,)), noise, by) for q in facts.q]
+        return fit(ask, facts, noise)
+    fits = [fit(_about(ask, q), replace(facts, q=(q,)), noise) for q in facts.q]
     return _stacked(fits, np.array(facts.q))
 
 
@@ -80,13 +82,13 @@ def _stacked(fits: list[Answer], orders: FloatArray) -> Answer:
     p = len(fits[0].theta)
     noises: list[Noise] = []
     unsure: list[Unsure] = []
-    meats: list[KernelMeat] = []
+    meats: list[Meat] = []
     for k, fit in enumerate(fits):
         rows = np.zeros((len(fits) * p, p))
         rows[k * p : (k + 1) * p] = np.eye(p)
         unsure += [replace(part, index=part.index + len(noises), onto=rows @ part.onto) for part in fit.unsure]
-        if isinstance(fit.meat, KernelMeat):
-            meats.append(replace(fit.meat, index=fit.meat.index + len(noises)))
+        if fit.meat is not None:
+            meats.append(fit.meat.after(len(noises)))
         noises += [Noise(part.law, rows @ part.onto) for part in fit.noises]
     return Answer(
         theta=np.concatenate([fit.theta for fit in fits]),
@@ -95,6 +97,6 @@ def _stacked(fits: list[Answer], orders: FloatArray) -> Answer:
         noises=tuple(noises),
         n=fits[0].n,
         unsure=tuple(unsure),
-        facts={name: max(fit.facts.get(name, 0.0) for fit in fits) for name in fits[0].facts},
+        facts={name: WORST.get(name, max)(fit.facts.get(name, 0.0) for fit in fits) for name in fits[0].facts},
         notes=tuple(f"tau = {q:g}: {note}" for q, fit in zip(orders, fits, strict=True) for note in fit.notes),
     )

@@ -93,7 +93,7 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     scores : float
         Share of the scores to come: their noise decides how far rows may reach.
     """
-    centre, unit, n, number = _columns(ask, facts, noise)
+    centre, unit, n, number = read_columns(ask, facts, noise)
     m = facts.coefficients
     plain = Whitened(centre, unit, np.eye(m), facts.intercept)
     start = Held(plain, math.sqrt(ROOM * m))
@@ -144,14 +144,16 @@ def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
     return Ground(Held(whitened, math.sqrt(m)), Directions(whitened), W @ B @ W, gram, kept, spread, n, number)
 
 
-def _columns(ask: Ask, facts: Facts, noise: str) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return the centre and the scale of each predictor, the total weight of all rows, and their number."""
+def read_columns(
+    ask: Ask, facts: Facts, noise: str, numbered: bool = True
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Return centre and scale of each predictor, the total weight of all rows, and, if `numbered`, their number."""
     within = ColumnMoments(facts.columns, not facts.count_is_public or facts.weighted)
     if not within.dim:
         assert facts.n is not None
         return np.zeros(0), np.ones(0), float(facts.n), float(facts.n)
     questions = (Gram("columns", PredictorRow(), within), Sum("number", Presence(), Positive(1.0, 1)))
-    several = slice(1 + facts.weighted)
+    several = slice(1 + (facts.weighted and numbered))
     release, *counted = ask(questions[several], by=noise, share=(COLUMNS, NUMBER)[several])
     assert release.law is not None
     value, variance = release.value, release.law.variance()

@@ -83,6 +83,10 @@ class Meat(ABC):
 
     freedom: float
 
+    def after(self, count: int) -> Meat:
+        """Return the same, `count` noises of other answers before those of its own."""
+        return self
+
     @abstractmethod
     def covariance(self) -> FloatArray:
         """Return the best guess, positive semidefinite, shape (coefficients, coefficients)."""

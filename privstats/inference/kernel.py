@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,10 @@ class KernelMeat(Meat):
         What B's noise is multiplied by.
     freedom : float
         Residual degrees of freedom.
+    doubted : float
+        What the noise of `shape` was multiplied by.
+    back : ndarray, shape (k, k), optional
+        What both released matrices were multiplied by on both sides; their noise is on the other side of it.
     """
 
     shape: FloatArray
@@ -90,24 +94,29 @@ class KernelMeat(Meat):
     where: NDArray[np.intp]
     density: float
     freedom: float
+    doubted: float = 1.0
+    back: FloatArray | None = None
+
+    def after(self, count: int) -> Meat:
+        return replace(self, index=self.index + count)
 
     def covariance(self) -> FloatArray:
         return self.scale * self.shape
 
     def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:
         """Return ``|shape^1/2 (B - N)^-1 B onto'|^2``: with ``B = L L'`` that is ``L^-T (I - L^-1 N L^-T)^-1 L'``."""
-        N = self.density * _matrices(heard[self.index], self.where)
+        N = self.density * self._matrices(heard[self.index], self.where)
         half = np.linalg.inv(np.linalg.cholesky(self.bread))
         values, vectors = np.linalg.eigh(np.eye(len(half)) - half @ N @ half.T)
         turned = np.einsum("qi,ij,djk->dqk", onto, np.linalg.inv(half), vectors) / np.maximum(values, WEAKEST)[:, None]
         through = turned @ vectors.transpose(0, 2, 1) @ half
         middle = self.shape[None]
         if self.doubt is not None:
-            middle = middle - _matrices(self.doubt.sample(chance, len(N)), self.place)
+            middle = middle - self.doubted * self._matrices(self.doubt.sample(chance, len(N)), self.place)
         variance = self.scale * np.einsum("dqi,dij,dqj->dq", through, middle, through)
         return np.maximum(variance, 0.0)
 
-
-def _matrices(draws: FloatArray, where: NDArray[np.intp]) -> FloatArray:
-    """Return packed draws as symmetric matrices, shape (draws, k, k)."""
-    return np.append(draws, np.zeros((len(draws), 1)), axis=1)[:, where]
+    def _matrices(self, draws: FloatArray, where: NDArray[np.intp]) -> FloatArray:
+        """Return packed draws as symmetric matrices, shape (draws, k, k)."""
+        matrices = np.append(draws, np.zeros((len(draws), 1)), axis=1)[:, where]
+        return matrices if self.back is None else self.back @ matrices @ self.back.T

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.inference.answer import Meat
-from privstats.inference.kernel import KernelMeat
 from privstats.numerics.law import Chance, FloatArray
 
 
@@ -18,13 +17,13 @@ class StackedMeat(Meat):
 
     Parameters
     ----------
-    parts : tuple of KernelMeat
+    parts : tuple of Meat
         Of each order; their noises are those of the whole answer.
     orders : ndarray, shape (m,)
         Ascending.
     """
 
-    parts: tuple[KernelMeat, ...]
+    parts: tuple[Meat, ...]
     orders: FloatArray
 
     @property
@@ -33,7 +32,8 @@ class StackedMeat(Meat):
 
     def covariance(self) -> FloatArray:
         between = np.minimum.outer(self.orders, self.orders) - np.outer(self.orders, self.orders)
-        whole: FloatArray = np.kron(between, np.mean([part.shape for part in self.parts], axis=0)).astype(float)
+        shapes = [part.covariance() / own for part, own in zip(self.parts, np.diag(between), strict=True)]
+        whole: FloatArray = np.kron(between, np.mean(shapes, axis=0)).astype(float)
         return whole
 
     def compatible(self, heard: Sequence[FloatArray], onto: FloatArray, chance: Chance) -> FloatArray:

@@ -31,13 +31,21 @@ class Bounded(ABC):
         Whether the model leaves the dispersion open.
     doubt : float
         How far `psi` may be from zero in the mean at the true predictor, as a part of the mean response.
+    calm : float
+        How many times less noise a step may have, as the curvature changes sooner.
     """
 
     unit: float = 1.0
     doubt: float = 0.0
+    calm: float = 1.0
     bound: float
     steep: float
     dispersed: bool = True
+
+    @property
+    def squares(self) -> Bounded:
+        """The score whose squares tell the variance of this one: itself, or one of the same squares in the mean."""
+        return self
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:

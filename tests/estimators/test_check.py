@@ -51,7 +51,7 @@ def test_intervals_cover_at_their_level(law, spread, tau, n, budget):
     law, covered = getattr(stats, law), []
     truth = np.array([0.5 + law.ppf(tau), 1 + spread * law.ppf(tau)])
     for seed in range(60):
-        fit = ps.dp_rq("y ~ x", frame(n, seed, law, spread), tau=tau, domain=DOMAIN, rng=seed, **budget)
+        fit = ps.dp_rq("y ~ x", frame(n, seed, law, spread), tau=tau, mech="kng", domain=DOMAIN, rng=seed, **budget)
         interval = fit.conf_int().to_numpy()
         covered.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
     assert np.mean(covered) >= 0.93 - 2.5 * math.sqrt(0.93 * 0.07 / 120)
@@ -70,7 +70,7 @@ def test_no_steep_line_has_a_smaller_score_than_is_assumed(tau, norm):
 
 @pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
 def test_where_chance_decides_the_coefficients_there_are_no_intervals(neighbors):
-    how = {"tau": 0.1, "domain": DOMAIN, "neighbors": neighbors, "rng": 1}
+    how = {"tau": 0.1, "mech": "kng", "domain": DOMAIN, "neighbors": neighbors, "rng": 1}
     few = ps.dp_rq("y ~ x", frame(600, 1, stats.expon), mu=0.5, **how)
     assert few.conf_int().isna().all(axis=None) and "too few for a quantile" in str(few.summary())
     more = ps.dp_rq("y ~ x", frame(6000, 1, stats.expon), mu=0.5, **how)
@@ -81,7 +81,7 @@ def test_where_chance_decides_the_coefficients_there_are_no_intervals(neighbors)
     ("budget", "law"), [({"eps": 1.0}, "hull"), ({"mu": 0.5}, "gaussian"), ({"eps": 1.0, "delta": 1e-6}, "hull")]
 )
 def test_second_moments_are_bought_with_the_quietest_noise_of_the_currency(budget, law):
-    plan = ps.plan("rq", "y ~ x", n=1000, domain=DOMAIN, **budget)
+    plan = ps.plan("rq", "y ~ x", n=1000, mech="kng", domain=DOMAIN, **budget)
     bought = {turn.name: turn.mechanism for turn in plan.turns}
     assert bought == {"coefficients": "kng rq", "curvature": law, "scale": "rank", "bread": law}
 

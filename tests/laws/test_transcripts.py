@@ -150,8 +150,10 @@ LINKED = {  # models with bounded scores: the verb's options, and the response a
     "probit": ({"family": "binomial", "link": "probit"}, lambda y: y > 1, (0, 1)),
     "poisson": ({"family": "poisson"}, lambda y: np.round(np.maximum(y, 0)), (0, 5)),
     "gamma": ({"family": "gamma"}, lambda y: np.maximum(y, 0), (0, 5)),
+    "median": ({"tau": 0.5}, lambda y: y, RESPONSE),
+    "outer quantile": ({"tau": 0.9}, lambda y: y, RESPONSE),
 }
-ENDS = {"huber scale": (-1e3, 1e3), "huber": RESPONSE}
+ENDS = {"huber scale": (-1e3, 1e3), **dict.fromkeys(("huber", "median", "outer quantile"), RESPONSE)}
 
 
 def linked(model, d, **more):
@@ -162,7 +164,7 @@ def linked(model, d, **more):
     data = base(d).assign(y=response(base(d)["y"]) * 1.0)
     ends = ENDS.get(model, (0.0, 5.0 if model in ("poisson", "gamma") else 1.0))
     tried = [(*x[:-2], ends[int(x[-2] > 0)], x[-1]) for x in rows_to_try(d)]
-    verb = ps.dp_lm if model.startswith("huber") else ps.dp_glm
+    verb = ps.dp_rq if "tau" in options else ps.dp_lm if model.startswith("huber") else ps.dp_glm
     formula = "y ~ " + " + ".join(f"x{k}" for k in range(d))
     return formula, data, tried, {"verb": verb, "domain": domain, "mu": MU, **options, **more}
 
