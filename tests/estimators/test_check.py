@@ -107,7 +107,7 @@ def test_intervals_that_ignored_the_noise_of_the_score_would_be_caught(monkeypat
         ({"tau": [0.5, 0.5]}, "tau"),
         ({"theta_bound": 0}, "theta_bound"),
         ({"theta_bound": -1.0}, "theta_bound"),
-        ({"mech": "newton"}, "newton"),
+        ({"mech": "newton"}, "Gaussian noise costs mu"),
         ({"noise": "matrixt"}, "noise"),
         ({"grid": 1}, "grid"),
     ],
