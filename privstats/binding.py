@@ -129,6 +129,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         ridge=request.ridge,
         q=request.orders if request.verb == "rq" else (0.5,),
         family=None if family is None else replace(family, unit=float(design.y_scaling.half[0])),
+        bounded=not domain_of(request).scaled(design.reads),
         margins=request.margins,
         dummies=design.dummies if request.margins else (),
         offset=None if design.offset is None else (design.offset.within.lo, design.offset.within.hi),

@@ -102,6 +102,8 @@ class Facts:
         How far a row may move a quantile if propose-test-release is to answer.
     family : Family, optional
         Of a generalised linear model.
+    bounded : bool
+        Whether all columns have bounds; else some are known by their scale alone.
     usual : tuple of tuple of two floats
         Centre and standard deviation of what each predictor, and at last the response, usually is when scaled; where
         the algorithm needs them.
@@ -139,6 +141,7 @@ class Facts:
     joint: bool = False
     family: Family | None = field(default=None, repr=False)  # fingerprints name it where there is one
     usual: tuple[tuple[float, float], ...] = field(default=(), repr=False)  # these follow from domain and formula,
+    bounded: bool = field(default=True, repr=False)
     margins: bool = field(default=False, repr=False)  # and what is asked shows this
     dummies: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     offset: tuple[float, float] | None = field(default=None, repr=False)

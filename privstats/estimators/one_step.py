@@ -32,6 +32,7 @@ from privstats.privacy.release import Release
 BURN, MAIN = 6, 6  # steps
 BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT, DISPERSION = 0.025, 0.1, 0.12, 0.08, 0.02  # shares, each
 BARELY = 0.3  # noise as a part of the sampling error, up to which rows may reach farther than they usually do,
+DEAR = 3.0  # times that, up to which nearly all rows of bounded predictors are to count in full,
 FARTHEST = 8.0  # and how many times as far at most
 CLEAR = 0.2  # and noise of released matrices as a part of their smallest eigenvalues, likewise
 NOISY = 0.2  # noise of a step, in units of the linear predictor and of its spread: steps are damped to that
@@ -111,13 +112,18 @@ def _bought(ask: Ask, facts: Facts, noise: str, ground: Ground, at: Predictor) -
 
 
 def _radius(ground: Ground, at: Predictor, offset: float) -> float:
-    """Return the length to which rows are held: the usual one, and more where the noise allows it everywhere."""
+    """Return the length to which rows are held: the usual one, and more where the noise allows it everywhere.
+
+    Where predictors have bounds nearly all rows are to count in full, so that a wrong model is not fitted to some of
+    them only; that may cost `DEAR` times as much noise.
+    """
     m, mu = len(ground.A), ground.gram.event.mu() / math.sqrt(ROWS)  # of a share of one
     usual, weakest = math.sqrt(m), max(0.0, float(np.linalg.eigvalsh(guessed(ground, at, offset))[0]))
     score = BARELY * mu * math.sqrt(MAIN * MAIN_SCORE * weakest) / (2 * at.score.bound)
     dearest = max(at.score.steep / math.sqrt(CURVATURE), 2 * at.score.bound**2 / math.sqrt(MEAT))
     matrix = CLEAR * mu * weakest / (2 * usual * dearest)
-    return min(FARTHEST * usual, max(usual, min(score, math.sqrt(matrix))))
+    wanted = min(ground.reach, DEAR * score, math.sqrt(DEAR * matrix))
+    return min(FARTHEST * usual, max(usual, min(score, math.sqrt(matrix)), wanted))
 
 
 def _descend(ask: Ask, facts: Facts, noise: str, ground: Ground, course: Course, outset: Outset) -> Path:

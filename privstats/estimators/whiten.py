@@ -57,6 +57,8 @@ class Ground:
         Rows, or their total weight.
     rows : float
         Rows, whatever they weigh.
+    reach : float
+        Length that nearly all rows have at most, where it was asked for; else 0.
     """
 
     held: Held
@@ -67,6 +69,7 @@ class Ground:
     spread: float
     n: float
     rows: float
+    reach: float = 0.0
 
     @property
     def T(self) -> FloatArray:
@@ -141,7 +144,8 @@ def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
     stretched = np.maximum(values, NARROW * n)
     W = vectors / np.sqrt(stretched / n) @ vectors.T
     whitened = Whitened(plain.centre, plain.unit, W, facts.intercept)
-    return Ground(Held(whitened, math.sqrt(m)), Directions(whitened), W @ B @ W, gram, kept, spread, n, number)
+    reach = math.sqrt(_usual(ask, noise, whitened)[0]) if facts.bounded else 0.0
+    return Ground(Held(whitened, math.sqrt(m)), Directions(whitened), W @ B @ W, gram, kept, spread, n, number, reach)
 
 
 def read_columns(
@@ -171,13 +175,18 @@ def read_columns(
 
 def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, scores: float) -> float:
     """Return the length to which rows are held: that of nearly all, and more where the noise allows it."""
-    farthest = float(facts.intercept) + float((((1 + np.abs(whitened.centre)) / whitened.unit) ** 2).sum())
+    usual, largest, release = _usual(ask, noise, whitened)
+    barely = BARELY * release.event.mu() * math.sqrt(scores / LEVERAGE * n)
+    return math.sqrt(min(largest, max(min(usual, (DEAR * barely) ** 2), ROOM * facts.coefficients, barely**2)))
+
+
+def _usual(ask: Ask, noise: str, whitened: Whitened) -> tuple[float, float, Release]:
+    """Return the squared length that nearly all rows have at most, the largest that any may have, and what was told."""
+    farthest = float(whitened.intercept) + float((((1 + np.abs(whitened.centre)) / whitened.unit) ** 2).sum())
     largest = max(farthest * float(np.linalg.norm(whitened.W, 2)) ** 2, 1.0)
     ends = np.geomspace(min(0.25, largest / 4), largest, LEVELS)
     (release,) = ask(Histogram("leverage", Leverage(whitened), Bins(ends[:-1])), by=noise, share=LEVERAGE)
-    barely = BARELY * release.event.mu() * math.sqrt(scores / LEVERAGE * n)
-    usual = Tally.of(release, ends).quantile(USUAL)
-    return math.sqrt(min(largest, max(min(usual, (DEAR * barely) ** 2), ROOM * facts.coefficients, barely**2)))
+    return Tally.of(release, ends).quantile(USUAL), largest, release
 
 
 def _moments(release: Release, radius: float, n: float) -> tuple[FloatArray, float, float]:
