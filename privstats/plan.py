@@ -91,7 +91,7 @@ class Plan:
         """Fingerprint of all that was decided: names the random stream of a seeded run."""
         decided = (
             self.formula,
-            *(text for text in self.design.written if text is not None),
+            *(text for text in self.design.written[:2] if text is not None),
             self.design.domain.to_json(),
             self.n,
             self.mech,
@@ -100,8 +100,16 @@ class Plan:
             self.mechanisms,
             self.facts,
             *(() if self.facts.family is None else (self.facts.family,)),
+            *(("offset", text) for text in self.design.written[2:] if text is not None),
+            *(() if self._noise_is_shown else (self.noise,)),
         )
         return hashlib.sha256(repr(decided).encode()).hexdigest()
+
+    @property
+    def _noise_is_shown(self) -> bool:
+        """Whether questions and algorithm show which noise is meant: of one that compares scores, the usual norm."""
+        scored = any(MECHANISMS[turn.mechanism].norm == "score" for turn in self.turns)
+        return not scored or self.noise == ESTIMATORS[self.request.model, self.mech].noises[0]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
         """Return the standard errors and interval widths to expect, privacy noise included.

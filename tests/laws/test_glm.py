@@ -175,6 +175,9 @@ def test_the_gaussian_family_is_linear_regression(data):
         ("y ~ x", {"eps": 1.0, "margins": 1}, "margins"),
         ("y ~ x", {"eps": 1.0, "offset": "nowhere"}, "nowhere"),
         ("y ~ x", {"eps": 1.0, "offset": 3}, "offset"),
+        ("y ~ x", {"mu": 1.0, "offset": "x * 1e6"}, "offset.*larger than 1000"),
+        ("y ~ 1", {"mu": 1.0, "margins": True}, "margins.*predictors"),
+        ("y ~ 1", {"eps": 1.0, "margins": True}, "margins.*predictors"),
         ("y ~ x", {"eps": 1.0, "split": 1.5}, "split"),
         ("y ~ x", {"eps": 1.0, "theta_bound": -1}, "theta_bound"),
         ("y ~ x", {"eps": 1.0, "mech": "newton"}, "mu="),
@@ -185,3 +188,40 @@ def test_the_gaussian_family_is_linear_regression(data):
 def test_bad_requests_are_refused_from_what_is_public(data, formula, arguments, says):
     with pytest.raises(ps.PrivstatsError, match=says):
         ps.dp_glm(formula, data, **{"domain": DOMAIN, **arguments})
+
+
+NORMS = {"a norm": {"noise": "linf"}, "another": {"noise": "l1"}, "a third": {"noise": "l2"}}
+PURE = {"verb": "glm", "formula": "y ~ x", "eps": 1.0}
+DIFFERENT = {  # calls of which no two may hear the same noise from one seed
+    "glm, mu": (
+        {"verb": "glm", "formula": "y ~ x", "mu": 1.0},
+        {
+            "plain": {},
+            "subset": {"subset": "w"},
+            "offset": {"offset": "w"},
+            "weights": {"weights": "w"},
+            "subset and offset": {"subset": "w", "offset": "z"},
+            "offset and subset": {"subset": "z", "offset": "w"},
+            "link": {"link": "probit"},
+            "family": {"family": "poisson"},
+            "another family": {"family": "gamma"},
+            "margins": {"margins": True},
+            "cov_type": {"cov_type": "nonrobust"},
+            "inference": {"inference": "none"},
+            "algorithm": {"mech": "objpert"},
+            "scale": {"domain": {**DOMAIN, "x": ps.Scale(0, 1)}},
+            "another scale": {"domain": {**DOMAIN, "x": ps.Scale(0, 2)}},
+        },
+    ),
+    "glm, eps": (PURE, {**NORMS, "split": {"split": 0.5, "mech": "objpert"}, "bound": {"theta_bound": 2.0}}),
+    "lm": ({"verb": "lm", "formula": "x ~ z", "mu": 1.0}, {"squares": {}, "huber": {"loss": "huber"}}),
+    "lm, objpert": ({**PURE, "verb": "lm", "mech": "objpert"}, NORMS),
+    "lm, kng": ({**PURE, "verb": "lm", "mech": "kng"}, NORMS),
+    "rq": ({**PURE, "verb": "rq"}, {**NORMS, "hull": {}}),
+}
+
+
+@pytest.mark.parametrize(("usual", "options"), DIFFERENT.values(), ids=list(DIFFERENT))
+def test_no_two_different_calls_hear_the_same_noise_from_one_seed(usual, options):
+    digests = {name: ps.plan(n=500, **{"domain": DOMAIN, **usual, **more}).digest for name, more in options.items()}
+    assert len(set(digests.values())) == len(digests)
