@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privstats.errors import PrivacyError
 from privstats.estimators.base import Ask, Facts
 from privstats.gate.bounds import Cube
 from privstats.gate.questions import Sum
@@ -39,6 +40,8 @@ def with_margins(ask: Ask, facts: Facts, noise: str, by: Any) -> Answer:
     the mean response when its factor goes from the reference to its level. Their errors are those of theta by the delta
     method, in which the sampled predictors are held as they are, and the noise of the sums that were bought.
     """
+    if facts.margins and not facts.columns:
+        raise PrivacyError("margins are effects of predictors, and the formula has none")
     answer: Answer = by(ask, facts, noise)
     if not facts.margins:
         return answer

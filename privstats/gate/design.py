@@ -21,7 +21,7 @@ from privstats.gate.domain import Domain
 from privstats.gate.factors import NumericFactor
 from privstats.gate.scaling import Scaling
 from privstats.gate.schema import check_schema
-from privstats.gate.selection import Selection, expression, select
+from privstats.gate.selection import Selection, addend, select
 from privstats.gate.terms import (
     KEEP_MISSING,
     Mean,
@@ -276,7 +276,7 @@ def bind(
         if not 0 < half < np.inf:
             raise DomainError(f"'{name}' is constant, or without finite bounds, on the domain")
     selection = select(subset, weights, domain)
-    added = None if offset is None else expression("offset", offset, domain)
+    added = None if offset is None else addend(offset, domain)
     sources = (response, *predictors, selection, *([] if added is None else [added]))
     reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
     whole = subset is None and weights is None

@@ -20,6 +20,7 @@ from privstats.gate.domain import Domain
 from privstats.gate.factors import NumericFactor, condition
 from privstats.numerics.law import FloatArray
 
+LARGEST_OFFSET = 1000.0
 _WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
 
 
@@ -98,6 +99,17 @@ def expression(what: str, code: Any, domain: Domain) -> NumericFactor:
     if not isinstance(code, str):
         raise FormulaError(f"{what} must be an expression in the columns, as text")
     return condition(code, domain)
+
+
+def addend(code: Any, domain: Domain) -> NumericFactor:
+    """Return what is added to linear predictors, which must make sense as a part of one."""
+    offset = expression("offset", code, domain)
+    if max(-offset.within.lo, offset.within.hi) > LARGEST_OFFSET:
+        raise DomainError(
+            f"offset='{code}' may be larger than {LARGEST_OFFSET:g} on the domain: linear predictors are not; it is in "
+            "the unit of the link's scale"
+        )
+    return offset
 
 
 def _spelt_out(subset: Any) -> Any:

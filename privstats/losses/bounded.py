@@ -13,7 +13,8 @@ from privstats.losses.squares import FloatArray
 CLIP = 1.345  # of Huber's psi: 95 % efficient at normal errors
 INSIDE = 0.8213748  # P(|z| < CLIP), z standard normal
 KAPPA = 0.7101645 / CLIP**2  # E min(|z|, CLIP)^2, as a part of its largest value
-FARTHEST = 30.0  # linear predictor
+FARTHEST = 30.0  # linear predictor; beyond it slopes are taken to be those there
+FARTHEST_PROBIT = 8.0  # whose tails are lighter: steps by a curvature of 1e-196 are no numbers
 
 
 class Bounded(ABC):
@@ -127,14 +128,17 @@ class Proportion(Bounded):
         return self.expected(eta)
 
     def expected(self, eta: FloatArray) -> FloatArray:
-        expected: FloatArray = self._k(eta) * self.family.slope(np.clip(eta, -FARTHEST, FARTHEST))
+        expected: FloatArray = self._k(eta) * self.family.slope(self._near(eta))
         return expected
 
     def variance(self, eta: FloatArray) -> FloatArray:
-        near = np.clip(eta, -FARTHEST, FARTHEST)
-        variance: FloatArray = self._k(eta) ** 2 * self.family.variance(near)
+        variance: FloatArray = self._k(eta) ** 2 * self.family.variance(self._near(eta))
         return variance
 
     def _k(self, eta: FloatArray) -> FloatArray:
-        near = np.clip(eta, -FARTHEST, FARTHEST)
+        near = self._near(eta)
         return np.minimum(self.family.slope(near) / self.family.variance(near), self.most)
+
+    def _near(self, eta: FloatArray) -> FloatArray:
+        farthest = FARTHEST if isinstance(self.family, Logit) else FARTHEST_PROBIT
+        return np.clip(eta, -farthest, farthest)

@@ -102,7 +102,7 @@ class Count(Clipped):
         return np.abs(self.largest * y - self._mu(eta))
 
     def at(self, t: float, square: float, etas: FloatArray) -> Count:
-        high = min(float(etas.mean() + HIGH * etas.std()), FARTHEST)
+        high = float(np.clip(etas.mean() + HIGH * etas.std(), -FARTHEST, FARTHEST))
         return replace(self, t=t, steep=min(self.largest, math.exp(high)))
 
     def excess(self, etas: FloatArray) -> float:

@@ -12,6 +12,8 @@ from scipy.special import expit, log_ndtr, ndtr
 from privstats.errors import PrivacyError, quote
 from privstats.losses.squares import FloatArray
 
+FARTHEST = 300.0  # linear predictor under a log link: the square of what is beyond would not be finite
+
 
 @dataclass(frozen=True)
 class Family(ABC):
@@ -112,13 +114,13 @@ class LogLink(Family):
     link, support = "log", (0.0, np.inf)
 
     def mean(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+        return np.exp(np.clip(eta, -FARTHEST, FARTHEST))
 
     def slope(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+        return self.mean(eta)
 
     def bend(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+        return self.mean(eta)
 
     @property
     def largest(self) -> tuple[float, float, float]:
@@ -131,10 +133,10 @@ class Poisson(LogLink):
     name = "poisson"
 
     def variance(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+        return self.mean(eta)
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        return np.exp(eta)
+        return self.mean(eta)
 
 
 class Gamma(LogLink):
@@ -143,7 +145,7 @@ class Gamma(LogLink):
     name = "gamma"
 
     def variance(self, eta: FloatArray) -> FloatArray:
-        return np.exp(2 * eta)
+        return self.mean(eta) ** 2
 
     def weight(self, eta: FloatArray) -> FloatArray:
         return np.ones_like(eta)
