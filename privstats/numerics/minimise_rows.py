@@ -75,7 +75,8 @@ class Tilted:
         scores = np.array([math.fsum(column) for column in np.vstack([sums, rest]).T.tolist()])
         ridge = self.gamma * theta
         shift = (d + 2) * (float(np.abs(theta).sum()) + np.abs(self.offset))
-        grown = math.exp(min(self.loss.bend * UNIT * float(shift.max(initial=0.0)), 700.0))
+        farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))  # times infinity, a number
+        grown = math.exp(min(self.loss.bend * farthest, 700.0))
         wrong = (BLOCK + 2) * np.abs(pull).sum() + self.loss.ulps * self.weight.sum()
         wrong = wrong + np.minimum(grown * h, self.loss.sharpest) @ shift
         wrong = wrong + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))

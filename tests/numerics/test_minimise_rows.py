@@ -151,6 +151,21 @@ def test_held_losses_are_minimised_with_a_certificate_too(loss, tilt):
     assert np.abs(minimise_rows(few, 1e-22) - minimise_rows(few, 1e-8)).max() <= 1e-8 / 2
 
 
+@pytest.mark.parametrize("loss", [HeldProbit(-30.0, 30.0), HeldPoisson(-10.0, 12.0, 60.0), HeldGamma(-12.0, 10.0)])
+def test_a_slope_at_a_wide_range_is_wrong_by_what_is_claimed_and_decimals_are_not_needed(loss):
+    rng = np.random.default_rng(11)
+    eta = rng.uniform(loss.low, loss.high, 60)
+    with localcontext() as context:
+        context.prec = 50
+        true = [loss.exact_slope(Decimal(value), Decimal("0.5")) for value in eta.tolist()]
+    slope = loss.derivatives(eta, np.full(60, 0.5))[0]
+    np.testing.assert_allclose(slope, np.array(true, dtype=float), rtol=0, atol=loss.ulps / 4 * 2.0**-53)
+    x, n = np.column_stack([np.ones(20_000), rng.uniform(-1, 1, (20_000, 2))]), 20_000  # decimals would take seconds
+    for y in (np.ones(n), (x[:, 1] > 0) * 1.0):
+        f = Tilted(x, y, np.zeros(n), np.ones(n), loss, 3 * loss.sharpest, np.zeros(3))
+        assert fast(f, 5e-8 * f.gamma)[1]
+
+
 def test_rounding_is_part_of_the_certificate():
     f = tilted(*rows(700, 4))
     computed, wrong, _ = f.near(fast(f, 1e-9)[0])
