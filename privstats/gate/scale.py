@@ -42,7 +42,7 @@ class Scale(Numbers):
 
     def __init__(self, center: float, scale: float) -> None:
         legal = all(isinstance(part, int | float) and math.isfinite(part) for part in (center, scale))
-        if not legal or not abs(center) / 2**40 < scale < math.inf:
+        if not legal or not abs(center) / 2**40 < scale < 1e300:
             raise DomainError("Scale(center, scale) takes two finite numbers, the scale positive")
         for name, value in (("lo", center - FAR * scale), ("hi", center + FAR * scale)):
             object.__setattr__(self, name, float(value))

@@ -176,6 +176,9 @@ def test_the_gaussian_family_is_linear_regression(data):
         ("y ~ x", {"eps": 1.0, "offset": "nowhere"}, "nowhere"),
         ("y ~ x", {"eps": 1.0, "offset": 3}, "offset"),
         ("y ~ x", {"mu": 1.0, "offset": "x * 1e6"}, "offset.*larger than 1000"),
+        ("count ~ x", {"mu": 1.0, "family": "poisson", "domain": {**DOMAIN, "count": (0, 1e300)}}, "usual size"),
+        ("y ~ x", {"mu": 1.0, "domain": {**DOMAIN, "x": (0, 1e-300)}}, "usual size"),
+        ("y ~ x", {"mu": 1.0, "domain": {**DOMAIN, "x": ps.Scale(0, 1e100)}}, "usual size"),
         ("y ~ 1", {"mu": 1.0, "margins": True}, "margins.*predictors"),
         ("y ~ 1", {"eps": 1.0, "margins": True}, "margins.*predictors"),
         ("y ~ x", {"eps": 1.0, "split": 1.5}, "split"),
@@ -188,6 +191,11 @@ def test_the_gaussian_family_is_linear_regression(data):
 def test_bad_requests_are_refused_from_what_is_public(data, formula, arguments, says):
     with pytest.raises(ps.PrivstatsError, match=says):
         ps.dp_glm(formula, data, **{"domain": DOMAIN, **arguments})
+
+
+def test_a_scale_has_finite_ends():
+    with pytest.raises(ps.DomainError, match="finite"):
+        ps.Scale(0, 1e308)
 
 
 NORMS = {"a norm": {"noise": "linf"}, "another": {"noise": "l1"}, "a third": {"noise": "l2"}}
