@@ -188,6 +188,38 @@ def test_a_row_that_comes_or_goes_shifts_the_answers_of_a_robust_fit_by_no_more(
     assert shifts.max() >= 0.15 * MU**2
 
 
+MORE = {  # what may stand beside a model
+    "probit": {"margins": True, "offset": "x0 * 3"},
+    "poisson": {"margins": True, "offset": "x0 * 3", "weights": "w"},
+    "gamma": {"margins": True, "weights": "w", "cov_type": "nonrobust"},
+    "huber scale": {"weights": "w", "cov_type": "nonrobust"},
+}
+
+
+@pytest.mark.parametrize("model", MORE)
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+def test_margins_offsets_and_weights_are_paid_for_too(told, model, neighbors):
+    formula, data, tried, arguments = linked(model, 3, neighbors=neighbors, **MORE[model])
+    totals = told(formula, [data.iloc[int(neighbors == "add_remove") :], *frames_with(data, tried)], 1, **arguments)
+    shifts = squared_shifts(totals) if neighbors == "replace" else squared_shifts(totals[1:], totals[:1])
+    assert shifts.max() <= MU**2 * (1 + ROUNDING)
+    assert shifts.max() >= 0.3 * MU**2
+
+
+@pytest.mark.parametrize("model", ["huber scale", "poisson"])
+def test_all_rows_of_a_person_shift_the_answers_by_no_more(told, model):
+    formula, data, tried, arguments = linked(model, 1, unit="person", rows_per_unit=2)
+    data["person"] = np.arange(len(data)) // 3
+    frames = []
+    for one, other in zip(tried, tried[::-1], strict=True):
+        for rows in ((one, other), (one, one)):
+            frames.append(data.copy())
+            frames[-1].loc[:1, ["x0", "y", "w"]] = rows
+    shifts = squared_shifts(told(formula, frames, 1, **arguments))
+    assert shifts.max() <= MU**2 * (1 + ROUNDING)
+    assert shifts.max() >= 0.3 * MU**2
+
+
 def test_a_joint_price_that_is_half_of_what_it_must_be_is_caught_in_a_robust_fit(monkeypatch, told):
     price = Jointly.mu
     monkeypatch.setattr(Jointly, "mu", lambda self: price(self) / 2)
