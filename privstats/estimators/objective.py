@@ -17,14 +17,14 @@ from privstats.errors import PrivacyError
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.check import quietest
 from privstats.estimators.imagined import Imagined
-from privstats.estimators.moments import spectral_noise, times
+from privstats.estimators.information import Seen, hidden
+from privstats.estimators.moments import times
 from privstats.estimators.shrinkage import is_clear
 from privstats.gate.bounds import Positive
 from privstats.gate.glm_scores import GlmScores
 from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Pairs, Sum
-from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unsure
-from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
+from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.sandwich import between_bread
 from privstats.losses.families import Gamma, Logit
 from privstats.losses.likelihood import Information, InformationRow, LikelihoodRow, OwnScoreRow
@@ -34,7 +34,8 @@ from privstats.privacy.release import Release
 
 LEVEL, ROBUST = 0.03, 0.25  # shares of questions, where coefficients and curvature together have 1
 FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each predictor, at most
-UNINFORMATIVE = 1.2  # kappa from which on intervals would be far too long
+BENT = 0.5  # of the difference of curvatures along what the ridge took: how wrong the path between them may be
+HIDDEN = 1.0  # size of what a coefficient may be in directions that drown
 SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
 CAP = 2.5  # times the mean curvature: rows of more count as that
 SURE = 1e6  # degrees of freedom: the variance follows from the mean
@@ -125,25 +126,26 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
     total = loss.sharpest * max(float(level.value[0]), 2 * math.sqrt(float(level.law.variance()[0])), 1.0)
     here = imagined.curvature(chosen.value)
     rough = total / here.mean() * imagined.sum(here) + chosen.penalty * np.eye(facts.coefficients)
-    free: FloatArray = chosen.value + chosen.penalty * np.linalg.solve(rough, chosen.value).astype(float)
-    there = imagined.curvature(free)
-    grown = float(there.mean() / here.mean())
-    cap = min(loss.sharpest, CAP * grown * (here.mean() if facts.n is None else total / max(1, facts.n)))
-    about = facts.intercept, facts.family
+    near: FloatArray = chosen.value + chosen.penalty * np.linalg.solve(rough, chosen.value).astype(float)
+    cap = loss.sharpest if facts.n is None else min(loss.sharpest, CAP * total / max(1, facts.n))
     within = Moments(facts.columns, facts.intercept, complete=False)
-    curvature = Gram("curvature", InformationRow(free, *about, cap), within)
-    (released,) = ask(curvature, by=quietest(facts), share=curvature_share(facts))
+    question = Gram("curvature", InformationRow(near, facts.intercept, facts.family, cap), within)
+    (released,) = ask(question, by=quietest(facts), share=curvature_share(facts))
     assert released.law is not None
-    moments, variance = within.unpack(released.value), within.unpack(released.law.variance())
-    moments[0, 0] = max(moments[0, 0], 2 * math.sqrt(variance[0, 0]), 1.0)
-    spread, first = spectral_noise(moments, variance, facts), int(not facts.intercept)
-    capped = total * grown / there.mean() * imagined.sum(np.maximum(there - cap, 0.0)) / cap
-    shape, weakest = _repaired(moments[first:, first:] + capped, spread, int(facts.intercept))
-    kappa = max(2 * math.sqrt(variance[0, 0]) / moments[0, 0], spread / weakest)
-    bread, between = cap * shape, (1 + 1 / grown) / 2
-    bias: FloatArray = chosen.penalty / between * np.linalg.solve(bread, chosen.value).astype(float)
-    theta, where = chosen.value + bias, within.where[first:, first:]
-    noises = (Noise(chosen.law, np.eye(len(theta))), Noise(released.law, cap * times(within, bias, facts.intercept)))
+    seen = Seen.of(released, within, facts, near, cap)
+    theta, bias = seen.freed(chosen)
+    bread, first, where = (
+        seen.at(theta),
+        int(not facts.intercept),
+        within.where[int(not facts.intercept) :, int(not facts.intercept) :],
+    )
+    noises = [
+        Noise(chosen.law, np.eye(len(theta))),
+        Noise(released.law, cap * times(within, bias, facts.intercept)),
+        Noise(Unknown(np.full(1, BENT * seen.bent(chosen.value, theta))), (bread @ bias)[:, None]),
+    ]
+    if seen.lost is not None:
+        noises.append(Noise(Unknown(np.full(seen.lost.shape[1], HIDDEN)), bread @ seen.lost))
     meat: Meat = ConstantVariance(bread, 1.0, tuple(np.zeros(noise.onto.shape[1]) for noise in noises), SURE)
     if facts.robust or isinstance(facts.family, Gamma):
         own = Gram("meat", OwnScoreRow(theta, facts.intercept, loss), within)
@@ -151,28 +153,22 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
         assert squares.law is not None
         scale = loss.steepest**2
         meat = OwnVariance(scale * within.unpack(squares.value)[first:, first:], squares.law, scale, where, SURE)
-    if kappa >= UNINFORMATIVE:
-        why = f"no intervals: kappa = {kappa:.2f}, the information they need drowns in its noise"
-        return replace(_alone(facts, chosen, (why,)), facts={"kappa": kappa})
-    notes = _poor(theta, bread, meat.covariance() + noises[0].covariance() + noises[1].covariance())
+    if seen.lost is not None and seen.lost.shape[1] == max(1, facts.columns):
+        why = f"no intervals: kappa = {seen.kappa:.2f}, the information they need drowns in its noise"
+        return replace(_alone(facts, chosen, (why,)), facts={"kappa": seen.kappa})
+    notes = _poor(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
     return Answer(
         theta=theta,
         bread=bread,
         meat=meat,
-        noises=noises,
+        noises=tuple(noises),
         n=math.nan if facts.n is None else facts.n,
-        facts={"kappa": kappa},
-        notes=notes,
+        facts={"kappa": seen.kappa},
+        notes=(*notes, *hidden(seen.lost, facts)),
         unsure=(Unsure(1, where, math.sqrt(cap) * np.eye(len(theta))),),
         shrunk=chosen.value if notes else None,
+        lost=seen.lost,
     )
-
-
-def _repaired(matrix: FloatArray, spread: float, constant: int) -> tuple[FloatArray, float]:
-    """Return a released matrix, positive definite, and the weakest eigenvalue that its noise leaves believable."""
-    eigenvalues: FloatArray = np.linalg.eigvalsh(schur_complement(matrix, constant)).astype(float)
-    weakest = max(weakest_behind_noise(eigenvalues, spread), spread / 2, 1e-9)
-    return floor_eigenvalues(matrix, min(weakest, 1e300), constant)[0], weakest
 
 
 def _poor(theta: FloatArray, bread: FloatArray, filling: FloatArray) -> tuple[str, ...]:
