@@ -12,12 +12,15 @@ from privstats.estimators.imagined import Imagined
 from privstats.estimators.moments import spectral_noise
 from privstats.gate.moments import Moments
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
+from privstats.inference.sandwich import between_bread
 from privstats.inference.simulate import LEAN
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 UNINFORMATIVE = 1.2  # noise, as a multiple of an eigenvalue, from which on intervals would be far too long
+CERTAIN = 5.0  # standard deviations of its noise that an eigenvalue must have: the smaller are often lucky ones
 STEPS = 6  # toward the theta without a ridge: each is exact for the curvature of the one before
+FAR = 1.0  # standard errors within which the information must not drown
 FARTHEST = 8.0  # a row's curvature changes by no larger factor
 
 
@@ -33,17 +36,18 @@ class Seen:
         Weighted by these.
     counted : ndarray, shape (POINTS,)
         How much of their curvature counted.
-    kappa : float
-        Size of the noise against the weakest direction.
-    lost : ndarray, shape (coefficients, r), optional
-        Directions of theta whose information drowns in the noise; None if none does.
+    unit : float
+        Curvature in whose units the information was released.
+    spread, doubt : float
+        Size of the noise of its slopes as a matrix, and that of the count against the count, both in these units.
     """
 
     total: float
     rows: Imagined
     counted: FloatArray
-    kappa: float
-    lost: FloatArray | None
+    unit: float
+    spread: float
+    doubt: float
 
     @classmethod
     def of(cls, released: Release, within: Moments, facts: Facts, theta: FloatArray, cap: float) -> Seen:
@@ -51,29 +55,56 @@ class Seen:
         assert released.law is not None and facts.family is not None
         moments, variance = within.unpack(released.value), within.unpack(released.law.variance())
         moments[0, 0] = max(moments[0, 0], 2 * math.sqrt(variance[0, 0]), 1.0)
-        spread, first, constant = (
-            spectral_noise(moments, variance, facts),
-            int(not facts.intercept),
-            int(facts.intercept),
+        spread, constant = spectral_noise(moments, variance, facts), int(facts.intercept)
+        shape = moments[1 - constant :, 1 - constant :]
+        eigenvalues = np.linalg.eigvalsh(schur_complement(shape, constant)).astype(float)
+        weakest = min(max(weakest_behind_noise(eigenvalues, spread), spread / 2, 1e-9), 1e300)
+        rows = Imagined.like(
+            floor_eigenvalues(shape, weakest, constant)[0] / moments[0, 0], facts.intercept, facts.family
         )
-        shape = moments[first:, first:]
-        eigenvalues, vectors = np.linalg.eigh(schur_complement(shape, constant))
-        weakest = max(weakest_behind_noise(eigenvalues, spread), spread / 2, 1e-9)
-        believed = np.maximum(eigenvalues, weakest)
-        shape = floor_eigenvalues(shape, min(weakest, 1e300), constant)[0]
-        count = 2 * math.sqrt(variance[0, 0]) / moments[0, 0]
-        weak = (spread >= UNINFORMATIVE * believed) | (count >= UNINFORMATIVE)
-        directions = vectors[:, weak]
-        if constant:
-            directions = np.vstack([-shape[:1, 1:] / shape[0, 0] @ directions, directions])
-        rows = Imagined.like(shape / moments[0, 0], facts.intercept, facts.family)
         return cls(
             total=cap * float(moments[0, 0]),
             rows=rows,
             counted=np.minimum(rows.curvature(theta), cap),
-            kappa=max(count, spread / weakest),
-            lost=np.linalg.qr(directions)[0] if weak.any() or count >= UNINFORMATIVE else None,
+            unit=cap,
+            spread=spread,
+            doubt=2 * math.sqrt(variance[0, 0]) / moments[0, 0],
         )
+
+    def drowned(self, theta: FloatArray, filling: FloatArray, constant: int) -> tuple[FloatArray | None, float]:
+        """Return the directions of theta, shape (coefficients, r), whose information drowns in noise, and kappa.
+
+        Where it is less the farther theta lies from zero, or the nearer, the estimate that errs toward more of it would
+        be believed: so it is taken where it is least, within `FAR` standard errors along theta.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (coefficients,)
+        filling : ndarray, shape (coefficients, coefficients)
+            Covariance of the noise in the estimating equation.
+        constant : int
+            Whether theta begins with that of the constant.
+        """
+        here = self.at(theta)
+        along = np.append(np.zeros(constant), theta[constant:])
+        along /= max(float(np.linalg.norm(along)), 1e-300)
+        error = math.sqrt(float(along @ between_bread(here, here + filling) @ along))
+        ends = [here, *(self.at(theta + side * FAR * error * along) for side in (-1, 1))]
+        found = [np.linalg.eigh(schur_complement(end / self.unit, constant)) for end in ends]
+        least = min(range(len(ends)), key=lambda k: float(found[k][0].min(initial=math.inf)))
+        (values, vectors), matrix = found[least], ends[least]
+        most = min(UNINFORMATIVE, 2 * math.sqrt(max(1, len(values))) / CERTAIN)
+        unknown = self.doubt >= 2 / CERTAIN
+        weak = (self.spread >= most * values) | unknown
+        kappa = max(self.doubt, self.spread / float(found[0][0].min(initial=math.inf)))
+        if not (weak.any() or unknown):
+            return None, kappa
+        if not len(values):
+            return np.ones((constant, 1)), kappa
+        directions = vectors[:, weak]
+        if constant:  # where a slope moves, the constant does, too
+            directions = np.vstack([-matrix[:1, 1:] / matrix[0, 0] @ directions, directions])
+        return np.linalg.qr(directions)[0], kappa
 
     def at(self, theta: FloatArray) -> FloatArray:
         """Return the information at another theta."""

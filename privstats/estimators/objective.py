@@ -37,7 +37,7 @@ FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each pre
 BENT = 0.5  # of the difference of curvatures along what the ridge took: how wrong the path between them may be
 HIDDEN = 1.0  # size of what a coefficient may be in directions that drown
 SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
-CAP = 2.5  # times the mean curvature: rows of more count as that
+CAP = 1.8  # times the mean curvature: rows of more count as that
 SURE = 1e6  # degrees of freedom: the variance follows from the mean
 HELD: dict[tuple[str, str], Callable[[float, float, float], RowLoss]] = {
     ("poisson", "log"): HeldPoisson,
@@ -144,8 +144,10 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
         Noise(released.law, cap * times(within, bias, facts.intercept)),
         Noise(Unknown(np.full(1, BENT * seen.bent(chosen.value, theta))), (bread @ bias)[:, None]),
     ]
-    if seen.lost is not None:
-        noises.append(Noise(Unknown(np.full(seen.lost.shape[1], HIDDEN)), bread @ seen.lost))
+    filling = sum((noise.covariance() for noise in noises), np.zeros_like(bread))
+    lost, kappa = seen.drowned(theta, filling, int(facts.intercept))
+    if lost is not None:
+        noises.append(Noise(Unknown(np.full(lost.shape[1], HIDDEN)), bread @ lost))
     meat: Meat = ConstantVariance(bread, 1.0, tuple(np.zeros(noise.onto.shape[1]) for noise in noises), SURE)
     if facts.robust or isinstance(facts.family, Gamma):
         own = Gram("meat", OwnScoreRow(theta, facts.intercept, loss), within)
@@ -153,21 +155,21 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
         assert squares.law is not None
         scale = loss.steepest**2
         meat = OwnVariance(scale * within.unpack(squares.value)[first:, first:], squares.law, scale, where, SURE)
-    if seen.lost is not None and seen.lost.shape[1] == max(1, facts.columns):
-        why = f"no intervals: kappa = {seen.kappa:.2f}, the information they need drowns in its noise"
-        return replace(_alone(facts, chosen, (why,)), facts={"kappa": seen.kappa})
-    notes = _poor(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
+    if lost is not None and lost.shape[1] == max(1, facts.columns):
+        why = f"no intervals: kappa = {kappa:.2f}, the information they need drowns in its noise"
+        return replace(_alone(facts, chosen, (why,)), facts={"kappa": kappa})
+    notes = _poor(theta, bread, meat.covariance() + filling)
     return Answer(
         theta=theta,
         bread=bread,
         meat=meat,
         noises=tuple(noises),
         n=math.nan if facts.n is None else facts.n,
-        facts={"kappa": seen.kappa},
-        notes=(*notes, *hidden(seen.lost, facts)),
+        facts={"kappa": kappa},
+        notes=(*notes, *hidden(lost, facts)),
         unsure=(Unsure(1, where, math.sqrt(cap) * np.eye(len(theta))),),
         shrunk=chosen.value if notes else None,
-        lost=seen.lost,
+        lost=lost,
     )
 
 
