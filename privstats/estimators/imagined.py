@@ -44,8 +44,8 @@ class Imagined:
         return cls(_with_constant(mean + z @ root.T, intercept), family)
 
     def curvature(self, theta: FloatArray) -> FloatArray:
-        """Return the curvature of each row, shape (POINTS,)."""
-        return self.family.weight(self.x @ theta)
+        """Return the curvature of each row, held in the cube, shape (POINTS,)."""
+        return self.family.weight(np.clip(self.x, -1.0, 1.0) @ theta)
 
     def sum(self, weights: FloatArray) -> FloatArray:
         """Return the mean of ``weight x x'``, shape (coefficients, coefficients)."""

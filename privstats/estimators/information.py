@@ -1,4 +1,4 @@
-"""What a noisy release of the information says: at other theta than it was taken at, and in which directions nothing."""
+"""What a noisy release of the information says: at other theta than its own, and in which directions nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from privstats.inference.simulate import LEAN
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
-UNINFORMATIVE = 1.2  # noise, as a multiple of an eigenvalue, from which on intervals would be far too long
-CERTAIN = 5.0  # standard deviations of its noise that an eigenvalue must have: the smaller are often lucky ones
+UNINFORMATIVE = 1.0  # noise, as a multiple of an eigenvalue or a count, from which on intervals mislead or are too long
 STEPS = 6  # toward the theta without a ridge: each is exact for the curvature of the one before
 FAR = 1.0  # standard errors within which the information must not drown
 FARTHEST = 8.0  # a row's curvature changes by no larger factor
@@ -93,9 +92,8 @@ class Seen:
         found = [np.linalg.eigh(schur_complement(end / self.unit, constant)) for end in ends]
         least = min(range(len(ends)), key=lambda k: float(found[k][0].min(initial=math.inf)))
         (values, vectors), matrix = found[least], ends[least]
-        most = min(UNINFORMATIVE, 2 * math.sqrt(max(1, len(values))) / CERTAIN)
-        unknown = self.doubt >= 2 / CERTAIN
-        weak = (self.spread >= most * values) | unknown
+        unknown = self.doubt >= UNINFORMATIVE
+        weak = (self.spread >= UNINFORMATIVE * values) | unknown
         kappa = max(self.doubt, self.spread / float(found[0][0].min(initial=math.inf)))
         if not (weak.any() or unknown):
             return None, kappa

@@ -37,7 +37,7 @@ FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each pre
 BENT = 0.5  # of the difference of curvatures along what the ridge took: how wrong the path between them may be
 HIDDEN = 1.0  # size of what a coefficient may be in directions that drown
 SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
-CAP = 1.8  # times the mean curvature: rows of more count as that
+CAP = 2.5  # times the mean curvature: rows of more count as that
 SURE = 1e6  # degrees of freedom: the variance follows from the mean
 HELD: dict[tuple[str, str], Callable[[float, float, float], RowLoss]] = {
     ("poisson", "log"): HeldPoisson,

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 import privstats as ps
 from privstats.estimators import objective
+from privstats.estimators.imagined import Imagined
 from privstats.losses.families import Logit
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (0, 1), "won": ["no", "yes"], "w": (0, 2)}
@@ -64,6 +65,53 @@ def test_the_limit_with_options_is_that_of_statsmodels_too(options):
 def test_intervals_cover_at_their_level(n, eps, constant, options):
     replicates = 80  # two coefficients each
     assert covered(n, eps, replicates, constant, **options) >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / (2 * replicates))
+
+
+NARROW = {**dict.fromkeys(("a", "b", "c"), (-5, 5)), "y": (0, 1)}
+SLOPES = np.array([1.0, -0.5, 0.5])
+
+
+def narrow(n, seed, constant):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).clip(-5, 5)
+    y = (rng.uniform(size=n) < expit(constant + X @ SLOPES)).astype(float)
+    return pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+
+
+def test_intervals_cover_where_predictors_fill_a_fifth_of_their_ranges_and_outcomes_are_rare():
+    hits, ratios = [], []
+    for seed in range(14):
+        data = narrow(10_000, seed, -3.6)
+        fit = ps.dp_glm("y ~ a + b + c", data, 4.0, domain=NARROW, rng=seed)
+        interval = fit.conf_int().to_numpy()[1:]
+        hits.append((interval[:, 0] <= SLOPES) & (interval[:, 1] >= SLOPES))
+        ratios.append(fit.bse.to_numpy()[1:])
+    assert np.mean(hits) >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / 42)
+    theirs = smf.glm("y ~ a + b + c", data, family=sm.families.Binomial()).fit().bse.to_numpy()[1:]
+    assert np.median(ratios, axis=0).max() < 1.5 * theirs.max()
+
+
+def test_predictors_that_lean_on_a_drowned_direction_have_no_interval_and_the_others_keep_theirs():
+    rng, slopes, hits = np.random.default_rng(9), np.array([1.0, -1.0]), []
+    domain = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "d": (-1, 1), "y": (0, 1)}
+    for seed in range(30):
+        data = pd.DataFrame(rng.uniform(-1, 1, (5000, 3)), columns=["a", "b", "c"])
+        data["d"] = np.clip(data["c"] + 0.05 * rng.normal(size=5000), -1, 1)
+        data["y"] = (rng.uniform(size=5000) < expit(data[["a", "b"]] @ slopes + 0.5 * data["d"])).astype(float)
+        fit = ps.dp_glm("y ~ a + b + c + d", data, 2.0, domain=domain, rng=seed)
+        interval = fit.conf_int()
+        assert interval.loc[["c", "d"]].isna().all(axis=None)
+        assert "those of c, d" in str(fit.summary())
+        kept = interval.loc[["a", "b"]].to_numpy()
+        hits.append((kept[:, 0] <= slopes) & (kept[:, 1] >= slopes))
+    assert np.mean(hits) >= 0.95 - 2.5 * math.sqrt(0.95 * 0.05 / 60)
+
+
+def test_normal_rows_have_the_moments_they_were_made_from():
+    moments = np.array([[1.0, -0.3, 0.2], [-0.3, 0.2, -0.1], [0.2, -0.1, 0.3]])
+    rows = Imagined.like(moments, True, Logit())
+    np.testing.assert_allclose(rows.sum(np.ones(len(rows.x))), moments, atol=1e-12)
+    assert Imagined.like(np.ones((1, 1)), True, Logit()).x.shape[1] == 1
 
 
 def test_intervals_that_ignored_the_tilt_would_be_caught(monkeypatch):
