@@ -33,6 +33,7 @@ from privstats.privacy.together import Angle, Cell, joined
 from privstats.request import INFERENCE, Request, choose
 from privstats.results.results import Results
 
+SMALLEST, LARGEST = 1e-60, 1e60  # half the range of a column
 _ENDINGS = re.compile(r"(,? (group |order )?\d[\d.e-]*)+$")  # numbers of steps, groups and orders: one line of a budget
 
 
@@ -230,6 +231,8 @@ def make_plan(request: Request, n: int | None) -> Plan:
         raise DomainError(f"'{wanting[0]}' needs bounds if the points of a grid are its candidates: declare them")
     domain = ranges.placeholder(wanting, declared)
     design = bound_to(request, domain)
+    if isinstance(design, Design):
+        _check_sizes(design)
     if request.verb in REGRESSIONS and public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
     most = ESTIMATORS[request.model, mech].most
@@ -250,3 +253,17 @@ def make_plan(request: Request, n: int | None) -> Plan:
     if public_n is not None:
         ranges.check_enough(wanting, mechanisms, public_n)
     return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n, wanting)
+
+
+def _check_sizes(design: Design) -> None:
+    """Refuse declared bounds so far apart, or so near, that squares of their ratios are no floats.
+
+    Raises
+    ------
+    DomainError
+        Naming the column.
+    """
+    names = [*design.names[int(design.intercept) :], design.response]
+    for name, half in zip(names, [*design.x_scaling.half, *design.y_scaling.half], strict=True):
+        if not SMALLEST < half < LARGEST:
+            raise DomainError(f"'{name}' is constant, or without bounds of a usual size, on the domain")

@@ -128,8 +128,10 @@ class Request:
         currency = "mu" if self.mu is not None or self.delta else "eps"
         bounded = self.theta_bound is not None and self.theta_bound <= TIGHT
         bare = self.inference == "none" and bounded and self.ridge is None
-        auto, own = dict(AUTO), (self.model, "delta" if self.delta else currency, False)
-        by_auto, usual = auto[own if own in auto else (self.model, currency, bare and self.model == "lm")]
+        auto, own = dict(AUTO), (self.model, "delta", False)
+        by_auto, usual = auto[
+            own if self.delta and own in auto else (self.model, currency, bare and self.model == "lm")
+        ]
         if self.geometric:
             by_auto, usual = "kng", "kng"
         mech = by_auto if self.mech == "auto" else self.mech

@@ -273,8 +273,8 @@ def bind(
     else:
         y_scaling = Scaling.of([supported(response, family.support)], shift=False)
     for name, half in zip([*names[int(intercept) :], response.code], [*x_scaling.half, *y_scaling.half], strict=True):
-        if not 1e-60 < half < 1e60:  # squares of ratios are to be finite
-            raise DomainError(f"'{name}' is constant, or without bounds of a usual size, on the domain")
+        if not 0 < half < np.inf:
+            raise DomainError(f"'{name}' is constant, or without finite bounds, on the domain")
     selection = select(subset, weights, domain)
     added = None if offset is None else addend(offset, domain)
     sources = (response, *predictors, selection, *([] if added is None else [added]))
