@@ -55,9 +55,9 @@ def need(tau: float) -> float:
     """Return the relative share of the budget of one order.
 
     Far from its best theta a score may be as small as n times the smaller of tau and 1 - tau, or half of that where a
-    slope is steep (`least_score` in `privstats.estimators.check`), so an outer order needs more of the budget not to land
-    there; and about a quantile where rows are few the same noise moves theta further. In proportion to need, the median
-    would have too little: half way, in logarithms.
+    slope is steep (`least_score` in `privstats.estimators.check`), so an outer order needs more of the budget not to
+    land there; and about a quantile where rows are few the same noise moves theta further. In proportion to need, the
+    median would have too little: half way, in logarithms.
 
     >>> [round(need(tau), 2) for tau in (0.1, 0.5, 0.9)]
     [3.16, 2.0, 3.16]
