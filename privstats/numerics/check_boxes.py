@@ -170,7 +170,10 @@ class CheckBoxes:
         least, most = rows.ranges(self.ways, middles, halves)
         away = np.maximum(np.maximum(least, -most), 0.0)
         sizes = dual_size(target.norm, self.ways, target.tilt)
-        return np.maximum(size_of(target.norm, away[:, :d], target.tilt), (away / sizes).max(axis=1))
+        found = np.maximum(size_of(target.norm, away[:, :d], target.tilt), (away / sizes).max(axis=1))
+        equal, none, every = rows.jumps(middles, halves)
+        either = np.minimum(size_of(target.norm, none, target.tilt), size_of(target.norm, every, target.tilt))
+        return np.where(equal, np.maximum(found, either), found)
 
 
 def ways(target: Target) -> FloatArray:

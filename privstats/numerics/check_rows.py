@@ -116,6 +116,9 @@ class Rows(Protocol):
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return scores and losses at points, shapes (k, d) and (k,)."""
 
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Return in which boxes all undecided rows are equal, and the scores there with none and all of them below."""
+
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
         """Return the number of undecided rows in a box, shared among the coordinates that make them so."""
 
@@ -191,6 +194,15 @@ class Ties:
         start = self.base @ ways.T + sure @ moved
         return start + either @ np.minimum(moved, 0.0), start + either @ np.maximum(moved, 0.0)
 
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        sure, either = self._counts(middles, halves)
+        alone = (either > 0).sum(axis=1) == 1
+        for box in np.flatnonzero(alone):
+            k = int(np.argmax(either[box] > 0))
+            first = int(sure[box, k])
+            alone[box] = self.u[k][first] == self.u[k][first + int(either[box, k]) - 1]
+        return alone, self.base + sure @ self.x, self.base + (sure + either) @ self.x
+
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
         reach = np.abs(self.slopes) * halves
         _, either = self._counts(middle[None], halves)
@@ -263,6 +275,12 @@ class Pool:
             least += both + either @ (moved - rising)
             most += both + either @ rising
         return least, most
+
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        rows, target, none = self.rows, self.frame.target, np.tile(self.pull, (len(middles), 1))
+        equal = len(rows) > 0 and bool(target.y[rows[0]] == target.y[rows[-1]])
+        equal = equal and all(bool((part[rows] == part[rows[0]]).all()) for part in (target.y, target.x))
+        return np.full(len(middles), equal), none, none + (len(rows) * target.x[rows[0]] if equal else 0.0)
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
         some = self.rows[:: 1 + len(self.rows) // SOME]
