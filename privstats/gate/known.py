@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError
-from privstats.gate.cells import days, numbers, positions
+from privstats.gate.cells import days, numbers, positions, read
 from privstats.gate.interval import EVERYTHING, Interval
 from privstats.numerics.law import Chance, FloatArray
 
@@ -192,7 +192,7 @@ class Levels(Known):
 
     def codes(self, column: pd.Series) -> NDArray[np.intp]:
         """Return the position of each row's level, -1 where it is missing or undeclared."""
-        return positions(column, {value: code for code, value in enumerate(self.values)})
+        return positions(column, {read(value): code for code, value in enumerate(self.values)})
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
         """Return the test of codes that a comparison with levels asks for.
