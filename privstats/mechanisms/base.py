@@ -45,7 +45,7 @@ class SpreadLaw(ABC):
 
 
 def on_grid(values: FloatArray, scale: float) -> FloatArray:
-    """Return values rounded to a public grid of 2^-44 of `scale`: the last bits of their arithmetic are not told."""
+    """Return values rounded to a public grid of 2^-44 of `scale`, their largest size: the last bits are not told."""
     step = 2.0 ** (math.floor(math.log2(scale)) - 44)
     return np.rint(values / step) * step
 

@@ -48,5 +48,5 @@ class ObjectivePerturbation(PureMechanism):
         tilt = law.sample(chance, 1)[0]
         theta = minimise_on_l1_ball(A, b, gamma, tilt, sensitivity.radius, ACCURACY * gamma)
         guard = SphericalLaw(np.full(len(b), 2 * ACCURACY * self.multiplier / GUARD))
-        theta = on_grid(theta + guard.sample(chance, 1)[0], guard.spread[0])
+        theta = on_grid(theta + guard.sample(chance, 1)[0], sensitivity.radius)
         return Release(name, theta, law, self.event, penalty=gamma)

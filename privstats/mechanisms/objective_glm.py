@@ -16,7 +16,9 @@ from privstats.numerics.exact import Gathered
 from privstats.numerics.minimise_rows import Tilted, minimise_rows
 from privstats.privacy.release import Release, RowLossSensitivity, Sensitivity
 
-HIDDEN = 1e-5  # scale of the guard's noise, in scaled units: what the minimiser's error hides behind
+HIDDEN = 1e-5  # least scale of the guard's noise, in scaled units: what the minimiser's error hides behind
+FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
+ROUNDING = 2.0**-53 * FARTHEST  # of such coefficients, in float64
 
 
 class ObjectivePerturbationGLM(PureMechanism):
@@ -41,7 +43,9 @@ class ObjectivePerturbationGLM(PureMechanism):
     row has s = max(p, 1 - p) where h = p (1 - p), so that the largest of both never meet.)
 
     *Guard*: the computed minimiser is certified to lie within r of the true one; l2 K-norm noise of sensitivity 2 r
-    at `GUARD` of the budget makes the release private in its own right (the shift is at most 2 r). The certificate
+    at `GUARD` of the budget makes the release private in its own right (the shift is at most 2 r). Both are moved into
+    the ball of radius `FARTHEST`, which brings them no farther apart, so that r holds the rounding of the coefficients
+    to float64; at small eps the noise grows, as ``4 ROUNDING / (GUARD eps)``, so as to hide that, too. The certificate
     never fails (`privstats.numerics.minimise_rows`). Neighbouring relation: that of the sensitivity.
     """
 
@@ -54,11 +58,18 @@ class ObjectivePerturbationGLM(PureMechanism):
         rows, tilt = exact.values(), law.sample(chance, 1)[0]
         x, weight, y, offset = np.ascontiguousarray(rows[:, 1:-2]), rows[:, 0], rows[:, -2], rows[:, -1]
         f = Tilted(x, y, offset, weight, sensitivity.loss_of_rows, gamma, tilt)
-        error = HIDDEN * GUARD / self.multiplier / 2
+        scale, error = guard_of(self.multiplier)
         theta = minimise_rows(f, error * gamma)
-        guard = SphericalLaw(np.full(len(tilt), HIDDEN))
-        theta = on_grid(theta + guard.sample(chance, 1)[0], HIDDEN)
+        theta = theta * (FARTHEST / max(float(np.linalg.norm(theta)), FARTHEST))
+        guard = SphericalLaw(np.full(len(tilt), scale))
+        theta = on_grid(theta + guard.sample(chance, 1)[0], FARTHEST)
         return Release(name, theta, law, self.event, penalty=gamma)
+
+
+def guard_of(multiplier: float) -> tuple[float, float]:
+    """Return the scale of the guard's noise, and the distance from the minimiser, less rounding, that it pays for."""
+    scale = max(HIDDEN, 4 * ROUNDING * multiplier / GUARD)
+    return scale, scale * GUARD / multiplier / 2 - ROUNDING
 
 
 def calibrate(eps: float, sensitivity: RowLossSensitivity) -> tuple[float, float]:

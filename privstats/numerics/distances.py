@@ -19,7 +19,7 @@ from privstats.numerics.tails import choose
 IntArray = NDArray[np.int64]
 FINEST_LEVEL = 10**6  # largest denominator of a quantile's order
 QUANTILE_BITS = 52  # grids of at most 2^52 steps: floats count them exactly
-MEAN_BITS = 36  # at most 2^36 steps: sums of 2^26 values, doubled, are int64
+MEAN_BITS = 30  # at most 2^30 steps: sums of fewer than 2^32 values, doubled, are int64
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     Parameters
     ----------
     offsets : ndarray of int, shape (n,)
-        The values, in [0, top], in any order; n at most 2^26 and top at most 2^36.
+        The values, in [0, top], in any order; n below 2^32 and top at most 2^30.
     top : int
     kind : {"replace", "add_remove"}
         For "replace", k = 0, ..., n; for "add_remove", k = 1, ..., n + 1.

@@ -1,6 +1,7 @@
 """Plant values that occur nowhere else, and look for them in everything that leaves."""
 
 import asyncio
+import contextlib
 import io
 import logging
 import pickle
@@ -217,6 +218,7 @@ FRAMES = {
     "duplicated index": planted().set_index(np.zeros(60)),
     "complex": odd(x=np.arange(60) + 0j, y=np.arange(60) * 1j),
     "objects that raise": odd(g=[Spiteful()] * 60, x=[Spiteful()] * 60),
+    "masked": odd(g=[np.ma.masked] * 60, x=[np.ma.masked] * 60),
     "surrogates": odd(g="\ud800", x=pd.Series(["\ud800"] * 60, dtype=object)),
     "collinear": odd(x=lambda data: np.where(data["g"] == "a", 0.0, 100.0)),
 }
@@ -240,6 +242,19 @@ def test_what_only_the_rows_could_tell_is_not_refused(name, price):
         assert "have no interval (NaN)" in summary
         assert name in FLAT or "mu" in price  # normal noise lets 60 rows of two predictors look flat by chance
     assert "Private regression" in summary
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_no_row_warns_even_where_another_thread_has_changed_the_filters(name, monkeypatch):
+    arguments = {"formula": "y ~ x + g", "data": FRAMES[name], "eps": 1.0, "domain": DOMAIN, "rng": 1}
+    silent = ps.dp_lm(**arguments)
+    monkeypatch.setattr(
+        "privstats.gate.gate.warnings",
+        types.SimpleNamespace(catch_warnings=contextlib.nullcontext, simplefilter=lambda _: None),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pd.testing.assert_series_equal(ps.dp_lm(**arguments).params, silent.params)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

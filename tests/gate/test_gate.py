@@ -1,5 +1,6 @@
 """Only what was planned is answered, a cheating question is refused, and failures are silent."""
 
+import threading
 import warnings
 from dataclasses import dataclass
 
@@ -135,3 +136,28 @@ def test_a_failure_or_warning_inside_is_replaced_by_one_word_that_knows_nothing(
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
+
+
+def test_two_gates_are_never_open_at_once_so_that_filters_of_warnings_stay_whole():
+    """Filters belong to the process: the gate that closes first would restore them under the other's feet."""
+    inside, second_is_in, filters = threading.Event(), threading.Event(), list(warnings.filters)
+
+    def first():
+        inside.set()
+        second_is_in.wait(0.3)  # with a lock nobody comes
+
+    def second():
+        second_is_in.set()
+        leaving.join(5)  # the other gate has closed
+        warnings.warn("secret 4711", stacklevel=1)
+
+    with warnings.catch_warnings(record=True) as warned:
+        leaving = threading.Thread(target=sealed, args=(first,))
+        leaving.start()
+        inside.wait(5)
+        entering = threading.Thread(target=sealed, args=(second,))
+        entering.start()
+        leaving.join(5)
+        entering.join(5)
+        assert not warned
+    assert list(warnings.filters) == filters

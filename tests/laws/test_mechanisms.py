@@ -5,10 +5,13 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import privstats as ps
 from privstats.mechanisms import ADDITIVE, MECHANISMS
+from privstats.mechanisms.objective_glm import FARTHEST
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.privacy.calibrate import calibrate
@@ -148,3 +151,27 @@ def test_shares_are_relative_to_each_other_in_the_currency_of_the_mechanism(kind
 
 def test_every_guarantee_of_the_registry_is_examined():
     assert {type(promise) for promise in PROMISES} == set(GUARANTEES)
+
+
+CHOSEN = {
+    "kng": ("dp_lm", "y ~ x", {"theta_bound": 3.0}, 3.0),
+    "expmech": ("dp_lm", "y ~ x", {"theta_bound": 3.0}, 3.0),
+    "objpert": ("dp_lm", "y ~ x", {"theta_bound": 3.0}, 3.0),
+    "kng of quantiles": ("dp_rq", "y ~ x", {"mech": "kng", "theta_bound": 3.0}, 3.0),
+    "expmech of quantiles": ("dp_rq", "y ~ x", {"mech": "expmech", "theta_bound": 3.0}, 3.0),
+    "objpert glm": ("dp_glm", "y ~ x", {"mech": "objpert"}, FARTHEST),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_coefficients_are_released_on_a_public_grid(name):
+    """Their last bits are those of an arithmetic with rows in it; a grid that hangs on public sizes takes them off."""
+    verb, formula, options, size = CHOSEN[name]
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame({"x": rng.uniform(-1, 1, 300), "y": rng.integers(0, 2, 300).astype(float)})
+    step = 2.0 ** (math.floor(math.log2(size)) - 44)
+    for seed in range(8):
+        call = {"mech": name, "inference": "none", "domain": {"x": (-1, 1), "y": (0, 1)}, "rng": seed, **options}
+        (release,) = getattr(ps, verb)(formula, data, 1.0, **call).releases
+        assert (release.value % step == 0).all()
+        assert np.abs(release.value).max() < 100  # the grid is coarser than a double's

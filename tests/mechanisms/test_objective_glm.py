@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import expit
 
 import privstats as ps
 from privstats.gate.glm_scores import GlmScores
+from privstats.mechanisms import objective_glm
 from privstats.mechanisms.objective import GUARD, LEAST_PENALTY
 from privstats.mechanisms.objective_glm import HIDDEN, ObjectivePerturbationGLM, calibrate
 from privstats.mechanisms.random import public_stream
@@ -188,6 +190,45 @@ def test_the_guard_hides_the_minimiser_and_nothing_more(heard_by):
     assert np.abs(releases.std(axis=0) / sd - 1).max() < 0.4
     more = Gathered((exact.values(), exact.values()), Wanted())
     assert np.abs(mechanism.release("q", more, sensitivity, public_stream(0)).value - releases[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("eps", "split"), [(4.0, 0.9), (1.0, 0.9), (0.01, 0.5), (1e-6, 0.5), (1e-8, 0.05), (1e-11, 0.05)]
+)
+def test_the_minimiser_is_as_near_as_the_guard_pays_for(heard_by, monkeypatch, eps, split):
+    """The gradient, in sixty digits, bounds the distance: the guard's noise of this scale makes twice that cost 1 %."""
+    solved, scales = [], []
+    minimise, law = objective_glm.minimise_rows, objective_glm.SphericalLaw
+
+    def recorded(f, tolerance):
+        solved.append((f, minimise(f, tolerance)))
+        return solved[-1][1]
+
+    def guard(spread):
+        scales.append(float(spread[0]))
+        return law(spread)
+
+    monkeypatch.setattr(objective_glm, "minimise_rows", recorded)
+    monkeypatch.setattr(objective_glm, "SphericalLaw", guard)
+    rng = np.random.default_rng(3)
+    for n in (20, 50, 100, 400) * 3:
+        x = rng.uniform(-1, 1, n)
+        data = pd.DataFrame(
+            {"x": x, "z": rng.uniform(-1, 1, n), "y": (rng.uniform(size=n) < expit(3 * x)).astype(float)}
+        )
+        heard_by("y ~ x + z", data, eps, noise="l2", split=split)
+        f, theta = solved[-1]
+        with localcontext(prec=60):
+            slope = [
+                Decimal(f.gamma) * Decimal(t) + Decimal(b) for t, b in zip(theta.tolist(), f.tilt.tolist(), strict=True)
+            ]
+            for row, y, weight in zip(f.x.tolist(), f.y.tolist(), f.weight.tolist(), strict=True):
+                eta = sum(Decimal(a) * Decimal(t) for a, t in zip(row, theta.tolist(), strict=True))
+                pull = Decimal(weight) * (1 / (1 + (-eta).exp()) - Decimal(y))
+                slope = [g + pull * Decimal(a) for g, a in zip(slope, row, strict=True)]
+            distance = sum(g * g for g in slope).sqrt() / Decimal(f.gamma)
+        assert 2 * float(distance) / scales[-1] <= GUARD * eps
+        assert scales[-1] < 1e-4 / min(1.0, eps)
 
 
 @pytest.mark.parametrize("y", [0.0, 1.0, "separated", "missing"])

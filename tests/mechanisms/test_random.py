@@ -1,9 +1,12 @@
 """The generator is ChaCha20, and streams are told apart by everything that was decided."""
 
+import os
+
 import numpy as np
 import pytest
 
 from privstats.errors import PrivacyError
+from privstats.mechanisms import random as chance
 from privstats.mechanisms.random import Source, public_stream, source
 
 
@@ -47,3 +50,43 @@ def test_public_simulation_never_shares_a_stream_with_noise():
 def test_other_sources_of_chance_are_refused(bad):
     with pytest.raises(PrivacyError, match="rng"):
         source(bad)
+
+
+def test_keys_are_new_for_each_stream_and_have_256_bits(monkeypatch):
+    keys, make = [], chance.ChaCha
+
+    def recording(key, rounds):
+        assert rounds == 20
+        keys.append(key)
+        return make(key=key, rounds=rounds)
+
+    monkeypatch.setattr(chance, "ChaCha", recording)
+    for number in range(40):
+        source(None).generator("plan", number)
+        source(7).generator("plan", number)
+    assert len(set(keys)) == 80
+    for of_one_kind in (keys[::2], keys[1::2]):
+        every_bit = [sum(key >> bit & 1 for key in of_one_kind) for bit in range(256)]
+        assert min(every_bit) >= 4  # of 40 fair bits fewer than 4 are ones with probability 1e-8, of any of 512: 5e-6
+        assert max(every_bit) <= 36
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_forks_do_not_share_noise():
+    """A parent's key or generator that its children inherit would give all of them the same noise."""
+    source(None).generator("plan", 0).bytes(8)  # whatever is made once per process is made now
+    pipes = []
+    for _ in range(3):
+        readable, writable = os.pipe()
+        if os.fork() == 0:
+            os.write(writable, source(None).generator("plan", 0).bytes(32))
+            os._exit(0)
+        os.close(writable)
+        pipes.append(readable)
+    noise = [os.read(pipe, 32) for pipe in pipes] + [source(None).generator("plan", 0).bytes(32)]
+    for pipe in pipes:
+        os.close(pipe)
+        os.wait()
+    assert [len(part) for part in noise] == [32] * 4
+    assert len(set(noise)) == 4
