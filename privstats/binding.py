@@ -118,7 +118,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
             eta=request.eta,
             joint=request.geometric,
         )
-    family = request.linked
+    family, mech = request.linked, request.algorithm[0]
     return replace(
         known,
         weighted=request.weights is not None,
@@ -131,7 +131,7 @@ def facts_of(request: Request, design: Design | Columns, n: int | None) -> Facts
         family=None if family is None else replace(family, unit=float(design.y_scaling.half[0])),
         bounded=not domain_of(request).scaled(design.reads),
         margins=request.margins,
-        dummies=design.dummies if request.margins else (),
+        dummies=design.dummies if request.margins or mech == "newton" else (),
         offset=None if design.offset is None else (design.offset.within.lo, design.offset.within.hi),
         usual=_usual(design) if (request.model, request.algorithm[0]) in UNBOUNDED else (),
     )

@@ -22,9 +22,10 @@ from privstats.results.results import Results
 
 def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results:
     """Carry out a request: everything is decided, and paid, before the gate opens."""
-    chance = source(rng)
+    chance, chosen = source(rng), request.mech == "auto"
     check_schema(data, () if request.unit is None else (request.unit,))
     planned = make_plan(request, len(data) if request.promise.neighbors.n_is_public else None)
+    request = planned.request
     check_schema(data, planned.design.reads)
     ranges.check_numeric(planned.buys, domain_of(request), data)
     neighbors = planned.promise.neighbors
@@ -57,7 +58,7 @@ def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results
         seeded=chance.seeded,
         chances=public_stream,
         bought=planned.buys,
-        chosen=request.mech == "auto",
+        chosen=chosen,
         cov_type=request.covariance if request.verb in REGRESSIONS else None,
         title=f"Private {title_of(request)} (privstats)",
     )

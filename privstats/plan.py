@@ -233,6 +233,9 @@ def make_plan(request: Request, n: int | None) -> Plan:
     design = bound_to(request, domain)
     if isinstance(design, Design):
         _check_sizes(design)
+    instead = _instead_of_a_chain(request, design)
+    if instead != request:
+        request, design, (mech, noise) = instead, bound_to(instead, domain), instead.algorithm
     if request.verb in REGRESSIONS and public_n is not None and public_n <= len(design.names):
         raise FormulaError(f"{public_n} rows are too few for {len(design.names)} coefficients")
     most = ESTIMATORS[request.model, mech].most
@@ -253,6 +256,32 @@ def make_plan(request: Request, n: int | None) -> Plan:
     if public_n is not None:
         ranges.check_enough(wanting, mechanisms, public_n)
     return Plan(request.formula, public_n, mech, noise, promise, turns, mechanisms, facts, design, request, n, wanting)
+
+
+def _instead_of_a_chain(request: Request, design: Design | Columns) -> Request:
+    """Return a request that ``mech="auto"`` can answer without a sampler whose law is only approached, or refuse.
+
+    Raises
+    ------
+    PrivacyError
+        Naming the cure.
+    """
+    drawn = ESTIMATORS[request.model, request.algorithm[0]].drawn
+    many = len(design.names) if request.verb in REGRESSIONS else 1
+    if request.geometric and isinstance(design, Columns):
+        many = len(design.targets)
+    if request.mech != "auto" or drawn is None or many <= drawn:
+        return request
+    if request.geometric:
+        raise PrivacyError(
+            f"no exact sampler takes a geometric median of {many} columns; give mech='kng' for a Markov chain"
+        )
+    if request.delta:
+        return replace(request, mech="newton")
+    raise PrivacyError(
+        f"no exact sampler takes {many} coefficients under eps; add delta=1e-6, or give mu=1, or mech='kng' for a "
+        "Markov chain"
+    )
 
 
 def _check_sizes(design: Design) -> None:

@@ -15,6 +15,7 @@ from privstats.estimators.one_step import one_step
 from privstats.estimators.quantiles import quantiles
 from privstats.estimators.several import quantile_regressions
 from privstats.estimators.steps import by_steps
+from privstats.numerics.check_boxes import EXACT_DIM
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (
@@ -51,12 +52,13 @@ ESTIMATORS: dict[tuple[str, str], Algorithm] = {
             ("theta_bound",),
             cov_type="kernel",
             normal=False,
+            drawn=EXACT_DIM,
         )
         for mech, noises in (("kng", ("hull", *NORMS)), ("expmech", ("hull",)))
     },
     ("rq", "newton"): Algorithm(partial(quantile_regressions, fit=by_steps), ("gaussian",), cov_type="kernel"),
     **{
-        (verb, mech): Algorithm(partial(quantiles, by=by), noises, normal=False)
+        (verb, mech): Algorithm(partial(quantiles, by=by), noises, normal=False, drawn=EXACT_DIM)
         for verb in ("median", "quantile")
         for mech, by, noises in ORDERED
     },

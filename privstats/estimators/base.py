@@ -152,6 +152,11 @@ class Facts:
         return self.columns + self.intercept
 
     @property
+    def usual_columns(self) -> FloatArray:
+        """Centre and standard deviation of what each predictor usually is, shape (columns, 2)."""
+        return np.array(self.usual[:-1], dtype=float).reshape(-1, 2)
+
+    @property
     def no_intervals_because(self) -> tuple[str, ...]:
         """Why no interval can be given, whatever is released; empty if there may be some."""
         if not self.inference:
@@ -175,6 +180,14 @@ def cells_of(facts: Facts) -> list[Part | None]:
     """Return the rows of each group, cells of one partition; all rows, if there are no groups."""
     cells = ByGroup()
     return [Part(cells, g) for g in range(len(facts.cells))] if facts.cells else [None]
+
+
+def chained(length: int, steps: str) -> tuple[str, ...]:
+    """Return the note on a value that is the end of a Markov chain of this length."""
+    return (
+        f"The draw is from a Markov chain of {length} {steps}: the guarantee holds for its target density; the "
+        "distance from it is measured, not proved.",
+    )
 
 
 class Ask(Protocol):
@@ -209,6 +222,9 @@ class Algorithm:
         Largest bound of ``|theta|_1``, where a wider one would take too long, or double arithmetic is not fine enough.
     cov_type : {"nonrobust", "HC"}
         What its intervals assume where nothing is asked for.
+    drawn : int, optional
+        Number of coefficients, or of coordinates of a point, up to which the draw has the stated law; of more it is the
+        end of a Markov chain, which ``mech="auto"`` does not take.
     normal : bool
         Whether under mu or delta its noise is "gaussian" where nothing is asked for; else it is the first of `noises`.
     """
@@ -220,3 +236,4 @@ class Algorithm:
     widest: float = 1e6
     cov_type: str = "nonrobust"
     normal: bool = True
+    drawn: int | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from privstats.estimators.base import Ask, Facts
+from privstats.estimators.base import Ask, Facts, chained
 from privstats.estimators.choose import on_the_edge
 from privstats.estimators.moments import UNINFORMATIVE, known_or_above_noise, spectral_noise
 from privstats.gate.bounds import Bound, Line
@@ -27,6 +27,7 @@ from privstats.inference.repair import floor_eigenvalues, schur_complement, weak
 from privstats.losses.check import CheckRow, KernelRow, ResidualSize
 from privstats.losses.squares import PredictorRow
 from privstats.numerics.check_boxes import exact_for
+from privstats.numerics.check_lines import SWEEPS
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -42,7 +43,6 @@ DROWNED = 0.3  # how much of the weakest direction of the bread noise may be bef
 SQUARED = 1.25  # rows that the kernel sees, by its sum: Epanechnikov's over that of its square
 DENSE = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
 FEW = 6  # predictors up to which entrywise noise has a smaller matrix than matrix-t noise
-APPROXIMATE = "approximate sampling (Markov chain): the guarantee is that of the density it aims at"
 
 
 def choose_quantile(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
@@ -68,7 +68,7 @@ def choose_quantile(ask: Ask, facts: Facts, noise: str, by: str) -> Answer:
     count = math.inf if facts.n is None else float(facts.n)
     within = CheckScores(facts.coefficients, facts.intercept, tau, facts.theta_bound, noise, JITTER, count)
     objective = Pairs("coefficients", CheckRow(facts.intercept), within, Wanted((tau,)))
-    notes = () if exact_for(count, facts.coefficients) else (APPROXIMATE,)
+    notes = () if exact_for(facts.coefficients) else chained(SWEEPS, "sweeps")
     if facts.interval_free or by == "expmech rq":
         (chosen,) = ask(objective, by=by)
         why = facts.no_intervals_because or ("no intervals: none are bought for mech='expmech'",)

@@ -13,13 +13,14 @@ from privstats.estimators.moments import spectral_noise
 from privstats.gate.moments import Moments
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.inference.sandwich import between_bread
-from privstats.inference.simulate import LEAN
+from privstats.inference.simulate import ANYTHING, Lost, unidentified
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 
 UNINFORMATIVE = 1.0  # noise, as a multiple of an eigenvalue or a count, from which on intervals mislead or are too long
 STEPS = 6  # toward the theta without a ridge: each is exact for the curvature of the one before
 FAR = 1.0  # standard errors within which the information must not drown
+SQUARES = 0.5  # a row: of linear predictors, each times its curvature, that a model may explain
 FARTHEST = 8.0  # a row's curvature changes by no larger factor
 
 
@@ -70,8 +71,8 @@ class Seen:
             doubt=2 * math.sqrt(variance[0, 0]) / moments[0, 0],
         )
 
-    def drowned(self, theta: FloatArray, filling: FloatArray, constant: int) -> tuple[FloatArray | None, float]:
-        """Return the directions of theta, shape (coefficients, r), whose information drowns in noise, and kappa.
+    def drowned(self, theta: FloatArray, filling: FloatArray, constant: int, n: float) -> tuple[Lost | None, float]:
+        """Return the directions of theta whose information drowns in noise, and kappa.
 
         Where it is less the farther theta lies from zero, or the nearer, the estimate that errs toward more of it would
         be believed: so it is taken where it is least, within `FAR` standard errors along theta.
@@ -83,6 +84,8 @@ class Seen:
             Covariance of the noise in the estimating equation.
         constant : int
             Whether theta begins with that of the constant.
+        n : float
+            Number of rows.
         """
         here = self.at(theta)
         along = np.append(np.zeros(constant), theta[constant:])
@@ -98,11 +101,11 @@ class Seen:
         if not (weak.any() or unknown):
             return None, kappa
         if not len(values):
-            return np.ones((constant, 1)), kappa
+            return Lost(np.full((constant, 1), ANYTHING), np.ones(constant)), kappa
         directions = vectors[:, weak]
         if constant:  # where a slope moves, the constant does, too
             directions = np.vstack([-matrix[:1, 1:] / matrix[0, 0] @ directions, directions])
-        return np.linalg.qr(directions)[0], kappa
+        return Lost.of(directions, self.unit * self.spread, SQUARES * n, np.diag(here)), kappa
 
     def at(self, theta: FloatArray) -> FloatArray:
         """Return the information at another theta."""
@@ -124,12 +127,13 @@ class Seen:
         return abs(here - there) / max(here + there, 1e-300)
 
 
-def hidden(lost: FloatArray | None, facts: Facts) -> tuple[str, ...]:
+def hidden(lost: Lost | None, facts: Facts) -> tuple[str, ...]:
     """Return a note that names the coefficients without intervals."""
     if lost is None:
         return ()
-    moved = [name for name, row in zip(facts.names, lost, strict=True) if np.linalg.norm(row) > LEAN]
+    none = unidentified(lost, facts.names)
+    those = f"have no interval (NaN), those of {', '.join(none)}" if none else "have longer intervals"
     return (
-        f"the information in {lost.shape[1]} combination(s) of the predictors drowns in its noise: coefficients that "
-        f"they move have no interval (NaN), those of {', '.join(moved)}",
+        f"the information in {lost.reach.shape[1]} combination(s) of the predictors drowns in its noise: coefficients "
+        f"that they move {those}",
     )

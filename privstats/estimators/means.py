@@ -14,6 +14,7 @@ from privstats.gate.questions import Each, Sum
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance
+from privstats.inference.simulate import ANYTHING, Lost
 from privstats.losses.location import Column, Powers
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -92,9 +93,10 @@ def means(ask: Ask, facts: Facts, noise: str) -> Answer:
         first, second = (np.array([getattr(part, name) for part in sums]) for name in ("first", "second"))
         meat = ColumnVariance(np.array([part.count for part in sums]), first, second, half, counted)
     few = [] if counted else [g for g, release in enumerate(releases) if _is_lost(release, sums[g].count)]
-    lost = np.zeros((len(theta), len(few) * k))
+    reach = np.zeros((len(theta), len(few) * k))
     for column, (g, j) in enumerate((g, j) for g in few for j in range(k)):
-        lost[j * len(sums) + g, column] = 1.0
+        reach[j * len(sums) + g, column] = ANYTHING
+    lost = Lost(reach, np.repeat(half, len(sums)))
     notes = facts.no_intervals_because or ((FEW,) if few else ())
     told = {} if meat is None or len(theta) > 1 else {"sigma": math.sqrt(float(meat.covariance()[0, 0] / counts[0]))}
     n = float(sum(part.count for part in sums))

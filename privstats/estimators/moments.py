@@ -20,6 +20,7 @@ from privstats.gate.questions import Gram, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, Unknown
 from privstats.inference.repair import floor_eigenvalues, schur_complement
 from privstats.inference.sandwich import between_bread
+from privstats.inference.simulate import Lost, unidentified
 from privstats.losses.squares import AugmentedRow, Presence
 from privstats.numerics.law import FloatArray
 
@@ -86,7 +87,7 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
         noises.append(Noise(Unknown(np.full(len(theta), believable)), bread - A))
         constant = replace(constant, heard=(*constant.heard, np.zeros(len(theta))))
         meat = meat if facts.robust else constant
-    lost = _lost(A, spread, int(facts.intercept))
+    lost = _lost(A, spread, int(facts.intercept), moments[0, 0], np.diag(bread))
     return Answer(
         theta=theta,
         bread=bread,
@@ -98,7 +99,7 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
             *_notes(kappa, int(raised.sum())),
             *ridge_notes,
             *shrink_notes,
-            *_hidden(lost),
+            *_hidden(lost, facts),
             *facts.no_intervals_because,
         ),
         shrunk=shrunk,
@@ -106,8 +107,8 @@ def suffstats(ask: Ask, facts: Facts, noise: str) -> Answer:
     )
 
 
-def _lost(A: FloatArray, spread: float, first: int) -> FloatArray | None:
-    """Return directions of theta, shape (k, r), that vary less than the noise while others vary far more; None if none.
+def _lost(A: FloatArray, spread: float, first: int, n: float, information: FloatArray) -> Lost | None:
+    """Return directions of theta that vary less than the noise while others vary far more; None if there are none.
 
     Noise alone gives eigenvalues a variance of ``spread^2 / 4``. At four times that the predictors are collinear, as
     far as one can see, and how large a coefficient hides in a weak direction nobody knows.
@@ -116,15 +117,17 @@ def _lost(A: FloatArray, spread: float, first: int) -> FloatArray | None:
     if not values.size or values[0] >= WEAK * spread or values[-1] <= 4 * spread or values.var() <= spread**2:
         return None
     weak = vectors[:, values < WEAK * spread]
-    return np.concatenate([np.zeros((first, weak.shape[1])), weak])
+    return Lost.of(np.concatenate([np.zeros((first, weak.shape[1])), weak]), WEAK * spread, n, information)
 
 
-def _hidden(lost: FloatArray | None) -> tuple[str, ...]:
+def _hidden(lost: Lost | None, facts: Facts) -> tuple[str, ...]:
     if lost is None:
         return ()
+    none = unidentified(lost, facts.names)
+    those = f"have no interval (NaN), those of {', '.join(none)}" if none else "have longer intervals"
     return (
-        f"{lost.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: coefficients "
-        "that they move have no interval (NaN)",
+        f"{lost.reach.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: "
+        f"coefficients that they move {those}",
     )
 
 

@@ -17,12 +17,12 @@ from scipy.special import chdtri
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.shrinkage import hopeless
 from privstats.estimators.tally import Tally
-from privstats.estimators.whiten import Ground, prepare
+from privstats.estimators.whiten import Ground, of_rare_levels, prepare
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Bins, Products, Pulls
 from privstats.gate.questions import Histogram, Outer, Question, Score, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
-from privstats.inference.simulate import LEAN, root
+from privstats.inference.simulate import Lost, root, unidentified, without
 from privstats.losses.leverage import Pull, PullSize
 from privstats.losses.squares import SquaredResidual
 from privstats.numerics.law import FloatArray
@@ -39,7 +39,6 @@ NOISY = 0.5  # noise in the meat's diagonal, as a part of itself, up to which th
 FAR = 2.0  # times the largest size that was seen: residuals are held to that when their squares are added up
 FLAT = 0.1  # of the constant variance's meat: eigenvalues below are noise, if there is so much of it
 WEAK = 1.25  # of the noise: directions of smaller eigenvalues, which may well be zero, are left alone
-HIDDEN = 0.6  # size of what a coefficient may be in those directions
 SETTLED = 0.001  # level of the test that the last iterates differ by their noise
 
 
@@ -187,25 +186,33 @@ def _answer(facts: Facts, ground: Ground, path: Path, released: Release | None) 
     assert ground.gram.law is not None
     unsure = Unsure(len(noises), Products(len(T)).where, ground.kept * ground.held.radius * back)
     noises.append(Noise(ground.gram.law, np.zeros((len(T), len(ground.gram.value)))))
-    lost = _lost(T, ground)
-    if lost is not None:
-        noises.append(Noise(Unknown(np.full(lost.shape[1], HIDDEN)), bread @ lost))
+    lost = _lost(T, bread, ground)
     meat, noises = _meat(facts, ground, path, released, noises, back)
     theta = T @ path.theta
     shrunk, notes = hopeless(theta, bread, meat.covariance() + sum(noise.covariance() for noise in noises))
-    weakest = float(np.linalg.eigvalsh(ground.A)[0])
+    kappa = ground.kept * ground.spread / float(np.linalg.eigvalsh(ground.A)[0])
+    assert ground.columns is not None
+    rare = ground.columns.rare(facts)
     sigma = math.sqrt(_square(path.tally, path.clip, ground))
     return Answer(
         theta=theta,
         bread=bread,
-        meat=None if facts.interval_free else meat,
+        meat=None if facts.interval_free or kappa > 1 else meat,
         noises=tuple(noises),
         n=ground.rows,
         unsure=(unsure,),
-        lost=lost,
+        lost=without(lost, rare),
         shrunk=shrunk,
-        facts={"kappa": ground.kept * ground.spread / weakest, "sigma": sigma, "n_used": ground.rows},
-        notes=(*notes, *_hidden(lost, facts), *_unsettled(settled), *facts.no_intervals_because),
+        facts={"kappa": kappa, "sigma": sigma, "n_used": ground.rows},
+        notes=(
+            *notes,
+            *_hidden(lost, facts),
+            *_too_noisy(kappa),
+            *of_rare_levels(rare, facts),
+            *_unsettled(settled),
+            *ground.weighted(ground.held.radius),
+            *facts.no_intervals_because,
+        ),
     )
 
 
@@ -268,21 +275,31 @@ def _settled(ground: Ground, path: Path) -> bool:
     return bool(pull @ pull <= chdtri(len(apart), SETTLED) * explained)
 
 
-def _lost(T: FloatArray, ground: Ground) -> FloatArray | None:
-    """Return directions of theta, shape (m, r), in which even whitened rows vary less than the noise; None if none."""
+def _lost(T: FloatArray, bread: FloatArray, ground: Ground) -> Lost | None:
+    """Return directions of theta in which even whitened rows vary less than the noise; None if there are none."""
     values, vectors = np.linalg.eigh(ground.A)
-    weak = values < min(WEAK * ground.kept * ground.spread, ground.n / 3)
-    directions: FloatArray = np.linalg.qr(T @ vectors[:, weak])[0]
-    return directions if weak.any() else None
+    least = min(WEAK * ground.kept * ground.spread, ground.n / 3)
+    weak = values < least
+    return Lost.of(T @ vectors[:, weak], least, ground.n, np.diag(bread)) if weak.any() else None
 
 
-def _hidden(lost: FloatArray | None, facts: Facts) -> tuple[str, ...]:
+def _hidden(lost: Lost | None, facts: Facts) -> tuple[str, ...]:
     if lost is None:
         return ()
-    moved = [name for name, row in zip(facts.names, lost, strict=True) if np.linalg.norm(row) > LEAN]
+    none = unidentified(lost, facts.names)
+    those = f"have no interval (NaN), those of {', '.join(none)}" if none else "have longer intervals"
     return (
-        f"{lost.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: coefficients "
-        f"that they move have no interval (NaN), those of {', '.join(moved)}",
+        f"{lost.reach.shape[1]} combination(s) of the predictors vary so little that they lie below the noise: "
+        f"coefficients that they move {those}",
+    )
+
+
+def _too_noisy(kappa: float) -> tuple[str, ...]:
+    if kappa <= 1:
+        return ()
+    return (
+        f"No intervals: the noise of the predictors' second moments is {kappa:.1f} times their information (kappa). "
+        f"Cure: fewer terms, or rows x mu {kappa:.1f} times as large.",
     )
 
 

@@ -35,7 +35,6 @@ from privstats.privacy.release import Release
 LEVEL, ROBUST = 0.03, 0.25  # shares of questions, where coefficients and curvature together have 1
 FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each predictor, at most
 BENT = 0.5  # of the difference of curvatures along what the ridge took: how wrong the path between them may be
-HIDDEN = 1.0  # size of what a coefficient may be in directions that drown
 SPLIT = 0.96  # of objective perturbation: a large ridge does little harm, as it is taken off again
 CAP = 2.5  # times the mean curvature: rows of more count as that
 SURE = 1e6  # degrees of freedom: the variance follows from the mean
@@ -145,9 +144,8 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
         Noise(Unknown(np.full(1, BENT * seen.bent(chosen.value, theta))), (bread @ bias)[:, None]),
     ]
     filling = sum((noise.covariance() for noise in noises), np.zeros_like(bread))
-    lost, kappa = seen.drowned(theta, filling, int(facts.intercept))
-    if lost is not None:
-        noises.append(Noise(Unknown(np.full(lost.shape[1], HIDDEN)), bread @ lost))
+    n = float(facts.n) if facts.n is not None else total / cap
+    lost, kappa = seen.drowned(theta, filling, int(facts.intercept), n)
     meat: Meat = ConstantVariance(bread, 1.0, tuple(np.zeros(noise.onto.shape[1]) for noise in noises), SURE)
     if facts.robust or isinstance(facts.family, Gamma):
         own = Gram("meat", OwnScoreRow(theta, facts.intercept, loss), within)
@@ -155,7 +153,7 @@ def _with_intervals(ask: Ask, facts: Facts, chosen: Release, level: Release, los
         assert squares.law is not None
         scale = loss.steepest**2
         meat = OwnVariance(scale * within.unpack(squares.value)[first:, first:], squares.law, scale, where, SURE)
-    if lost is not None and lost.shape[1] == max(1, facts.columns):
+    if lost is not None and lost.reach.shape[1] == max(1, facts.columns):
         why = f"no intervals: kappa = {kappa:.2f}, the information they need drowns in its noise"
         return replace(_alone(facts, chosen, (why,)), facts={"kappa": kappa})
     notes = _poor(theta, bread, meat.covariance() + filling)

@@ -18,12 +18,14 @@ from scipy.special import ndtri
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.courses import Course, Outset, course_of
 from privstats.estimators.curvature import between, guessed, learnt, predictors, times, toward
-from privstats.estimators.whiten import ROWS, Ground, alike
+from privstats.estimators.whiten import ROWS, Ground, alike, of_rare_levels
 from privstats.gate.bounds import Positive
 from privstats.gate.leverage import Products, Pulls, PullsAndScale
 from privstats.gate.questions import Outer, Question, Score, ScoreAndScale, Sum
 from privstats.inference.answer import Answer, Noise, OwnVariance, Unknown, Unsure
+from privstats.inference.simulate import without
 from privstats.losses.bounded import KAPPA, Huber
+from privstats.losses.clipped import Count
 from privstats.losses.leverage import Held
 from privstats.losses.predictor import CurvaturePull, ModelPull, Predictor, ScaledPull, ScorePull, ScoreSquare
 from privstats.numerics.law import FloatArray
@@ -41,6 +43,7 @@ LONGEST = 3.0  # step, in the same units
 UNSURE = 0.4  # relative noise of mean squared residuals, at which the scale moves half as far,
 SCALED = 0.7  # and how far their logarithm moves that of the scale: no oscillation from near or far
 BENT = 0.35  # of the last step's length: more is told
+MOST_COUNTS, LARGE = 500.0, 2.5  # mean count, and in how many standard deviations above the mean of log means it is
 USUAL = ndtri((np.arange(25) + 0.5) / 25)  # linear predictors of rows, standardised
 
 
@@ -228,20 +231,29 @@ def _answer(
     if at.score.doubt > 0:
         noises.append(Noise(Unknown(np.full(2, at.score.doubt)), back @ M @ _levels(ground, at.theta)))
     meat = None
-    if bought and not drowned:
+    snr = float(np.linalg.eigvalsh(raw)[0]) / (2 * math.sqrt(m) * sd)
+    lost = _lost_counts(ground, at, theta, outset, snr, bent)
+    if bought and not drowned and not lost:
         own = _meat(facts, ground, at, back, bought, max(1.0, ground.rows - m))
         meat = course.through(own, bread, unsure, math.sqrt(kept * unit))
-    snr = float(np.linalg.eigvalsh(raw)[0]) / (2 * math.sqrt(m) * sd)
+    rare = np.zeros((m, 0)) if ground.columns is None else ground.columns.rare(facts)
     more = {"sigma": at.score.unit} if isinstance(at.score, Huber) else {}
     return Answer(
-        theta=T @ theta,
+        theta=np.full(m, np.nan) if lost else T @ theta,
         bread=bread,
         meat=meat,
         noises=tuple(noises),
         n=ground.rows,
         unsure=(unsure,),
         facts={"snr": snr, **more, "n_used": ground.rows},
-        notes=(*_doubts(snr, bent), *facts.no_intervals_because, *drowned),
+        notes=(
+            *(lost or _doubts(snr, bent)),
+            *of_rare_levels(rare, facts),
+            *ground.weighted(at.held.radius),
+            *facts.no_intervals_because,
+            *drowned,
+        ),
+        lost=without(None, rare),
     )
 
 
@@ -263,6 +275,28 @@ def _bent(ground: Ground, at: Predictor, theta: FloatArray, offset: float) -> fl
     v = theta - at.theta
     here, there = (float(v @ guessed(ground, replace(at, theta=end), offset) @ v) for end in (at.theta, theta))
     return abs(here - there) / max(here + there, 1e-300)
+
+
+def _lost_counts(
+    ground: Ground, at: Predictor, theta: FloatArray, outset: Outset, snr: float, bent: float
+) -> tuple[str, ...]:
+    """Return why a regression of counts has no answer; empty if it has one, or is not of counts.
+
+    Clipped scores of large counts have fixed points far from the root; so have steps that ended far from it, or that
+    followed a curvature below its noise.
+    """
+    if not isinstance(at.score, Count):
+        return ()
+    mean, sd = predictors(ground, theta, outset.offset)
+    largest = max(outset.eta + outset.offset, mean + LARGE * sd)
+    if largest > math.log(MOST_COUNTS):
+        return (
+            f"Not given: Poisson regression under mu holds for mean counts up to about {MOST_COUNTS:g}, and here they "
+            "are larger. Cure: give the counts in larger units, or dp_lm of np.log1p(counts).",
+        )
+    if snr < 1 or bent > BENT:
+        return ("Not given: the steps did not come near an estimate. Cure: a larger mu, more rows, or fewer terms.",)
+    return ()
 
 
 def _doubts(snr: float, bent: float) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privstats.estimators.base import Ask, Facts, Place, cells_of
+from privstats.estimators.base import Ask, Facts, Place, cells_of, chained
 from privstats.estimators.halving import halve
 from privstats.estimators.lattice import on_grids
 from privstats.gate.bounds import Line, Positive
@@ -22,7 +23,7 @@ from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
 from privstats.losses.squares import Presence
-from privstats.numerics.chain import exact_for
+from privstats.numerics.chain import STEPS, exact_for
 from privstats.numerics.ends import Ends
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
@@ -168,11 +169,13 @@ def _bracketed(facts: Facts, values: FloatArray, ends: FloatArray, bought: Relea
     sampling = np.stack([1 - ((law.margins / law.reaches(n)) ** 2).mean(axis=1) for n in rows.each])
     names = np.array(facts.names)[short.ravel()]
     why = f"no interval for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}: too few rows for this budget"
-    rounding = np.array([item.place.rounding for item in items(facts)])[:, None, None]
-    ends = np.where(short[..., None], np.nan, ends + np.array([-1.0, 1.0]) * rounding)
-    notes = (*((why,) if short.any() else ()), *((APART,) if alone else ()), *_silent(values))
+    values, ends = _spelt(facts, values), np.where(short[..., None], np.nan, _spelt(facts, ends))
+    repeats = (values[..., None] == ends).any(axis=-1).ravel()
+    few, apart = (why,) if short.any() else (), (APART,) if alone else ()
+    notes = (*few, *apart, *_silent(values), *_repeated(facts, repeats))
     return Bracketed(
-        estimate=_spelt(facts, values).ravel(),
+        estimate=values.ravel(),
+        repeats=repeats,
         lower=ends[..., 0].ravel(),
         upper=ends[..., 1].ravel(),
         confidence=facts.confidence,
@@ -203,9 +206,8 @@ def _geometric(ask: Ask, facts: Facts, by: str) -> Bracketed:
     ]
     values = np.stack([release.value for release in ask(questions, by=by)]).T.reshape(-1, 1)
     notes = facts.no_intervals_because or ("no intervals: none are bought for a geometric median",)
-    if not exact_for(len(places)):
-        notes = (*notes, "approximate sampling (Markov chain): the guarantee is that of the density it aims at")
-    return _without(facts, values, notes)
+    chain = () if exact_for(len(places)) else chained(STEPS, "steps")
+    return _without(facts, values, (*notes, *chain))
 
 
 def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracketed:
@@ -216,6 +218,18 @@ def _without(facts: Facts, values: FloatArray, notes: tuple[str, ...]) -> Bracke
 
 def _spelt(facts: Facts, values: FloatArray) -> FloatArray:
     return np.stack([item.place.spelt(row) for item, row in zip(items(facts), values, strict=True)])
+
+
+def _repeated(facts: Facts, repeats: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return a note on estimates that are an end of their interval, which they are if many rows have that value."""
+    if not repeats.any():
+        return ()
+    names = [name for name, repeated in zip(facts.names, repeats, strict=True) if repeated]
+    those = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"No std err for {those}: the value repeats in many rows, so that no normal law has an interval of this width. "
+        "The interval runs from one order statistic to another, ends included.",
+    )
 
 
 def _silent(values: FloatArray) -> tuple[str, ...]:

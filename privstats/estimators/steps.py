@@ -18,7 +18,6 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.check import SQUARED, kernel_mean, standard_width
 from privstats.estimators.courses import SIZES, Residuals
 from privstats.estimators.one_step import CURVATURE, MAIN, MAIN_SCORE, one_step
-from privstats.estimators.whiten import read_columns
 from privstats.gate.leverage import Bins
 from privstats.gate.questions import Histogram
 from privstats.inference.answer import Answer, Meat, OwnVariance, Unsure
@@ -28,7 +27,6 @@ from privstats.losses.quantile import Check, Residual
 from privstats.numerics.law import FloatArray, Law
 from privstats.privacy.release import Release
 
-SCALED = 0.1  # of its range: what is usually less is a column whose scale is declared
 EDGES = np.sinh(np.linspace(-3.0, 3.0, 33))  # of bins of residuals, in their scale: fine where most of them are
 SPREAD = 0.3  # of a scale at least: half a window about the quantile, in which the density is read
 CLEAR = 4.0  # standard deviations of noise that a window must hold
@@ -55,22 +53,7 @@ def by_steps(ask: Ask, facts: Facts, noise: str) -> Answer:
         In scaled units.
     """
     (tau,) = facts.q
-    usual = _standard(ask, facts, noise)
-    return one_step(ask, replace(facts, robust=True, usual=usual), noise, Order(tau))
-
-
-def _standard(ask: Ask, facts: Facts, noise: str) -> tuple[tuple[float, float], ...]:
-    """Return centre and scale of each column, bought of the predictors that have bounds and no declared scale.
-
-    A predictor that fills little of its declared range would else vanish in the noise of second moments, and with it
-    the curvature of its coefficient.
-    """
-    if all(unit < SCALED for _, unit in facts.usual[:-1]):
-        return facts.usual
-    centre, unit, _, _ = read_columns(ask, facts, noise, numbered=False)
-    bought = zip(centre.tolist(), unit.tolist(), strict=True)
-    told = [own if own[1] < SCALED else new for own, new in zip(facts.usual[:-1], bought, strict=True)]
-    return (*told, facts.usual[-1])
+    return one_step(ask, replace(facts, robust=True), noise, Order(tau))
 
 
 @dataclass(frozen=True)

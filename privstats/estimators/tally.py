@@ -65,6 +65,10 @@ class Tally:
         """Return the share of the weight at sizes up to `clip`, one of the ends."""
         return float(self.mass[self.ends <= clip].sum()) / self.total
 
+    def beyond(self, size: float) -> float:
+        """Return the share of the weight in bins whose middles lie beyond `size`."""
+        return float(self.mass[self.middles > size].sum()) / self.total
+
     def clipped_square(self, clip: float) -> float:
         """Return the mean of ``min(size, clip)^2``."""
         return float(self.mass @ self.squares(clip)) / self.total

@@ -33,6 +33,56 @@ DEAR = 4.0  # and how many times it at most: rows that reach farther cost too mu
 ROWS = 0.05  # share of the second moments of rows whose scale is about known,
 NEAR = 1.2  # times their mean squared length, to which they are held first
 NARROW = 1e-4  # of the rows, as `WEAKEST`
+SCALED = 0.1  # of its range: what is usually less is a column whose scale is declared
+SEEN = 30.0  # standard deviations of its noise that the number of rows of a level must have
+NEGLIGIBLE = 5e-4  # share of the rows
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What was released of each predictor.
+
+    Parameters
+    ----------
+    centre, unit : ndarray, shape (columns,)
+        Mean and standard deviation; of models without an intercept zero and the root mean square.
+    n, number : float
+        Total weight of all rows, and their number.
+    sums, noise : ndarray, shape (columns,)
+        Sums over rows, and the standard deviations of their noise.
+    """
+
+    centre: FloatArray
+    unit: FloatArray
+    n: float
+    number: float
+    sums: FloatArray
+    noise: FloatArray
+
+    def rare(self, facts: Facts) -> FloatArray:
+        """Return the directions of theta, shape (coefficients, r), that no rows tell but those of a level with too few.
+
+        Such are a dummy's effect, or, where the level is the reference, the constant against all effects of its factor.
+        """
+        first, effects = int(facts.intercept), []
+        for group in facts.dummies:
+            at = np.array(group)
+            halves = 1.0 + first  # dummies are scaled to -1 and 1 if there is an intercept
+            counts, noise = (self.sums[at] + first * self.n) / halves, self.noise[at] / halves
+            effects += [np.eye(facts.coefficients)[first + j] for j in at[counts < SEEN * noise]]
+            has_reference = facts.intercept or group != facts.dummies[0]
+            if has_reference and self.n - counts.sum() < SEEN * float(np.linalg.norm(noise)):
+                effects.append(np.eye(facts.coefficients)[0] - np.isin(np.arange(facts.coefficients), first + at))
+        directions = np.array(effects).reshape(-1, facts.coefficients).T
+        if facts.intercept:  # of columns from -1 to 1: an effect b is b / 2 there, and the constant's middle b / 2 more
+            directions[1:] /= 2
+            directions[0] += directions[1:].sum(axis=0)
+        return directions
+
+    def about(self, facts: Facts) -> FloatArray:
+        """Return centre and scale of each predictor, shape (columns, 2): as declared where a scale was."""
+        usual = facts.usual_columns
+        return np.where(usual[:, 1:] < SCALED, usual, np.column_stack([self.centre, self.unit]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +109,10 @@ class Ground:
         Rows, whatever they weigh.
     reach : float
         Length that nearly all rows have at most, where it was asked for; else 0.
+    lengths : Tally, optional
+        Histogram of the rows' squared lengths, where it was asked for.
+    columns : Columns, optional
+        What was released of each predictor, where it was asked for.
     """
 
     held: Held
@@ -70,6 +124,18 @@ class Ground:
     n: float
     rows: float
     reach: float = 0.0
+    lengths: Tally | None = None
+    columns: Columns | None = None
+
+    def weighted(self, radius: float) -> tuple[str, ...]:
+        """Return a note on the rows that are longer than `radius`, and so count less than the others."""
+        share = "" if self.lengths is None else f" of about {self.lengths.beyond(radius**2):.2g} of the rows (released)"
+        if self.lengths is not None and self.lengths.beyond(radius**2) < NEGLIGIBLE:
+            return ()
+        return (
+            f"The predictors{share} lie so far out that these rows count less: the estimate is of a weighted "
+            "regression, and differs from that of the unweighted one where the model is wrong.",
+        )
 
     @property
     def T(self) -> FloatArray:
@@ -80,6 +146,20 @@ class Ground:
             back[0, 1:] = -rows.centre / rows.unit
         product: FloatArray = back @ rows.W
         return product
+
+
+def of_rare_levels(rare: FloatArray, facts: Facts) -> tuple[str, ...]:
+    """Return a note that names the coefficients of levels that too few rows have."""
+    if not rare.size:
+        return ()
+    effects = rare.copy()
+    effects[0] -= facts.intercept * rare[1:].sum(axis=0)  # the constant is that of the reference
+    names = [name for name, row in zip(facts.names, effects, strict=True) if row.any()]
+    those = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"No intervals (NaN) for {those}: too few rows have the level for this budget. Cure: spend more, or merge the "
+        "level with another one.",
+    )
 
 
 def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
@@ -96,7 +176,8 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     scores : float
         Share of the scores to come: their noise decides how far rows may reach.
     """
-    centre, unit, n, number = read_columns(ask, facts, noise)
+    columns = read_columns(ask, facts, noise)
+    centre, unit, n = columns.centre, columns.unit, columns.n
     m = facts.coefficients
     plain = Whitened(centre, unit, np.eye(m), facts.intercept)
     start = Held(plain, math.sqrt(ROOM * m))
@@ -108,10 +189,11 @@ def prepare(ask: Ask, facts: Facts, noise: str, scores: float) -> Ground:
     weakest = max(WEAKEST * n, min(kept * spread / 2, n))
     whitened = Whitened(centre, unit, vectors / np.sqrt(np.maximum(values, weakest) / n) @ vectors.T, facts.intercept)
     directions = Directions(whitened)
-    held = Held(whitened, _radius(ask, facts, noise, whitened, n, scores))
+    radius, lengths = _radius(ask, facts, noise, whitened, n, scores)
+    held = Held(whitened, radius)
     (gram,) = ask(Outer("rows", held, within, directions), by=noise, share=GRAM)
     A, kept, spread = _moments(gram, held.radius, n)
-    return Ground(held, directions, A, gram, kept, spread, n, number)
+    return Ground(held, directions, A, gram, kept, spread, n, columns.number, lengths=lengths, columns=columns)
 
 
 def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
@@ -127,7 +209,8 @@ def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
         Additive mechanism that answers.
     """
     m = facts.coefficients
-    centre, unit = np.array(facts.usual[:-1], dtype=float).reshape(-1, 2).T
+    columns = standard(ask, facts, noise)
+    centre, unit = (facts.usual_columns if columns is None else columns.about(facts)).T
     plain = Whitened(
         centre * facts.intercept, np.hypot(unit, centre * (not facts.intercept)), np.eye(m), facts.intercept
     )
@@ -144,18 +227,29 @@ def alike(ask: Ask, facts: Facts, noise: str) -> Ground:
     stretched = np.maximum(values, NARROW * n)
     W = vectors / np.sqrt(stretched / n) @ vectors.T
     whitened = Whitened(plain.centre, plain.unit, W, facts.intercept)
-    reach = math.sqrt(_usual(ask, noise, whitened)[0]) if facts.bounded else 0.0
-    return Ground(Held(whitened, math.sqrt(m)), Directions(whitened), W @ B @ W, gram, kept, spread, n, number, reach)
+    lengths = _lengths(ask, noise, whitened)[0] if facts.bounded else None
+    reach = 0.0 if lengths is None else math.sqrt(lengths.quantile(USUAL))
+    held, rows = Held(whitened, math.sqrt(m)), Directions(whitened)
+    return Ground(held, rows, W @ B @ W, gram, kept, spread, n, number, reach, lengths, columns)
 
 
-def read_columns(
-    ask: Ask, facts: Facts, noise: str, numbered: bool = True
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return centre and scale of each predictor, the total weight of all rows, and, if `numbered`, their number."""
+def standard(ask: Ask, facts: Facts, noise: str) -> Columns | None:
+    """Buy centre and scale of each predictor, unless all are declared by their scale.
+
+    A predictor that fills little of its declared range would else vanish in the noise of second moments, and with it
+    the curvature of its coefficient.
+    """
+    if (facts.usual_columns[:, 1] < SCALED).all():
+        return None
+    return read_columns(ask, facts, noise, numbered=False)
+
+
+def read_columns(ask: Ask, facts: Facts, noise: str, numbered: bool = True) -> Columns:
+    """Buy sums and squares of each predictor, the total weight of all rows, and, if `numbered`, their number."""
     within = ColumnMoments(facts.columns, not facts.count_is_public or facts.weighted)
     if not within.dim:
         assert facts.n is not None
-        return np.zeros(0), np.ones(0), float(facts.n), float(facts.n)
+        return Columns(np.zeros(0), np.ones(0), float(facts.n), float(facts.n), np.zeros(0), np.zeros(0))
     questions = (Gram("columns", PredictorRow(), within), Sum("number", Presence(), Positive(1.0, 1)))
     several = slice(1 + (facts.weighted and numbered))
     release, *counted = ask(questions[several], by=noise, share=(COLUMNS, NUMBER)[several])
@@ -170,23 +264,26 @@ def read_columns(
     of_sums, of_squares = np.split(variance[first:], 2)
     centre = np.clip(sums / n, -1.0, 1.0) * facts.intercept
     floor = np.sqrt(of_squares + 4 * centre**2 * of_sums) / n
-    return centre, np.sqrt(np.clip(np.maximum(squares / n - centre**2, floor), 1e-6, 1.0)), n, number
+    unit = np.sqrt(np.clip(np.maximum(squares / n - centre**2, floor), 1e-6, 1.0))
+    return Columns(centre, unit, n, number, sums, np.sqrt(of_sums))
 
 
-def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, scores: float) -> float:
-    """Return the length to which rows are held: that of nearly all, and more where the noise allows it."""
-    usual, largest, release = _usual(ask, noise, whitened)
+def _radius(ask: Ask, facts: Facts, noise: str, whitened: Whitened, n: float, scores: float) -> tuple[float, Tally]:
+    """Return the length to which rows are held, that of nearly all, and more where the noise allows it; and lengths."""
+    lengths, largest, release = _lengths(ask, noise, whitened)
+    usual = lengths.quantile(USUAL)
     barely = BARELY * release.event.mu() * math.sqrt(scores / LEVERAGE * n)
-    return math.sqrt(min(largest, max(min(usual, (DEAR * barely) ** 2), ROOM * facts.coefficients, barely**2)))
+    radius = math.sqrt(min(largest, max(min(usual, (DEAR * barely) ** 2), ROOM * facts.coefficients, barely**2)))
+    return radius, lengths
 
 
-def _usual(ask: Ask, noise: str, whitened: Whitened) -> tuple[float, float, Release]:
-    """Return the squared length that nearly all rows have at most, the largest that any may have, and what was told."""
+def _lengths(ask: Ask, noise: str, whitened: Whitened) -> tuple[Tally, float, Release]:
+    """Return a histogram of squared lengths, the largest that any row may have, and what was released."""
     farthest = float(whitened.intercept) + float((((1 + np.abs(whitened.centre)) / whitened.unit) ** 2).sum())
     largest = max(farthest * float(np.linalg.norm(whitened.W, 2)) ** 2, 1.0)
     ends = np.geomspace(min(0.25, largest / 4), largest, LEVELS)
     (release,) = ask(Histogram("leverage", Leverage(whitened), Bins(ends[:-1])), by=noise, share=LEVERAGE)
-    return Tally.of(release, ends).quantile(USUAL), largest, release
+    return Tally.of(release, ends), largest, release
 
 
 def _moments(release: Release, radius: float, n: float) -> tuple[FloatArray, float, float]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.inference.errors import ErrorLaw
 from privstats.inference.sandwich import privacy_covariance, sampling_covariance
-from privstats.inference.simulate import Chances, error_law
+from privstats.inference.simulate import Chances, Lost, error_law
 from privstats.numerics.law import Chance, FloatArray, Law
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ class Answer(Estimate):
         Privacy noise, mutually independent.
     unsure : tuple of Unsure
         Where the bread itself was released with noise that did not enter `theta`.
-    lost : ndarray, shape (coefficients, r), optional
-        Directions of theta of which the releases say nothing: what they move has no interval.
+    lost : Lost, optional
+        Directions of theta of which the releases say nothing: what they may move at most is added to intervals.
     shrunk : ndarray, shape (coefficients,), optional
         The estimate to report where `theta`, about which intervals are centred, is not it.
     margins : Margins, optional
@@ -266,7 +266,7 @@ class Answer(Estimate):
     facts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unsure: tuple[Unsure, ...] = ()
-    lost: FloatArray | None = None
+    lost: Lost | None = None
     shrunk: FloatArray | None = None
     margins: Margins | None = None
 

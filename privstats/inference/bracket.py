@@ -40,6 +40,8 @@ class Bracketed(Estimate):
         Which rows an estimate is about: those of different cells are independent, of one cell in unknown dependence.
     n : float
         Rows used, NaN where that is private.
+    repeats : ndarray of bool, shape (p,)
+        Whether an estimate is an end of its interval, since many rows have that value: then it has no standard error.
     """
 
     estimate: FloatArray
@@ -52,6 +54,7 @@ class Bracketed(Estimate):
     ends: Ends | None
     cell: NDArray[np.intp]
     n: float
+    repeats: NDArray[np.bool_]
     facts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -59,7 +62,8 @@ class Bracketed(Estimate):
     def bare(cls, estimate: FloatArray, n: float, notes: tuple[str, ...]) -> Bracketed:
         """Return estimates without intervals."""
         nothing, cell = np.full(len(estimate), np.nan), np.zeros(len(estimate), dtype=np.intp)
-        return cls(estimate, nothing, nothing, 0.95, nothing, True, False, None, cell, n, notes=notes)
+        repeats = np.zeros(len(estimate), dtype=bool)
+        return cls(estimate, nothing, nothing, 0.95, nothing, True, False, None, cell, n, repeats, notes=notes)
 
     @property
     def theta(self) -> FloatArray:  # type: ignore[override]
@@ -74,7 +78,7 @@ class Bracketed(Estimate):
     @property
     def _deviation(self) -> FloatArray:
         """Half the length of each interval in normal quantiles: that of a normal law as wide."""
-        unknown = 1.0 if self.together else np.nan
+        unknown = np.where(self.repeats | (not self.together), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 
     def covariance(self) -> FloatArray:
@@ -104,6 +108,11 @@ class BracketLaw(ErrorLaw):
     def hidden(self) -> NDArray[np.bool_]:  # type: ignore[override]
         """Which rows of R use an estimate without interval."""
         return (self.R != 0) @ np.isnan(self.of.lower + self.of.upper)
+
+    @property
+    def allowance(self) -> FloatArray:  # type: ignore[override]
+        """Zero: both ends were drawn."""
+        return np.zeros(len(self.R))
 
     def lengths(self, alpha: float) -> FloatArray:
         below, above = self.of.theta - self.of.lower, self.of.upper - self.of.theta

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,9 +37,7 @@ class ColumnVariance(Meat):
     half: FloatArray
     counted: bool
 
-    @property
-    def freedom(self) -> float:  # type: ignore[override]
-        return max(1.0, float(self.counts.min()) - 1)
+    freedom = math.inf  # each group has its own, which `compatible` knows
 
     def covariance(self) -> FloatArray:
         return np.diag(self._meat(self.counts[:, None], self.first, self.second).T.ravel())
@@ -57,7 +56,9 @@ class ColumnVariance(Meat):
             start = int(not self.counted)
             first = self.first[g] - draws[:, start : start + k]
             second = self.second[g] - draws[:, start + k :]
-            deviation = np.sqrt(self._meat(count, first, second) * self.counts[g] / count)
+            freedom = max(1.0, float(self.counts[g]) - 1)
+            chi2 = 2 * chance.standard_gamma(freedom / 2, (len(heard[0]), 1))
+            deviation = np.sqrt(self._meat(count, first, second) * self.counts[g] / count * freedom / chi2)
             total += (deviation @ weights[:, :, g].T) ** 2
         return total
 

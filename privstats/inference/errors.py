@@ -14,9 +14,13 @@ FINEST_ALPHA = 10 / (DRAWS + 1)  # ten draws lie outside: a smaller level is not
 
 
 class ErrorLaw(ABC):
-    """The joint law of the errors of q estimates; `hidden` says which of them the releases do not tell."""
+    """The joint law of the errors of q estimates.
+
+    `hidden` says which of them the releases do not tell; `allowance` what may have moved each of them beside the error.
+    """
 
     hidden: NDArray[np.bool_]
+    allowance: FloatArray
 
     @abstractmethod
     def lengths(self, alpha: float) -> FloatArray:

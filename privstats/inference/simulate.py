@@ -7,8 +7,9 @@ releases: the same draw, taken off that estimate again, shows how far it may be 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from privstats.numerics.law import Chance, FloatArray
 if TYPE_CHECKING:
     from privstats.inference.answer import Answer
 
-LEAN = 0.1  # part of a contrast's length in a lost direction, from which on it has no interval
+ANYTHING = 1e150  # a size that no domain allows
 
 Chances = Callable[[int], Chance]
 
@@ -39,14 +40,18 @@ class Mixture(ErrorLaw):
         Their sampling variances that are compatible with the releases.
     correlation : ndarray, shape (q, q)
         Of their sampling errors.
-    hidden : ndarray of bool, shape (q,)
-        Which of them the releases do not tell.
+    allowance : ndarray, shape (q,)
+        What unidentified directions may have moved them by at most, beside all this; NaN where that is anything.
     """
 
     shift: FloatArray
     variance: FloatArray
     correlation: FloatArray
-    hidden: NDArray[np.bool_]
+    allowance: FloatArray
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:  # type: ignore[override]
+        return np.isnan(self.allowance)
 
     def marginals(self) -> FloatArray:
         """Return draws of each coordinate by itself, shape (draws, q); jointly they mean nothing.
@@ -58,15 +63,15 @@ class Mixture(ErrorLaw):
         return draws
 
     def lengths(self, alpha: float) -> FloatArray:
-        half = np.quantile(np.abs(self.marginals()), 1 - alpha, axis=0, method="higher")
-        return np.where(self.hidden, np.nan, half)[:, None] * np.ones(2)
+        half = np.quantile(np.abs(self.marginals()), 1 - alpha, axis=0, method="higher") + self.allowance
+        return half[:, None] * np.ones(2)
 
     def two_sided_p(self, distance: FloatArray) -> FloatArray:
-        """Return the share of draws at least as far from zero as `distance`, counting the observed one, shape (q,).
+        """Return the share of draws at least as far from zero as `distance` less the allowance, shape (q,).
 
-        A p-value is at least 1 / (draws + 1): a simulation cannot show a smaller one.
+        The observed one counts. A p-value is at least 1 / (draws + 1): a simulation cannot show a smaller one.
         """
-        at_least = (np.abs(self.marginals()) >= np.abs(distance)).sum(axis=0)
+        at_least = (np.abs(self.marginals()) >= np.abs(distance) - np.nan_to_num(self.allowance)).sum(axis=0)
         return np.where(self.hidden, np.nan, (1 + at_least) / (1 + DRAWS))
 
     def sample(self, chance: Chance) -> FloatArray:
@@ -103,20 +108,74 @@ def error_law(answer: Answer, R: FloatArray, chances: Chances) -> Mixture:
         N = np.append(heard[unsure.index], np.zeros((DRAWS, 1)), axis=1)[:, unsure.where]
         equation = equation + np.einsum("dij,dj->di", N, errors @ unsure.onto) @ unsure.onto.T
     onto: FloatArray = np.linalg.solve(answer.bread, R.T).T.astype(float)
-    chi2 = 2 * chances(0).standard_gamma(meat.freedom / 2, DRAWS)
-    variance = meat.compatible(heard, onto, chances(len(heard) + 1)) * (meat.freedom / chi2)[:, None]
+    residual_freedom = np.ones(DRAWS)
+    if math.isfinite(meat.freedom):
+        residual_freedom = meat.freedom / (2 * chances(0).standard_gamma(meat.freedom / 2, DRAWS))
+    variance = meat.compatible(heard, onto, chances(len(heard) + 1)) * residual_freedom[:, None]
     covariance = R @ between_bread(answer.bread, meat.covariance()) @ R.T
     unit = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     correlation = covariance / np.outer(unit, unit)
     np.fill_diagonal(correlation, 1.0)  # where the best guess of a variance is zero, too
-    return Mixture(equation @ onto.T, variance, correlation, _hidden(answer, R))
+    return Mixture(equation @ onto.T, variance, correlation, allowance_of(answer.lost, R))
 
 
-def _hidden(answer: Answer, R: FloatArray) -> NDArray[np.bool_]:
-    """Return which rows of R lean more than `LEAN` of their length on a lost direction."""
-    if answer.lost is None:
-        return np.zeros(len(R), dtype=bool)
-    return np.linalg.norm(R @ answer.lost, axis=1) > LEAN * np.linalg.norm(R, axis=1)
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """Directions of theta of which the releases say nothing, and what the domain allows there.
+
+    Parameters
+    ----------
+    reach : ndarray, shape (coefficients, r)
+        Each direction, as long as the domain of the response allows a coefficient to be there; `ANYTHING` times as long
+        if nothing limits it.
+    range : ndarray, shape (coefficients,)
+        Largest size that the domain allows each coefficient.
+    """
+
+    reach: FloatArray
+    range: FloatArray
+
+    @classmethod
+    def of(cls, directions: FloatArray, least: float, squares: float, information: FloatArray) -> Lost:
+        """Return what bounded responses allow: v't explains at most `squares` of them, so |t| <= (squares / info)^.5.
+
+        Parameters
+        ----------
+        directions : ndarray, shape (coefficients, r)
+        least : float
+            Information that each of them might have without standing clear of its noise.
+        squares : float
+            Sum of squares of responses on the domain, at most.
+        information : ndarray, shape (coefficients,)
+            Of each coefficient by itself.
+        """
+        return cls(directions * math.sqrt(squares / least), np.sqrt(squares / np.maximum(information, least)))
+
+    def allowance(self, R: FloatArray) -> FloatArray:
+        """Return what the directions may move R theta by, shape (q,); NaN where that exceeds what the domain allows."""
+        moved = np.abs(R @ self.reach).sum(axis=1)
+        return np.where(moved <= np.abs(R) @ self.range, moved, np.nan)
+
+
+def without(lost: Lost | None, directions: FloatArray) -> Lost | None:
+    """Return `lost`, and beside it directions, shape (coefficients, r), of which nothing is known."""
+    if not directions.size:
+        return lost
+    lost = lost or Lost(np.zeros((len(directions), 0)), np.zeros(len(directions)))
+    return replace(lost, reach=np.hstack([lost.reach, ANYTHING * directions]))
+
+
+def allowance_of(lost: Lost | None, R: FloatArray) -> FloatArray:
+    """Return the allowance of each row of R; zero where nothing is lost."""
+    return np.zeros(len(R)) if lost is None else lost.allowance(R)
+
+
+def unidentified(lost: Lost | None, names: Sequence[str]) -> list[str]:
+    """Return the names of the coefficients without interval."""
+    if lost is None:
+        return []
+    none = np.isnan(lost.allowance(np.eye(len(lost.range))))
+    return [name for name, missing in zip(names, none, strict=True) if missing]
 
 
 def root(covariance: FloatArray) -> FloatArray:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from privstats.numerics.law import FloatArray
 
 
-def wald(errors: FloatArray, distance: FloatArray, covariance: FloatArray) -> tuple[float, float, int]:
+def wald(
+    errors: FloatArray, distance: FloatArray, covariance: FloatArray, allowance: FloatArray
+) -> tuple[float, float, int]:
     """Test that `distance`, q numbers whose errors were drawn, is zero.
 
     Parameters
@@ -18,6 +22,9 @@ def wald(errors: FloatArray, distance: FloatArray, covariance: FloatArray) -> tu
         Estimate minus hypothesis.
     covariance : ndarray, shape (q, q)
         Covariance of the error; shapes the region, does not decide its level.
+    allowance : ndarray, shape (q,)
+        What may have moved each of them by at most, beside the error: the statistic that the p-value belongs to is the
+        least that this leaves, by the triangle inequality.
 
     Returns
     -------
@@ -30,5 +37,6 @@ def wald(errors: FloatArray, distance: FloatArray, covariance: FloatArray) -> tu
     standard = distance / unit
     statistic = float(standard @ inverse @ standard)
     drawn = np.einsum("di,ij,dj->d", errors / unit, inverse, errors / unit)
-    p = float((1 + (drawn >= statistic).sum()) / (1 + len(drawn)))
+    moved = float(allowance / unit @ np.sqrt(np.maximum(np.diag(inverse), 0.0)))
+    p = float((1 + (drawn >= max(0.0, math.sqrt(statistic) - moved) ** 2).sum()) / (1 + len(drawn)))
     return statistic, p, int(np.linalg.matrix_rank(correlation, tol=1e-10, hermitian=True))

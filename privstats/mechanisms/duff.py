@@ -67,7 +67,7 @@ class DuffMean(Duff):
     are left out, so k(x) >= 1 is the distance but on finitely many points; it still moves by at most 1: what k changes
     reach, one of them an addition, k + 1 of them, one an addition, reach from a neighbour. The intervals are found in
     O(n) after sorting; the paper asks for a dynamic program. Under "replace" its error is up to twice that of Laplace
-    noise. Grids of more than 2^30 points are coarsened to that, whatever n, so that no sum of fewer than 2^32 values can
+    noise. Grids of more than 2^30 points are coarsened to that, whatever n: no sum of fewer than 2^32 values can
     overflow; more do not fit into a frame in memory.
     """
 

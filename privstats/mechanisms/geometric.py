@@ -8,12 +8,10 @@ import numpy as np
 
 from privstats.mechanisms.base import PureMechanism
 from privstats.mechanisms.random import Generator
-from privstats.numerics.chain import chain_geometric, exact_for
+from privstats.numerics.chain import STEPS, chain_geometric, exact_for
 from privstats.numerics.exact import Gathered
 from privstats.numerics.geometric import STEEP, sample_geometric, sample_quantile, to_units
 from privstats.privacy.release import Release, Sensitivity, ValueSensitivity
-
-STEPS = 2000  # of the chain in more
 
 
 class KNGMedian(PureMechanism):
@@ -47,14 +45,15 @@ class KNGMedian(PureMechanism):
         level, dim = exact.wanted.levels[0], len(sensitivity.weights)
         units, grid = to_units(exact.values(), sensitivity.low, sensitivity.high, sensitivity.step)
         rate = 1 / (2 * self.multiplier * reach(sensitivity, level))
+        steps = 0 if exact_for(dim) else STEPS
         if dim == 1:
             theta = np.array([sample_quantile(chance, units.ravel(), level, grid, rate)])
-        elif exact_for(dim):
+        elif not steps:
             theta = sample_geometric(chance, units.reshape(-1, dim), grid, min(rate, STEEP))
         else:
-            theta = chain_geometric(chance, units.reshape(-1, dim), grid, min(rate, STEEP), STEPS)
+            theta = chain_geometric(chance, units.reshape(-1, dim), grid, min(rate, STEEP), steps)
         value = np.clip(theta * sensitivity.step, sensitivity.low, sensitivity.high)
-        return Release(name, value, None, self.event)
+        return Release(name, value, None, self.event, chain=steps)
 
 
 def reach(sensitivity: ValueSensitivity, level: float) -> float:

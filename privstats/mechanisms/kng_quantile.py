@@ -11,7 +11,7 @@ from privstats.mechanisms.base import PureMechanism, SpreadLaw, on_grid
 from privstats.mechanisms.kng import SCORE_LAWS
 from privstats.mechanisms.random import Generator
 from privstats.numerics.check_boxes import exact_for, sample_boxes
-from privstats.numerics.check_lines import sample_lines
+from privstats.numerics.check_lines import SWEEPS, sample_lines
 from privstats.numerics.check_loss import Target
 from privstats.numerics.exact import Gathered
 from privstats.numerics.law import Chance, FloatArray
@@ -41,9 +41,9 @@ class KNGQuantile(PureMechanism):
     needed where a row is added or removed; the parameter set must be bounded, or there is no density; the draw is no
     random walk of fixed scale.
 
-    Up to three coefficients, and for four up to 10^4 rows if their number is public (`exact_for`), theta is drawn
-    exactly, by rejection. For more it is the end of a Markov chain of a fixed number of sweeps, and the guarantee is
-    that of the chain's target. How long a draw takes depends on the rows. The rate is at most `STEEP`: a lower rate is
+    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. For more it is the end of a Markov
+    chain of a fixed number of sweeps, and the guarantee is that of the chain's target: how far the chain's law is from
+    it is measured, not proved. How long a draw takes depends on the rows. The rate is at most `STEEP`: a lower rate is
     more private, and a larger eps buys no more.
     """
 
@@ -57,7 +57,8 @@ class KNGQuantile(PureMechanism):
         level, radius = exact.wanted.levels[0], sensitivity.radius
         target = Target(values[:, :-1], y, level, radius, rate, sensitivity.norm, sensitivity.tilt)
         law = _law(sensitivity, rate)
-        return Release(name, on_grid(_draw(target, sensitivity.count, chance), radius), law, self.event)
+        theta, sweeps = _draw(target, chance)
+        return Release(name, on_grid(theta, radius), law, self.event, chain=sweeps)
 
 
 class ExponentialQuantile(PureMechanism):
@@ -76,7 +77,8 @@ class ExponentialQuantile(PureMechanism):
         values, level = exact.values(), exact.wanted.levels[0]
         rate = min(1 / (2 * self.multiplier * sensitivity.loss), STEEP_LOSS)
         target = Target(values[:, :-1], values[:, -1], level, sensitivity.radius, rate, "loss")
-        return Release(name, on_grid(_draw(target, sensitivity.count, chance), sensitivity.radius), None, self.event)
+        theta, sweeps = _draw(target, chance)
+        return Release(name, on_grid(theta, sensitivity.radius), None, self.event, chain=sweeps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,8 @@ def _law(sensitivity: CheckSensitivity, rate: float) -> SpreadLaw:
     return TiltedLaw(spread, sensitivity.tilt) if sensitivity.norm == "hull" else SCORE_LAWS[sensitivity.norm](spread)
 
 
-def _draw(target: Target, count: float, chance: Generator) -> FloatArray:
-    """Return theta by the sampler that public facts choose."""
-    sampler = sample_boxes if exact_for(count, target.x.shape[1]) else sample_lines
-    return sampler(chance, target)
+def _draw(target: Target, chance: Generator) -> tuple[FloatArray, int]:
+    """Return theta, and the length of the Markov chain that it ends; 0 where it is drawn exactly."""
+    if exact_for(target.x.shape[1]):
+        return sample_boxes(chance, target), 0
+    return sample_lines(chance, target), SWEEPS

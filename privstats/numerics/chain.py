@@ -11,6 +11,7 @@ from privstats.numerics.geometric import Grid, Rows, Units, least_score
 from privstats.numerics.law import Chance, FloatArray
 
 EXACT_DIM = 3  # boxes fit the density in so many dimensions
+STEPS = 2000  # of the chain in more
 UNIFORM, CELL = 0.05, 0.05  # shares of the proposals: anywhere, and in the cell of the median
 DESCENT = 60  # most steps towards the geometric median, by either measure
 

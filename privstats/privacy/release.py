@@ -165,6 +165,8 @@ class Release:
         What it cost.
     penalty : float
         Of a chosen theta: the public ridge ``penalty |theta|^2 / 2`` in what it minimises.
+    chain : int
+        Steps of the Markov chain that the value ends, whose law approaches the stated one; 0 where it has that law.
     """
 
     name: str
@@ -172,3 +174,4 @@ class Release:
     law: Law | None
     event: Event
     penalty: float = 0.0
+    chain: int = 0

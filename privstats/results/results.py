@@ -241,7 +241,7 @@ class Results(Absent):
         if law is None or law.hidden.any() or np.isnan(covariance).any():
             return WaldTest(math.nan, math.nan, len(r))
         errors = law.sample(self.chances(-1))
-        return WaldTest(*wald(errors, R @ self._centre - r, covariance))
+        return WaldTest(*wald(errors, R @ self._centre - r, covariance, law.allowance))
 
     def get_margeff(self) -> MarginalEffects:
         """Return average marginal effects on the mean response, bought by ``margins=True``.

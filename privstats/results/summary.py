@@ -132,11 +132,20 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("Rows", rows),
         *((name, text) for name, text in zip(WRITTEN, results.design.written, strict=True) if text),
         ("Mechanism", _mechanism(results)),
-        ("Guarantee", str(results.guarantee)),
+        ("Guarantee", _guarantee(results)),
         ("Budget", budget),
         ("Bounds", f"bought privately: {', '.join(results.bought)}" if results.bought else "declared by the user"),
         *((("Covariance", COVARIANCES[_covariance(results)]),) if results.cov_type else ()),
         *((("Diagnostics", diagnostics),) if diagnostics else ()),
+    )
+
+
+def _guarantee(results: Results) -> str:
+    promise = results.guarantee
+    if not any(release.chain for release in results.releases):
+        return str(promise)
+    return (
+        f"{promise.budget} for the target density; the sampler's distance is measured, not proved ({promise.neighbors})"
     )
 
 

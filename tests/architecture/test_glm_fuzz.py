@@ -68,12 +68,14 @@ def odd_call(rng, model):
 
 def read_to_the_end(fit):
     """Look at everything that a fit shows; all but intervals of exponentials are finite or unknown."""
-    assert np.isfinite(fit.params).all()
-    assert np.isfinite(fit.predict(NEW)).all()
+    given = not any("Not given" in note for note in fit.answer.notes)
+    if given:
+        assert np.isfinite(fit.params).all()
+        assert np.isfinite(fit.predict(NEW)).all()
     shown = [fit.conf_int(), fit.cov_params(), fit.tvalues, fit.pvalues, fit.privacy_share]
     if fit.answer.margins is not None:
         shown.append(fit.get_margeff().summary_frame())
-        assert np.isfinite(shown[-1]["dy/dx"]).all()
+        assert np.isfinite(shown[-1]["dy/dx"]).all() == given
     assert not any(np.isinf(table.to_numpy(dtype=float)).any() for table in shown)
     several = np.eye(len(fit.params))
     fit.summary(exp=True), fit.tidy(exp=True), fit.glance(), fit.wald_test(several), f"{fit.t_test(several)} {fit}"
@@ -121,5 +123,6 @@ def test_rows_without_curvature_leave_no_infinite_step(model, mu):
         warnings.simplefilter("error")
         options = {**RESPONSES[model][1], "mu": mu, "domain": DOMAIN, "offset": "o * 900", "margins": True, "rng": 1}
         fit = ps.dp_glm(f"{response} ~ 0 + x", data, **options)
-        assert np.isfinite([*fit.params, *fit.predict(data[:2])]).all()
+        given = np.isfinite([*fit.params, *fit.predict(data[:2])])
+        assert given.all() or "Not given" in str(fit.summary())
         fit.get_margeff().summary_frame(), fit.summary(exp=True)

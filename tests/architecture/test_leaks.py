@@ -237,9 +237,9 @@ def test_what_only_the_rows_could_tell_is_not_refused(name, price):
         fit = ps.dp_lm("y ~ x + g", data, domain=DOMAIN, rng=1, **price)
         summary = str(fit.summary())
     assert np.isfinite(fit.params).all()
-    assert np.isfinite(fit.bse).all()
+    assert np.isfinite(fit.bse).all() or "No intervals" in summary
     if not np.isfinite(fit.conf_int()).all(axis=None):
-        assert "have no interval (NaN)" in summary
+        assert "have no interval (NaN)" in summary or "No intervals" in summary
         assert name in FLAT or "mu" in price  # normal noise lets 60 rows of two predictors look flat by chance
     assert "Private regression" in summary
 

@@ -140,12 +140,38 @@ def test_constant_and_missing_responses_behave_like_any_other_data(y):
     assert np.isfinite(fit.params).all()
 
 
-def test_more_coefficients_than_can_be_drawn_exactly_say_so():
+def test_a_sampler_whose_law_is_only_approached_is_never_taken_by_auto_and_says_so_where_it_is_named():
     data = frame(2000, 3).assign(**{f"w{k}": np.random.default_rng(k).uniform(-1, 1, 2000) for k in range(3)})
-    domain = {**DOMAIN, **{f"w{k}": (-1, 1) for k in range(3)}}
-    fit = ps.dp_rq("y ~ x + w0 + w1 + w2", data, 2.0, domain=domain, rng=1)
-    assert "approximate sampling" in str(fit.summary())
-    assert "approximate" not in str(ps.dp_rq("y ~ x + w0", data, 2.0, domain=domain, rng=1).summary())
+    domain, formula = {**DOMAIN, **{f"w{k}": (-1, 1) for k in range(3)}}, "y ~ x + w0 + w1"
+    doubt = "for the target density; the sampler's distance is measured, not proved"
+    ledger = ps.Ledger(ps.PureDP(2.0))
+    with pytest.raises(ps.PrivstatsError, match=r"4 coefficients .*; add delta=1e-6, or give mu=1, or mech='kng'"):
+        ps.dp_rq(formula, data, 2.0, domain=domain, ledger=ledger)
+    assert not ledger.entries
+    for cure, mech in (
+        ({"eps": 2.0, "delta": 1e-6}, "newton"),
+        ({"mu": 1.0}, "newton"),
+        ({"eps": 2.0, "mech": "kng"}, "kng"),
+    ):
+        fit = ps.dp_rq(formula, data, domain=domain, rng=1, **cure)
+        assert fit.mech == mech
+        assert (doubt in str(fit.summary())) == (mech == "kng")
+    exact = ps.dp_rq("y ~ x + w0", data, 2.0, domain=domain, rng=1)
+    assert exact.mech == "kng"
+    assert doubt not in str(exact.summary())
+
+
+def test_geometric_medians_by_a_chain_are_taken_by_name_only():
+    data = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (200, 4)), columns=list("abcd"))
+    options = {"domain": dict.fromkeys("abcd", (0, 1)), "geometric": True, "rng": 1}
+    for price in ({"eps": 2.0}, {"mu": 1.0}, {"eps": 2.0, "delta": 1e-6}):
+        with pytest.raises(
+            ps.PrivstatsError, match="no exact sampler takes a geometric median of 4 columns; give mech='kng'"
+        ):
+            ps.dp_median("a + b + c + d", data, **price, **options)
+    named = str(ps.dp_median("a + b + c + d", data, 2.0, mech="kng", **options).summary())
+    assert "for the target density; the sampler's distance is measured, not proved" in named
+    assert "target density" not in str(ps.dp_median("a + b + c", data, 2.0, **options).summary())
 
 
 def test_several_orders_are_one_result_that_does_not_cross():

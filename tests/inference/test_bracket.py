@@ -7,6 +7,7 @@ import pytest
 
 from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance, Multinomial
+from privstats.mechanisms.random import public_stream
 from privstats.numerics.box_ranks import box_quantile
 from privstats.numerics.bridge import bridge_quantile
 from privstats.numerics.ends import Ends
@@ -26,6 +27,7 @@ def bracketed(cell=(0, 1), sampling=(0.9, 0.9), certain=True, together=True, end
         ends=ends,
         cell=np.array(cell),
         n=100.0,
+        repeats=np.zeros(2, dtype=bool),
     )
 
 
@@ -114,10 +116,11 @@ def test_the_variance_of_a_column_is_that_of_its_values_and_noise_is_taken_off_i
     u = np.array([[-1.0, -0.5, 0.0, 0.5, 0.7, 0.9]]).T
     meat = ColumnVariance(np.array([6.0]), u.sum(axis=0)[None], (u**2).sum(axis=0)[None], np.array([4.0]), True)
     assert meat.covariance()[0, 0] / 36 == pytest.approx((4 * u).var(ddof=1) / 6)
-    quiet = meat.compatible([np.zeros((3, 2))], np.array([[1 / 6]]), None)
-    np.testing.assert_allclose(quiet, (4 * u).var(ddof=1) / 6)
-    louder = meat.compatible([np.array([[0.0, -1.0]])], np.array([[1 / 6]]), None)
-    assert louder[0, 0] > quiet[0, 0]  # squares released too small mean a variance that is larger
+    quiet = meat.compatible([np.zeros((20_000, 2))], np.array([[1 / 6]]), public_stream(0))
+    # a variance of 5 degrees of freedom over its own chi-squared: the harmonic mean is the estimate, within 5 errors
+    assert 1 / np.mean(1 / quiet) == pytest.approx((4 * u).var(ddof=1) / 6, rel=5 * (2 / 5 / 20_000) ** 0.5)
+    louder = meat.compatible([np.tile([0.0, -1.0], (20_000, 1))], np.array([[1 / 6]]), public_stream(0))
+    assert (louder > quiet).all()  # squares released too small mean a variance that is larger
 
 
 def test_shares_of_bins_vary_as_a_multinomial():

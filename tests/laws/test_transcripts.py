@@ -176,7 +176,7 @@ def test_no_pair_of_neighbours_shifts_the_answers_of_a_robust_fit_by_more_than_t
     shifts = squared_shifts(told(formula, frames_with(data, tried), 1, **arguments))
     assert shifts.max() <= MU**2 * (1 + ROUNDING)
     # an outcome of 1 in place of 0 moves a binomial score by one bound, not two: rows of opposite means would by two
-    assert shifts.max() >= {"huber": 0.6, "huber scale": 0.6}.get(model, 0.15) * MU**2
+    assert shifts.max() >= {"huber": 0.5, "huber scale": 0.6}.get(model, 0.15) * MU**2
 
 
 @pytest.mark.parametrize("model", LINKED)

@@ -205,6 +205,4 @@ def test_the_number_of_boxes_stays_small_whatever_ties(k):
 
 
 def test_it_says_where_it_is_quick():
-    assert [exact_for(1e4, d) for d in (1, 2, 3, 4, 5)] == [True, True, True, True, False]
-    assert [exact_for(1e6, d) for d in (3, 4)] == [True, False]
-    assert not exact_for(np.inf, 4)
+    assert [exact_for(d) for d in (1, 2, 3, 4, 5)] == [True, True, True, False, False]
