@@ -3,11 +3,12 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN = .venv/bin
+FAST = $(addprefix tests/,gate architecture results privacy inference estimators)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test check tests benchmarks clean
+.PHONY: demo test check tests test-all test-oldest benchmarks clean
 
 demo: .venv/demo
 	$(BIN)/python vignettes/demo.py
@@ -21,6 +22,14 @@ check: .venv/test
 
 tests: .venv/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+# All tests, the slow ones too, and the fast ones with the oldest versions allowed: half an hour.
+test-all: check .venv/test test-oldest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 -m ""
+
+# What reads cells and prints tables, with the oldest versions that pyproject.toml allows, and with pyarrow.
+test-oldest: .venv-oldest/test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/pytest --numprocesses 2 $(FAST) privstats README.md
 
 benchmarks: .venv/test
 	$(BIN)/python benchmarks/private_bounds.py --seed 1
@@ -41,5 +50,12 @@ benchmarks: .venv/test
 	$(INSTALL) ".[demo,test]"
 	@touch $@
 
+.venv-oldest/test: pyproject.toml constraints-oldest.txt
+	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt \
+		--editable ".[demo,test]" pyarrow
+	@touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -124,7 +124,14 @@ def cell(
     names = truth.index.difference(["Intercept"], sort=False)
     terms = ["0"] * (setting == "no intercept") + [name.removesuffix("[T.b]") for name in names]
     formula, neighbors = "y ~ " + " + ".join(terms), setting if setting == "add_remove" else "replace"
-    promised = {name: float(value), "tau": tau, "domain": domain, "neighbors": neighbors, "mech": mech}
+    by_chain = mech == "auto" and name == "eps" and d > 3  # which auto does not take
+    promised = {
+        name: float(value),
+        "tau": tau,
+        "domain": domain,
+        "neighbors": neighbors,
+        "mech": "kng" if by_chain else mech,
+    }
     ends = np.empty((replicates, len(truth), 2))
     with planned_once():
         for k in range(replicates):

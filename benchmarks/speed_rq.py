@@ -50,7 +50,7 @@ def measure(data: pd.DataFrame, eps: float, tau: float, replicates: int) -> tupl
     domain = {**dict.fromkeys(names, (-1, 1)), "y": (-8, 8)}
 
     def release(seed: int) -> None:
-        ps.dp_rq("y ~ " + " + ".join(names), data, eps, tau=tau, domain=domain, inference="none", rng=seed)
+        ps.dp_rq("y ~ " + " + ".join(names), data, eps, tau=tau, mech="kng", domain=domain, inference="none", rng=seed)
 
     times = []
     for seed in range(replicates):

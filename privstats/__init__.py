@@ -1,4 +1,4 @@
-"""R-style statistical modelling under differential privacy, with honest standard errors."""
+"""R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
 from privstats import datasets
 from privstats.api.counts import dp_hist, dp_mode

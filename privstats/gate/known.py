@@ -158,7 +158,7 @@ class Levels(Known):
     Parameters
     ----------
     values : tuple or list
-        At least two different texts, truth values or numbers; whole numbers at most 2^53.
+        At least two different texts, truth values or numbers; whole numbers at most 2^53, texts that UTF-8 can write.
     ordered : bool
         Whether ``<`` and the like compare them, in the order given.
 
@@ -178,11 +178,11 @@ class Levels(Known):
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
-        legal = all(isinstance(value, str | bool | int | float) and not _is_beyond_floats(value) for value in plain)
+        legal = all(isinstance(value, str | bool | int | float) and _is_kept(value) for value in plain)
         if not legal or len(set(plain)) < max(2, len(plain)):
             raise DomainError(
-                "levels are at least two different texts, truth values or finite numbers (whole numbers up to 2^53; "
-                "give longer identifiers as text)"
+                "levels are at least two different texts in UTF-8, truth values or finite numbers (whole numbers up to "
+                "2^53; give longer identifiers as text)"
             )
         object.__setattr__(self, "values", plain)
 
@@ -234,9 +234,11 @@ class Levels(Known):
         return f"one of {', '.join(map(str, self.values))}"
 
 
-def _is_beyond_floats(value: Any) -> bool:
-    """Whether a number would change its value in a column of floats, as one missing value makes of integers."""
-    return not isinstance(value, str) and not abs(value) <= 2**53
+def _is_kept(value: Any) -> bool:
+    """Whether columns of any type hold a level: floats, which one missing value makes of integers, and UTF-8."""
+    if not isinstance(value, str):
+        return bool(abs(value) <= 2**53)
+    return value.encode(errors="ignore").decode() == value
 
 
 def declared(what: Any) -> Known:

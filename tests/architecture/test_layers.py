@@ -106,8 +106,3 @@ def test_nothing_is_evaluated_printed_or_warned(file):
             )
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.random":
             assert file.name == "random.py"
-
-
-@names
-def test_files_stay_small_enough_to_read(file):
-    assert len(file.read_text().splitlines()) <= 300

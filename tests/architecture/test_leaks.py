@@ -219,7 +219,7 @@ FRAMES = {
     "complex": odd(x=np.arange(60) + 0j, y=np.arange(60) * 1j),
     "objects that raise": odd(g=[Spiteful()] * 60, x=[Spiteful()] * 60),
     "masked": odd(g=[np.ma.masked] * 60, x=[np.ma.masked] * 60),
-    "surrogates": odd(g="\ud800", x=pd.Series(["\ud800"] * 60, dtype=object)),
+    "surrogates": odd(**{name: pd.Series(["\ud800"] * 60, dtype=object) for name in "gx"}),
     "collinear": odd(x=lambda data: np.where(data["g"] == "a", 0.0, 100.0)),
 }
 

@@ -174,7 +174,8 @@ def _equal(a, b):
         return False
 
 
-KNOWN = [cell for cell in ZOO if not isinstance(cell, Foreign | Spiteful | np.ma.core.MaskedConstant)]
+# numpy 2.0 takes a timedelta of one day for equal to 1, and gives both one hash
+KNOWN = [cell for cell in ZOO if not isinstance(cell, Foreign | Spiteful | np.ma.core.MaskedConstant | np.timedelta64)]
 
 
 def test_names_that_are_equal_are_one_unit():

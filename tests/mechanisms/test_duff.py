@@ -4,9 +4,11 @@ import itertools
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import privstats as ps
 from privstats.gate.bounds import Line
 from privstats.mechanisms.duff import DuffMean, DuffQuantile
 from privstats.mechanisms.random import public_stream
@@ -160,3 +162,18 @@ def test_the_median_of_a_thousand_normal_values_is_as_near_as_expected(eps, erro
 def test_the_mean_of_a_thousand_uniform_values_is_as_near_as_expected(kind, error):
     rng = np.random.default_rng(65)
     assert np.mean([mean_error(rng.uniform(size=1000), kind) for _ in range(20)]) == pytest.approx(error, rel=0.02)
+
+
+def test_no_sum_of_fewer_than_2_to_the_32_values_can_overflow():
+    grid = Grid.within(-1.0, 1.0, 2.0**-60, DuffMean.bits)
+    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # what `lift_adding` doubles at most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
+def test_a_mean_of_more_than_2_to_the_26_values_is_right(neighbors):
+    data = pd.DataFrame({"x": np.ones(2**26 + 2**10, dtype=np.float64)})
+    data.iloc[: 2**10] = 0.0
+    domain = ps.Domain({"x": (0, 1)}, complete=True)
+    fit = ps.dp_mean("x", data, 1.0, mech="duff", domain=domain, neighbors=neighbors, rng=1)
+    assert fit.params["x"] == pytest.approx(1 - 2**10 / len(data), abs=1e-6)
