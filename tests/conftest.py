@@ -19,6 +19,11 @@ PURE = {noise: {"eps": 1.0} for noise in ("matrixt", "hull", "linf", "l1", "l2")
 PRICES = {**PURE, "gaussian": {"mu": 1.0}}
 
 
+def slow(*values, **more):
+    """A case of a test that `make test-all` runs, and the fast gate leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow, **more)
+
+
 def design_6_1(n, seed, p=5):
     """The coverage design: X ~ U(-1, 1), coefficients (.5; -1 ... 1), N(0, 1) errors."""
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from scipy import stats
 import privstats as ps
 from privstats.estimators.check import least_score
 from privstats.mechanisms import kng_quantile
+from tests.conftest import slow
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (-8, 8)}
 TAUS = [0.1, 0.5, 0.9]
@@ -40,11 +41,11 @@ def test_the_limit_of_a_large_budget_is_quantreg(formula, neighbors, tau):
 @pytest.mark.parametrize(
     ("law", "spread", "tau", "n", "budget"),
     [
-        ("norm", 0.0, 0.5, 10_000, {"eps": 1.0}),
-        ("norm", 0.5, 0.9, 10_000, {"eps": 1.0}),
-        ("expon", 0.0, 0.1, 10_000, {"eps": 1.0}),
+        slow("norm", 0.0, 0.5, 10_000, {"eps": 1.0}),
+        slow("norm", 0.5, 0.9, 10_000, {"eps": 1.0}),
+        slow("expon", 0.0, 0.1, 10_000, {"eps": 1.0}),
         ("expon", 0.0, 0.9, 1000, {"mu": 1.0}),
-        ("norm", 0.5, 0.5, 1000, {"mu": 0.5}),
+        slow("norm", 0.5, 0.5, 1000, {"mu": 0.5}),
     ],
 )
 def test_intervals_cover_at_their_level(law, spread, tau, n, budget):

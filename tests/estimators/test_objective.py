@@ -13,6 +13,7 @@ import privstats as ps
 from privstats.estimators import objective
 from privstats.estimators.imagined import Imagined
 from privstats.losses.families import Logit
+from tests.conftest import slow
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (0, 1), "won": ["no", "yes"], "w": (0, 2)}
 TRUTH = np.array([-0.5, 1.5])
@@ -60,7 +61,11 @@ def test_the_limit_with_options_is_that_of_statsmodels_too(options):
 
 @pytest.mark.parametrize(
     ("n", "eps", "constant", "options"),
-    [(2000, 1.0, -0.5, {}), (5000, 0.5, -3.5, {}), (2000, 2.0, -0.5, {"neighbors": "add_remove", "cov_type": "HC"})],
+    [
+        (2000, 1.0, -0.5, {}),
+        slow(5000, 0.5, -3.5, {}),
+        slow(2000, 2.0, -0.5, {"neighbors": "add_remove", "cov_type": "HC"}),
+    ],
 )
 def test_intervals_cover_at_their_level(n, eps, constant, options):
     replicates = 80  # two coefficients each

@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import privstats as ps
 from privstats.estimators.curvature import EXPLAINED, times, toward
 from privstats.gate.leverage import Products
+from tests.conftest import slow
 
 NAMES = ["a", "b", "c"]
 SCALES = dict.fromkeys(NAMES, ps.Scale(0, 1))
@@ -97,7 +98,7 @@ def test_missing_rows_leave_the_fit_of_the_others_under_either_relation(model):
         assert fit.glance().loc[0, "n_used"] == pytest.approx(2000, abs=0.1)
 
 
-@pytest.mark.parametrize("model", ["logit", "huber"])
+@pytest.mark.parametrize("model", [slow("logit"), "huber"])
 def test_the_noise_of_the_estimate_has_the_variance_that_is_claimed(model):
     data, fits = frame(model, n=2000), 150
     all_fits = [fitted(model, data, mu=1.0, rng=k) for k in range(fits)]

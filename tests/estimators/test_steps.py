@@ -11,6 +11,7 @@ from scipy import stats
 import privstats as ps
 from privstats.estimators.steps import EDGES, _read
 from privstats.numerics.law import FloatArray
+from tests.conftest import slow
 from tests.estimators.test_check import DOMAIN, frame
 
 TAUS = [0.1, 0.5, 0.9]
@@ -49,11 +50,11 @@ def coverage(fits, truth):
 
 
 CELLS = [
-    ("norm", 0.0, 0.1, 1000, 1.0),
-    ("norm", 0.5, 0.9, 1000, 0.5),
-    ("expon", 0.0, 0.5, 1000, 0.5),
+    slow("norm", 0.0, 0.1, 1000, 1.0),
+    slow("norm", 0.5, 0.9, 1000, 0.5),
+    slow("expon", 0.0, 0.5, 1000, 0.5),
     ("expon", 0.0, 0.9, 1000, 1.0),
-    ("expon", 0.0, 0.1, 10_000, 0.5),
+    slow("expon", 0.0, 0.1, 10_000, 0.5),
 ]
 
 
@@ -103,7 +104,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("case", DECLARED)
+@pytest.mark.parametrize("case", [slow(case) if "both" in case else case for case in DECLARED])
 def test_what_is_declared_matters_little(case):
     fits = [
         ps.dp_rq("y ~ x", frame(4000, k), mu=1.0, tau=0.9, domain={**DOMAIN, **known}, mech="newton", rng=k)

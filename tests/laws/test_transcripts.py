@@ -12,6 +12,7 @@ from privstats.gate.gate import Gate
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms import MECHANISMS
 from privstats.privacy.together import Jointly
+from tests.conftest import slow
 
 MU = 1.0
 PRICE = {"mu": MU, "mech": "newton"}
@@ -291,7 +292,7 @@ def realised_mu(true, false):
     return best
 
 
-@pytest.mark.parametrize("halved", [False, True])
+@pytest.mark.parametrize("halved", [slow(False), True])
 def test_the_best_test_on_whole_transcripts_does_not_beat_the_claim_but_beats_it_once_the_noise_is_halved(
     monkeypatch, planned_once, halved
 ):

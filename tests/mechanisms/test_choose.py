@@ -16,7 +16,7 @@ from privstats.mechanisms import MECHANISMS, exponential, kng
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.union import gradient_union, loss_union
 from tests.architecture.test_leaks import DOMAIN, FRAMES
-from tests.conftest import NORMS, design_6_1, domain_6_1, formula_6_1
+from tests.conftest import NORMS, design_6_1, domain_6_1, formula_6_1, slow
 from tests.laws.test_audits import BOUNDS, OPTIONS, base, rows_to_try, with_row
 
 RADIUS = 1.5
@@ -359,7 +359,7 @@ def error_of(held):
 
 
 @pytest.mark.parametrize("mech", ["kng", "objpert"])
-@pytest.mark.parametrize(("n", "eps"), [(2000, 4.0), (10_000, 1.0)])
+@pytest.mark.parametrize(("n", "eps"), [(2000, 4.0), slow(10_000, 1.0)])
 def test_intervals_cover_at_their_level(mech, n, eps):
     held = coverage(n, eps, mech, 40, seed=71, theta_bound=1.0)
     assert 0.93 - error_of(held) <= held.mean() <= 0.985
@@ -369,7 +369,7 @@ def uneven(X):
     return 0.2 + 2 * np.abs(X[:, 0])
 
 
-@pytest.mark.parametrize("mech", ["suffstats", "kng", "objpert"])
+@pytest.mark.parametrize("mech", ["suffstats", slow("kng"), slow("objpert")])
 def test_robust_intervals_cover_where_the_error_variance_is_not_constant(mech):
     held = coverage(10_000, 4.0, mech, 60, seed=72, errors=uneven, cov_type="HC")
     assert held.mean() >= 0.93 - error_of(held)

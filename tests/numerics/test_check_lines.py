@@ -15,6 +15,8 @@ from privstats.numerics.check_loss import Target
 from tests.numerics.test_check_boxes import CASES, potentials
 from tests.numerics.test_check_loss import rows
 
+pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+
 
 def chained(chance, target, size, thin=4):
     """Ends of stretches of one chain."""

@@ -10,13 +10,14 @@ import pytest
 import privstats as ps
 from benchmarks.coverage_lm import METHODS, cell
 from privstats.inference import answer as answers
-from tests.conftest import PURE
+from tests.conftest import PURE, slow
 
 REPLICATES = 50
 
 
 @pytest.mark.parametrize(
-    ("noise", "n", "eps"), [("linf", 500, 1.0), *((noise, n, 4.0) for noise in PURE for n in (500, 2000))]
+    ("noise", "n", "eps"),
+    [("linf", 500, 1.0), *((noise, 500, 4.0) for noise in PURE), *(slow(noise, 2000, 4.0) for noise in PURE)],
 )
 def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps):
     result = cell(n, eps, noise, REPLICATES, seed=11)

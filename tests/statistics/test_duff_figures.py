@@ -18,6 +18,8 @@ from privstats.gate.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Gathered, Wanted
 
+pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+
 DELTA = 1e-3
 FAINT = 1e-3  # p-values below would be rare where a law is as stated
 VERBS = {

@@ -6,14 +6,15 @@ import pytest
 
 import privstats as ps
 from benchmarks.newton_accuracy import replicate
+from tests.conftest import slow
 
 REPLICATES = 40
 
 
 CELLS = [
     ("a", 10_000, 5, 1.0, 1.3),
-    ("rho9", 5000, 5, 1.0, 1.5),
-    ("skewed", 10_000, 5, 1.0, 1.6),
+    slow("rho9", 5000, 5, 1.0, 1.5),
+    slow("skewed", 10_000, 5, 1.0, 1.6),
     ("a", 1000, 5, 0.5, 2.2),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import privstats as ps
+from tests.conftest import slow
 
 REPLICATES = 15
 
@@ -27,7 +28,7 @@ def fit(data, eps, bound, **options):
 METHODS = [{}, {"noise": "linf"}, *({"mech": mech} for mech in ("kng", "objpert", "expmech"))]
 
 
-@pytest.mark.parametrize("inference", ["sandwich", "none"])
+@pytest.mark.parametrize("inference", [slow("sandwich"), "none"])
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_no_estimate_is_worse_than_the_zero_vector_in_a_hopeless_cell(method, inference):
     slopes = np.linspace(-1, 1, 12)

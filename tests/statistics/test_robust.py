@@ -6,15 +6,16 @@ import pytest
 
 import privstats as ps
 from benchmarks.coverage_robust import REFERENCE, replicate
+from tests.conftest import slow
 
 REPLICATES = 30
 CELLS = [
     ("linear", "plain", 500, 0.25),
-    ("linear", "outliers", 2000, 1.0),
-    ("linear", "ar9", 2000, 1.0),
-    ("logistic", "plain", 500, 0.5),
+    slow("linear", "outliers", 2000, 1.0),
+    slow("linear", "ar9", 2000, 1.0),
+    slow("logistic", "plain", 500, 0.5),
     ("logistic", "rare", 2000, 1.0),
-    ("logistic", "strong", 5000, 0.5),
+    slow("logistic", "strong", 5000, 0.5),
 ]
 
 

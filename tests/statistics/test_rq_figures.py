@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import kng_figure2
 
+pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+
 REPLICATES = 12
 
 

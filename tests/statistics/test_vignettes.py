@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import slow
+
 VIGNETTES = Path(__file__).parents[2] / "vignettes"
 SHOWS = {
     "demo.py": ["Doctor visits", "Guarantee", "privacy"],
@@ -18,7 +20,11 @@ SHOWS = {
 }
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"])
+QUICK = ("demo.py", "robust_inference.py")
+ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in ALL])
 def test_a_vignette_runs_and_shows_what_it_promises(name, tmp_path):
     run = subprocess.run(
         [sys.executable, "-W", "error", str(VIGNETTES / name), str(tmp_path)],
