@@ -1,6 +1,6 @@
 """How many sweeps the chain of quantile regressions needs on awkward rows: its law against exact draws, by sweeps.
 
-Three coefficients, 60 rows, from the minimiser on, as `privstats.numerics.check_lines.sample_lines` does. Rows: "near"
+Three coefficients, 60 rows, from the minimiser on, as `hit_and_run.sample_lines` does. Rows: "near"
 has two predictors with correlation .999, "same" has them equal, "ties" has few different rows, "one" a single row that
 tells of a slope. Figures: the largest Kolmogorov-Smirnov distance, of coefficients and of sums and differences of the
 slopes. "chance" is its 95 % point for draws from the same law.
@@ -17,9 +17,9 @@ from scipy.stats import ks_2samp
 from tabulate import tabulate
 
 from benchmarks.common import arguments
-from privstats.numerics.check_boxes import CheckBoxes
-from privstats.numerics.check_lines import SWEEPS, CheckLines
-from privstats.numerics.check_loss import Target
+from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS, CheckLines
+from privstats.mechanisms.quantile_regression.minimise import Target
+from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.estimators.moments import response_scale
-from privstats.gate.moments import Moments
 from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms.additive.laplace import LaplaceLaw
 from privstats.mechanisms.base import AdditiveNoise, SpreadLaw
-from privstats.mechanisms.laplace import LaplaceLaw
 from privstats.numerics.exact import Total
 from privstats.privacy.neighbors import REPLACE_ROW
+from privstats.sets.moments import Moments
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
     python -m benchmarks.house            # prints the figures; exits non-zero where one misses its target
 
 *Hops* of a call are the different pairs of functions in two files of ours of which one calls the other, as seen by
-`sys.setprofile`; *files* are those that have a part in it. The language of formulas is left out, as is what imports run.
+`sys.setprofile`; *files* are those that have a part in it. The language of formulas is left out, and so are imports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Second moments of the true hull's body: where the constants of `privstats.numerics.body` come from.
+"""Second moments of the true hull's body: where the constants of `body` come from.
 
     python benchmarks/hull_moments.py --seed 1 [--draws 20000000]
 
@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from tabulate import tabulate
 
+from privstats.mechanisms.additive.body import sample_hull, second_moments_hull
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.body import sample_hull, second_moments_hull
 
 BATCH = 100_000
 

@@ -5,7 +5,7 @@ rows; figures are median L2 distances to the truth over the same 100 data sets. 
 
 The norms l1, l2 and linf with half the budget for the linear term (q = 1/2), and linf with q = .85, have the penalty
 that the paper's proof asks for, ``(m / 4) / (exp(eps (1 - q)) - 1)`` (printed with ``exp(eps (q - 1))``, which is
-negative). "joint" is `dp_glm`: linf, q = .85, the smaller penalty of `privstats.mechanisms.objective_glm`.
+negative). "joint" is `dp_glm`: linf, q = .85, the smaller penalty of `perturbation`.
 
 Targets: "joint" at most .36, .145 and .106 at eps = 1/8, 1/2 and 2.
 
@@ -24,12 +24,12 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
-from privstats.gate.glm_scores import GlmScores
-from privstats.mechanisms.objective_glm import ObjectivePerturbationGLM
+from privstats.losses.convex import Logistic, RowLoss
+from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbationGLM
 from privstats.numerics.exact import Gathered, Wanted
-from privstats.numerics.minimise_rows import Tilted, minimise_rows
-from privstats.numerics.row_losses import Logistic, RowLoss
 from privstats.privacy.neighbors import REPLACE_ROW
+from privstats.sets.convex_losses import GlmScores
 
 TRUTH = np.array([0.0, -1.0, -0.5, -0.25, 0.0, 0.75, 1.5])
 N, M = 10_000, len(TRUTH)

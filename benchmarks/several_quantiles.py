@@ -38,11 +38,11 @@ from tabulate import tabulate
 
 from benchmarks.common import arguments
 from privstats.estimators.several import need
-from privstats.gate.checks import CheckScores
-from privstats.numerics.check_boxes import CheckBoxes, Pool
-from privstats.numerics.check_loss import Target, minimise
+from privstats.mechanisms.quantile_regression.minimise import Target, minimise
+from privstats.mechanisms.quantile_regression.rejection import CheckBoxes, Pool
 from privstats.numerics.law import FloatArray
 from privstats.privacy.neighbors import REPLACE_ROW
+from privstats.sets.check_losses import CheckScores
 
 HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s

@@ -17,11 +17,11 @@ import numpy as np
 from tabulate import tabulate
 
 from benchmarks.common import arguments, verdict
+from privstats.mechanisms.order.joint import draw_joint
+from privstats.mechanisms.order.rank import draw_ends
+from privstats.mechanisms.order.rank_sampler import draw_rank
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.bridge import cell_rate
-from privstats.numerics.ends import Ends
-from privstats.numerics.joint_ranks import draw_joint
-from privstats.numerics.ranks import draw_rank
+from privstats.numerics.rank_law import Ends, cell_rate
 
 LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24
 SIZES = (100_000, 1_000_000, 10_000_000)
@@ -53,7 +53,7 @@ def measure(n: int, seed: int, replicates: int) -> list[float]:
     calls = [lambda: np.partition(values, n // 2), single(1), single(10_000)]
     times = [seconds(call, replicates) for call in calls]
     ends = Ends(EPS, 1, (0.5,), "replace", 0.95, False)
-    times.append(seconds(lambda: ends.draw(values, LOW, HIGH, STEP, chance), replicates))
+    times.append(seconds(lambda: draw_ends(ends, values, LOW, HIGH, STEP, chance), replicates))
     if n > 1_000_000:
         return [*times, np.nan, np.nan]
     return [*times, *(seconds(joint(n * np.arange(1, J + 1) / (J + 1)), 1) for J in (3, 19))]

@@ -7,10 +7,10 @@ from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.regression import dp_lm, dp_rq
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
-from privstats.gate.domain import Domain
-from privstats.gate.functions import rowwise
-from privstats.gate.known import Dates, Levels
-from privstats.gate.scale import Scale
+from privstats.formula.declarations import Dates, Levels
+from privstats.formula.domain import Domain
+from privstats.formula.functions import rowwise
+from privstats.formula.scale import Scale
 from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.neighbors import Neighbors

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from privstats.gate.domain import Domain
-from privstats.gate.known import Levels
+from privstats.formula.declarations import Levels
+from privstats.formula.domain import Domain
 from privstats.mechanisms.random import Source
 
 HOMES = {

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.hull import HullLaw
+from privstats.mechanisms.additive.hull import HullLaw
 
 if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
     os.environ.setdefault("PRIVSTATS_DATA", str(shared))

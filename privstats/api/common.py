@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from privstats.errors import PrivacyError
-from privstats.fit import fit
-from privstats.plan import Plan, make_plan
-from privstats.request import Request
 from privstats.results.results import Results
+from privstats.workflow.fit import fit
+from privstats.workflow.plan import Plan, make_plan
+from privstats.workflow.request import Request
 
 COMMON = ("unit", "rows_per_unit", "subset", "bounds_share")
 

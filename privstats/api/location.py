@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from privstats.api.common import COMMON, asked, run
-from privstats.door import door
-from privstats.gate.domain import Domain
-from privstats.plan import Plan
+from privstats.boundary import door
+from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
+from privstats.workflow.plan import Plan
 
 OPTIONS = {
     "median": (*COMMON, "grid", "confidence", "geometric", "eta"),

@@ -6,9 +6,9 @@ from typing import Any
 
 from privstats.api import counts, glm, location, regression
 from privstats.api.common import asked
-from privstats.door import door
+from privstats.boundary import door
 from privstats.errors import PrivacyError, quote
-from privstats.plan import Plan, make_plan
+from privstats.workflow.plan import Plan, make_plan
 
 EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares", "family"}
 OPTIONS = {**regression.OPTIONS, **glm.OPTIONS, **location.OPTIONS, **counts.OPTIONS}

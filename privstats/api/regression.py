@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from privstats.api.common import COMMON, asked, run
-from privstats.door import door
-from privstats.gate.domain import Domain
-from privstats.plan import Plan
+from privstats.boundary import door
+from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
+from privstats.workflow.plan import Plan
 
 OPTIONS = {
     "lm": (*COMMON, "weights", "theta_bound", "split", "ridge", "cov_type", "loss"),
@@ -106,7 +106,7 @@ def dp_lm(
     Notes
     -----
     Moments and objective perturbation follow Awan and Slavkovic (2021), with tight sensitivities
-    (`privstats.gate.moments.Moments`), the K-norm gradient Reimherr and Awan (2019); intervals simulate the noise law
+    (`moments.Moments`), the K-norm gradient Reimherr and Awan (2019); intervals simulate the noise law
     together with sampling error. Where the expected error exceeds what coefficients can be, those reported are
     shrunk toward zero, and the summary says "insufficient budget".
 
@@ -181,7 +181,7 @@ def dp_rq(
 
     Notes
     -----
-    Reimherr and Awan (2019), with the sensitivity corrected for orders above a half (`privstats.gate.checks`). Up to
+    Reimherr and Awan (2019), with the sensitivity corrected for orders above a half (`check_losses`). Up to
     three coefficients, and four up to 10,000 public rows, are drawn exactly; more by a Markov chain, which a note says.
     Intervals are sandwiches with a private kernel estimate of the density at the quantile. They are NaN, with a note,
     where that drowns in its noise, and where rows and budget are so few that chance may have decided the coefficients.

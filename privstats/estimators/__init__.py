@@ -15,7 +15,7 @@ from privstats.estimators.one_step import one_step
 from privstats.estimators.quantiles import quantiles
 from privstats.estimators.several import quantile_regressions
 from privstats.estimators.steps import by_steps
-from privstats.numerics.check_boxes import EXACT_DIM
+from privstats.mechanisms.quantile_regression.rejection import EXACT_DIM
 
 NORMS = ("linf", "l1", "l2")
 SAMPLED, WIDEST = (

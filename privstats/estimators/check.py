@@ -17,20 +17,20 @@ from scipy.special import ndtr, ndtri
 from privstats.estimators.base import Ask, Facts, chained
 from privstats.estimators.choose import on_the_edge
 from privstats.estimators.moments import UNINFORMATIVE, known_or_above_noise, spectral_noise
-from privstats.gate.bounds import Bound, Line
-from privstats.gate.checks import CheckScores
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Each, Gram, Pairs
 from privstats.inference.answer import Answer, Noise, Unsure
 from privstats.inference.kernel import KernelLaw, KernelMeat
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.losses.check import CheckRow, KernelRow, ResidualSize
 from privstats.losses.squares import PredictorRow
-from privstats.numerics.check_boxes import exact_for
-from privstats.numerics.check_lines import SWEEPS
+from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS
+from privstats.mechanisms.quantile_regression.rejection import exact_for
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Bound, Line
+from privstats.sets.check_losses import CheckScores
+from privstats.sets.moments import Moments
 
 SHARES = {  # of coefficients, curvature, scale and bread: of eps, or of mu^2
     "eps": (0.55, 0.10, 0.05, 0.30),

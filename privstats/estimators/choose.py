@@ -15,16 +15,16 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.moments import UNINFORMATIVE, known_or_above_noise, spectral_noise, times
 from privstats.estimators.robust import robust_meat
 from privstats.estimators.shrinkage import hopeless
-from privstats.gate.bounds import Positive
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Objective, Sum
-from privstats.gate.scores import Scores
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, Unsure
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.inference.simulate import root
 from privstats.losses.squares import AugmentedRow, PredictorRow, Presence, SquaredResidual
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
+from privstats.sets.moments import Moments
+from privstats.sets.squared_losses import Scores
 
 COEFFICIENTS, CURVATURE, RESIDUALS = 0.70, 0.25, 0.05  # shares of the questions
 ROWS, ROBUST = 0.02, 0.20  # beside these: the number of weighted rows; a meat for errors of different variance

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts, cells_of
-from privstats.gate.bounds import OneHot
 from privstats.gate.questions import Tally
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.columns import Multinomial
 from privstats.losses.location import BinOf
 from privstats.numerics.law import FloatArray
+from privstats.sets.base import OneHot
 
 
 def histogram(ask: Ask, facts: Facts, noise: str) -> Answer:

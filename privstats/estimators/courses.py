@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
-from privstats.gate.bounds import Positive
-from privstats.gate.leverage import Bins
 from privstats.gate.questions import Histogram, Sum
 from privstats.inference.answer import Meat, OwnVariance, Unsure
 from privstats.losses.bounded import Bounded, Huber, Proportion
@@ -20,6 +18,8 @@ from privstats.losses.clipped import Clipped, Count, Size
 from privstats.losses.families import Family, Gamma, Poisson
 from privstats.losses.predictor import Predictor, ResidualSize, ResponseMean
 from privstats.numerics.law import FloatArray, Law
+from privstats.sets.base import Positive
+from privstats.sets.leverage import Bins
 
 START, SIZES = 0.01, 0.06  # shares
 STEEPEST, FARTHEST = 2.0, 6.0  # bounds of a probit's weight

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts, Place
-from privstats.gate.bounds import Line
 from privstats.gate.questions import Each, Part
 from privstats.losses.location import Between, Column
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
+from privstats.sets.base import Line
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy as np
 from privstats.estimators.base import Facts
 from privstats.estimators.imagined import Imagined
 from privstats.estimators.moments import spectral_noise
-from privstats.gate.moments import Moments
 from privstats.inference.repair import floor_eigenvalues, schur_complement, weakest_behind_noise
 from privstats.inference.sandwich import between_bread
 from privstats.inference.simulate import ANYTHING, Lost, unidentified
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.moments import Moments
 
 UNINFORMATIVE = 1.0  # noise, as a multiple of an eigenvalue or a count, from which on intervals mislead or are too long
 STEPS = 6  # toward the theta without a ridge: each is exact for the curvature of the one before

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts, Place
-from privstats.gate.bounds import Positive
 from privstats.gate.questions import Sum
 from privstats.losses.location import OnGrids
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
 
 SHARE = 0.10  # for each column, beside what its quantiles cost
 COARSEST, FINEST = 0, 2  # steps are 10^-k of the leading power of ten of the range

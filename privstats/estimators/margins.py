@@ -9,12 +9,12 @@ import numpy as np
 
 from privstats.errors import PrivacyError
 from privstats.estimators.base import Ask, Facts
-from privstats.gate.bounds import Cube
 from privstats.gate.questions import Sum
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.margins import Margins
 from privstats.losses.margins import Margin
 from privstats.numerics.law import FloatArray
+from privstats.sets.base import Cube
 
 SHARE = 0.1  # beside the estimator's own
 

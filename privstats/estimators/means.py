@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts, cells_of
-from privstats.gate.bounds import Line
-from privstats.gate.powers import PowerSums
 from privstats.gate.questions import Each, Sum
 from privstats.inference.answer import Answer, Noise
 from privstats.inference.bracket import Bracketed
@@ -18,6 +16,8 @@ from privstats.inference.simulate import ANYTHING, Lost
 from privstats.losses.location import Column, Powers
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Line
+from privstats.sets.powers import PowerSums
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ import numpy as np
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.robust import robust_meat
 from privstats.estimators.shrinkage import BELIEVABLE, hopeless, is_clear
-from privstats.gate.bounds import Positive
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, Unknown
 from privstats.inference.repair import floor_eigenvalues, schur_complement
@@ -23,6 +21,8 @@ from privstats.inference.sandwich import between_bread
 from privstats.inference.simulate import Lost, unidentified
 from privstats.losses.squares import AugmentedRow, Presence
 from privstats.numerics.law import FloatArray
+from privstats.sets.base import Positive
+from privstats.sets.moments import Moments
 
 LARGEST_KAPPA = 20.0  # beyond, it makes no difference
 FLOOR = 0.6  # of the noise: eigenvalues below are raised to it

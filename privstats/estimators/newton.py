@@ -18,8 +18,6 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.shrinkage import hopeless
 from privstats.estimators.tally import Tally
 from privstats.estimators.whiten import Ground, of_rare_levels, prepare
-from privstats.gate.bounds import Positive
-from privstats.gate.leverage import Bins, Products, Pulls
 from privstats.gate.questions import Histogram, Outer, Question, Score, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.simulate import Lost, root, unidentified, without
@@ -27,6 +25,8 @@ from privstats.losses.leverage import Pull, PullSize
 from privstats.losses.squares import SquaredResidual
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
+from privstats.sets.leverage import Bins, Products, Pulls
 
 BURN, MAIN = 4, 2  # steps
 BURN_SCORE, MAIN_SCORE, BURN_SIZES, MAIN_SIZES, MEAT = 0.029, 0.33, 0.01, 0.06, 0.10  # shares, each

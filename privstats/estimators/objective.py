@@ -20,17 +20,17 @@ from privstats.estimators.imagined import Imagined
 from privstats.estimators.information import Seen, hidden
 from privstats.estimators.moments import times
 from privstats.estimators.shrinkage import is_clear
-from privstats.gate.bounds import Positive
-from privstats.gate.glm_scores import GlmScores
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Pairs, Sum
 from privstats.inference.answer import Answer, ConstantVariance, Meat, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.sandwich import between_bread
+from privstats.losses.convex import HeldGamma, HeldPoisson, HeldProbit, Logistic, RowLoss
 from privstats.losses.families import Gamma, Logit
 from privstats.losses.likelihood import Information, InformationRow, LikelihoodRow, OwnScoreRow
 from privstats.numerics.law import FloatArray
-from privstats.numerics.row_losses import HeldGamma, HeldPoisson, HeldProbit, Logistic, RowLoss
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
+from privstats.sets.convex_losses import GlmScores
+from privstats.sets.moments import Moments
 
 LEVEL, ROBUST = 0.03, 0.25  # shares of questions, where coefficients and curvature together have 1
 FIRST, EACH, MOST = 0.10, 0.035, 0.40  # of the curvature: for any, for each predictor, at most

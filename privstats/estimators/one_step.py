@@ -19,8 +19,6 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.courses import Course, Outset, course_of
 from privstats.estimators.curvature import between, guessed, learnt, predictors, times, toward
 from privstats.estimators.whiten import ROWS, Ground, alike, of_rare_levels
-from privstats.gate.bounds import Positive
-from privstats.gate.leverage import Products, Pulls, PullsAndScale
 from privstats.gate.questions import Outer, Question, Score, ScoreAndScale, Sum
 from privstats.inference.answer import Answer, Noise, OwnVariance, Unknown, Unsure
 from privstats.inference.simulate import without
@@ -30,6 +28,8 @@ from privstats.losses.leverage import Held
 from privstats.losses.predictor import CurvaturePull, ModelPull, Predictor, ScaledPull, ScorePull, ScoreSquare
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
+from privstats.sets.leverage import Products, Pulls, PullsAndScale
 
 BURN, MAIN = 6, 6  # steps
 BURN_SCORE, MAIN_SCORE, CURVATURE, MEAT, DISPERSION = 0.025, 0.1, 0.12, 0.08, 0.02  # shares, each

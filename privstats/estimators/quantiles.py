@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from privstats.estimators.base import Ask, Facts, Place, cells_of, chained
 from privstats.estimators.halving import halve
 from privstats.estimators.lattice import on_grids
-from privstats.gate.bounds import Line, Positive
 from privstats.gate.questions import Each, Part, Question, Sum
 from privstats.inference.answer import Estimate
 from privstats.inference.bracket import Bracketed
 from privstats.losses.location import Column
 from privstats.losses.squares import Presence
-from privstats.numerics.chain import STEPS, exact_for
-from privstats.numerics.ends import Ends
+from privstats.mechanisms.comparison.chain import STEPS, exact_for
 from privstats.numerics.exact import Wanted
 from privstats.numerics.law import FloatArray
+from privstats.numerics.rank_law import Ends
 from privstats.privacy.release import Release
+from privstats.sets.base import Line, Positive
 
 POINTS, ENDS = 0.5, 0.5  # shares, where the ends of intervals are questions of their own
 COUNT = 0.05  # beside these, for each column: the number of rows, where it is not public

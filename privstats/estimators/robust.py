@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from privstats.estimators.base import Ask, Facts
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram
 from privstats.inference.answer import OwnVariance
 from privstats.losses.squares import ScoreRow
 from privstats.numerics.law import FloatArray
+from privstats.sets.moments import Moments
 
 SPREADS = 4.0  # residuals are held to so many standard deviations, or more
 TOLERATED = 0.1  # noise of the meat, in parts of itself, up to which they are held to more

@@ -18,7 +18,6 @@ from privstats.estimators.base import Ask, Facts
 from privstats.estimators.check import SQUARED, kernel_mean, standard_width
 from privstats.estimators.courses import SIZES, Residuals
 from privstats.estimators.one_step import CURVATURE, MAIN, MAIN_SCORE, one_step
-from privstats.gate.leverage import Bins
 from privstats.gate.questions import Histogram
 from privstats.inference.answer import Answer, Meat, OwnVariance, Unsure
 from privstats.inference.kernel import KernelLaw, KernelMeat
@@ -26,6 +25,7 @@ from privstats.losses.predictor import Predictor
 from privstats.losses.quantile import Check, Residual
 from privstats.numerics.law import FloatArray, Law
 from privstats.privacy.release import Release
+from privstats.sets.leverage import Bins
 
 EDGES = np.sinh(np.linspace(-3.0, 3.0, 33))  # of bins of residuals, in their scale: fine where most of them are
 SPREAD = 0.3  # of a scale at least: half a window about the quantile, in which the density is read

@@ -12,14 +12,14 @@ import numpy as np
 
 from privstats.estimators.base import Ask, Facts
 from privstats.estimators.tally import Tally
-from privstats.gate.bounds import Positive
-from privstats.gate.leverage import Bins, ColumnMoments, Products
 from privstats.gate.questions import Gram, Histogram, Outer, Sum
 from privstats.inference.repair import toward_diagonal
 from privstats.losses.leverage import Directions, Held, Leverage, Whitened
 from privstats.losses.squares import Numbers, PredictorRow, Presence
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.base import Positive
+from privstats.sets.leverage import Bins, ColumnMoments, Products
 
 COLUMNS, CORRELATION, LEVERAGE, GRAM = 0.03, 0.04, 0.02, 0.15  # shares
 NUMBER = 0.01  # beside these, of the number of rows where it is not their total weight

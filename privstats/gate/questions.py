@@ -13,11 +13,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.gate.block import Block
-from privstats.gate.bounds import Bound, Line, OneHot
-from privstats.gate.checks import CheckScores
-from privstats.gate.glm_scores import GlmScores
-from privstats.gate.leverage import (
+from privstats.formula.block import Block
+from privstats.numerics.exact import SUM_BITS, Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
+from privstats.numerics.law import FloatArray
+from privstats.privacy.neighbors import Neighbors
+from privstats.privacy.release import Sensitivity
+from privstats.privacy.together import Curve
+from privstats.sets.base import Bound, Line, OneHot
+from privstats.sets.check_losses import CheckScores
+from privstats.sets.convex_losses import GlmScores
+from privstats.sets.leverage import (
     GRID,
     Bins,
     ColumnMoments,
@@ -28,13 +33,8 @@ from privstats.gate.leverage import (
     into_ball,
     onto_grid,
 )
-from privstats.gate.moments import Moments
-from privstats.gate.scores import Scores
-from privstats.numerics.exact import SUM_BITS, Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
-from privstats.numerics.law import FloatArray
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.release import Sensitivity
-from privstats.privacy.together import Curve
+from privstats.sets.moments import Moments
+from privstats.sets.squared_losses import Scores
 
 RowFunction = Callable[[Block], FloatArray]
 

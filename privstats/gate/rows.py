@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.gate.block import Block
-from privstats.gate.cells import cells, unit_name
-from privstats.gate.domain import Domain
+from privstats.formula.block import Block
+from privstats.formula.cells import cells, unit_name
+from privstats.formula.domain import Domain
 from privstats.gate.questions import Question
 from privstats.privacy.neighbors import Neighbors
 

@@ -12,8 +12,8 @@ from scipy.special import ndtri
 from privstats.inference.answer import Estimate
 from privstats.inference.errors import DRAWS, ErrorLaw
 from privstats.inference.simulate import Chances
-from privstats.numerics.ends import Ends
 from privstats.numerics.law import Chance, FloatArray
+from privstats.numerics.rank_law import Ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.losses.convex import RowLoss
 from privstats.losses.families import Family
 from privstats.losses.squares import FloatArray, Rows
-from privstats.numerics.row_losses import RowLoss
 
 
 @dataclass(frozen=True)

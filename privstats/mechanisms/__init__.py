@@ -1,23 +1,23 @@
 """The only code that draws noise. One file, one theorem; the registry names them all."""
 
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.gaussian import Gaussian
+from privstats.mechanisms.additive.hull import Hull
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import AdditiveNoise, Mechanism
-from privstats.mechanisms.cube import Cube
-from privstats.mechanisms.duff import DuffMean, DuffQuantile
-from privstats.mechanisms.exponential import Exponential
-from privstats.mechanisms.gaussian import Gaussian
-from privstats.mechanisms.geometric import KNGMedian
-from privstats.mechanisms.hull import Hull
-from privstats.mechanisms.kng import KNG
-from privstats.mechanisms.kng_quantile import ExponentialQuantile, KNGQuantile
-from privstats.mechanisms.laplace import Laplace
-from privstats.mechanisms.matrixt import MatrixT
-from privstats.mechanisms.mode import DuffMode, ModeExponential, PermuteAndFlip
-from privstats.mechanisms.objective import ObjectivePerturbation
-from privstats.mechanisms.objective_glm import ObjectivePerturbationGLM
-from privstats.mechanisms.ptr import ProposeTestRelease
-from privstats.mechanisms.rank import Rank
-from privstats.mechanisms.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
-from privstats.mechanisms.spherical import Spherical
+from privstats.mechanisms.comparison.duff import DuffMean, DuffQuantile
+from privstats.mechanisms.comparison.exponential import Exponential
+from privstats.mechanisms.comparison.kng import KNG
+from privstats.mechanisms.comparison.kng_median import KNGMedian
+from privstats.mechanisms.comparison.ptr import ProposeTestRelease
+from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbationGLM
+from privstats.mechanisms.objective.quadratic import ObjectivePerturbation
+from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
+from privstats.mechanisms.order.rank import Rank
+from privstats.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
 
 _NOISE = (Laplace, Spherical, Cube, MatrixT, Hull, Gaussian)
 _CHOICE = (KNG, Exponential, ObjectivePerturbation, ObjectivePerturbationGLM, KNGQuantile, ExponentialQuantile)

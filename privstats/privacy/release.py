@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.losses.convex import RowLoss
 from privstats.numerics.law import Law
-from privstats.numerics.row_losses import RowLoss
 from privstats.privacy.events import Event
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]

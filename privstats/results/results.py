@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privstats.door import door
+from privstats.boundary import door
 from privstats.errors import FormulaError, PrivacyError
 from privstats.inference.answer import Estimate
 from privstats.inference.errors import ErrorLaw

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.design import Design
+from privstats.formula.design import Design
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms import MECHANISMS
 
@@ -154,7 +154,7 @@ def test_a_failure_outside_the_gate_is_named_by_place_only(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError(str(CANARIES[0]))
 
-    monkeypatch.setattr("privstats.fit.Results", broken)
+    monkeypatch.setattr("privstats.workflow.fit.Results", broken)
     error = refusal(lambda: ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN), ps.PrivacyError)
     assert "ZeroDivisionError at test_leaks.py" in str(error)
     assert not any(reveals(text) for text in spill(error))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.columns import Columns
+from privstats.formula.columns import Columns
 from privstats.gate.rows import MemoryRows
 from privstats.mechanisms import MECHANISMS
 from tests.architecture.test_leaks import CANARIES, Spiteful, refusal, reveals, spill, walk

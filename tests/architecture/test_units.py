@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats import ranges
-from privstats.gate.domain import Domain
+from privstats.formula.domain import Domain
 from privstats.gate.rows import BLOCK_ROWS
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.neighbors import Neighbors
+from privstats.workflow import ranges
 
 
 class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code

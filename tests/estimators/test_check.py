@@ -10,7 +10,7 @@ from scipy import stats
 
 import privstats as ps
 from privstats.estimators.check import least_score
-from privstats.mechanisms import kng_quantile
+from privstats.mechanisms.quantile_regression import kng as kng_quantile
 from tests.conftest import slow
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (-8, 8)}

@@ -10,9 +10,9 @@ import pytest
 
 import privstats as ps
 from privstats.estimators.lattice import on_grids
-from privstats.gate.bounds import Positive
 from privstats.losses.location import OnGrids
 from privstats.privacy.neighbors import Neighbors
+from privstats.sets.base import Positive
 
 RELATIONS = ("replace", "add_remove")
 ON_A_GRID = {

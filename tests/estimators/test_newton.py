@@ -11,19 +11,19 @@ from privstats.estimators.base import Facts
 from privstats.estimators.newton import BURN, LONGEST, MAIN, newton
 from privstats.estimators.tally import WINDOW, Tally
 from privstats.estimators.whiten import prepare
-from privstats.gate.design import bind
-from privstats.gate.domain import Domain
+from privstats.formula.design import bind
+from privstats.formula.domain import Domain
 from privstats.gate.gate import Conversation
-from privstats.gate.leverage import Pulls
 from privstats.gate.questions import Score
 from privstats.gate.rows import MemoryRows
 from privstats.losses.leverage import Directions, Held, Pull, Whitened
 from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.gaussian import NormalLaw
+from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.events import GaussianEvent
 from privstats.privacy.neighbors import Neighbors
 from privstats.privacy.release import Release
+from privstats.sets.leverage import Pulls
 
 ENDS = np.array([1.0, 2.0, 4.0, 8.0])
 

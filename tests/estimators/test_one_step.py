@@ -9,7 +9,7 @@ import statsmodels.api as sm
 
 import privstats as ps
 from privstats.estimators.curvature import EXPLAINED, times, toward
-from privstats.gate.leverage import Products
+from privstats.sets.leverage import Products
 from tests.conftest import slow
 
 NAMES = ["a", "b", "c"]

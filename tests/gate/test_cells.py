@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.cells import cells, days, numbers, read, unit_name
-from privstats.gate.known import Levels
+from privstats.formula.cells import cells, days, numbers, read, unit_name
+from privstats.formula.declarations import Levels
 
 
 class Text(str):

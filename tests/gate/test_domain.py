@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError
-from privstats.gate.cells import cells, numbers
-from privstats.gate.domain import Domain, as_domain
-from privstats.gate.interval import Interval
-from privstats.gate.known import Dates, Levels
-from privstats.gate.rowwise import bounds_of, parse, values_of
+from privstats.formula.cells import cells, numbers
+from privstats.formula.declarations import Dates, Levels
+from privstats.formula.domain import Domain, as_domain
+from privstats.formula.expression import bounds_of, parse, values_of
+from privstats.formula.interval import Interval
 from privstats.mechanisms.random import public_stream
 
 ODD = [

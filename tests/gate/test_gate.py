@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.gate.bounds import Cube
-from privstats.gate.design import bind
-from privstats.gate.domain import Domain
+from privstats.formula.design import bind
+from privstats.formula.domain import Domain
 from privstats.gate.gate import Gate, Turn, sealed
-from privstats.gate.leverage import Products, Pulls
 from privstats.gate.questions import Outer, Score, Sum
 from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.rows import MemoryRows
@@ -22,6 +20,8 @@ from privstats.losses.squares import AugmentedRow
 from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.neighbors import Neighbors
+from privstats.sets.base import Cube
+from privstats.sets.leverage import Products, Pulls
 
 DESIGN = bind("y ~ x", Domain({"y": (0, 1), "x": (0, 1)}))
 DATA = pd.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0, 50)})

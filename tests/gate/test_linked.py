@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError, FormulaError
-from privstats.gate.design import bind
-from privstats.gate.domain import Domain
-from privstats.gate.scale import Scale
+from privstats.formula.design import bind
+from privstats.formula.domain import Domain
+from privstats.formula.scale import Scale
 from privstats.losses.families import Gamma, Logit, Poisson
 
 DATA = pd.DataFrame(

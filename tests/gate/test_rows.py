@@ -8,12 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privstats.formula.design import bind
+from privstats.formula.domain import Domain
 from privstats.gate import rows as rows_module
-from privstats.gate.bounds import Ball
-from privstats.gate.design import bind
-from privstats.gate.domain import Domain
-from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
-from privstats.gate.moments import Moments
 from privstats.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
 from privstats.gate.rows import MemoryRows
 from privstats.losses.bounded import KAPPA, Huber, Proportion
@@ -24,6 +21,9 @@ from privstats.losses.predictor import CurvaturePull, Predictor, ResidualSize, S
 from privstats.losses.squares import AugmentedRow, PredictorRow
 from privstats.numerics.exact import Total, add_noise, gram, total
 from privstats.privacy.neighbors import Neighbors
+from privstats.sets.base import Ball
+from privstats.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
+from privstats.sets.moments import Moments
 
 ROWS = Neighbors("replace")
 DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})

@@ -8,9 +8,7 @@ import pytest
 from privstats.inference.bracket import Bracketed
 from privstats.inference.columns import ColumnVariance, Multinomial
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.box_ranks import box_quantile
-from privstats.numerics.bridge import bridge_quantile
-from privstats.numerics.ends import Ends
+from privstats.numerics.rank_law import Ends, box_quantile, bridge_quantile
 
 ENDS = Ends(1.0, 1, (0.3, 0.6), "replace", 0.95, alone=False)
 

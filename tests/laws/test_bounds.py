@@ -7,13 +7,13 @@ import pytest
 
 from privstats.errors import PrivacyError
 from privstats.gate import BOUNDS
-from privstats.gate.bounds import Ball, Cube, Line, OneHot, Positive
-from privstats.gate.checks import CheckScores
-from privstats.gate.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
-from privstats.gate.moments import Moments
-from privstats.gate.powers import PowerSums
-from privstats.gate.scores import Scores
 from privstats.privacy.neighbors import Neighbors
+from privstats.sets.base import Ball, Cube, Line, OneHot, Positive
+from privstats.sets.check_losses import CheckScores
+from privstats.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
+from privstats.sets.moments import Moments
+from privstats.sets.powers import PowerSums
+from privstats.sets.squared_losses import Scores
 from tests.conftest import NORMS, norm_of
 
 MEMBERS = [

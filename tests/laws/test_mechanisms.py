@@ -11,7 +11,7 @@ from scipy import stats
 
 import privstats as ps
 from privstats.mechanisms import ADDITIVE, MECHANISMS
-from privstats.mechanisms.objective_glm import FARTHEST
+from privstats.mechanisms.objective.perturbation import FARTHEST
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.privacy.calibrate import calibrate

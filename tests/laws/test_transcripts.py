@@ -26,7 +26,7 @@ def planned_once(monkeypatch):
 
     def plan(formula, data, verb=ps.dp_lm, **options):
         planned = verb(formula, data, dry_run=True, **options)
-        monkeypatch.setattr("privstats.fit.make_plan", lambda request, n: planned)
+        monkeypatch.setattr("privstats.workflow.fit.make_plan", lambda request, n: planned)
         return planned
 
     return plan
@@ -273,7 +273,7 @@ def log_ratios(monkeypatch, planned, formula, here, there, arguments):
     for seed in range(FITS):
         heard = []
         gate = type("Comparing", (Compared,), {"others": rows, "log_ratios": heard})
-        monkeypatch.setattr("privstats.fit.Gate", gate)
+        monkeypatch.setattr("privstats.workflow.fit.Gate", gate)
         ps.dp_lm(formula, here, rng=seed, **arguments)
         assert len(heard) == len(planned.turns)
         summed.append(sum(heard))

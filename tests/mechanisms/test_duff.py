@@ -9,12 +9,19 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.gate.bounds import Line
-from privstats.mechanisms.duff import DuffMean, DuffQuantile
+from privstats.mechanisms.comparison.distances import (
+    MEAN_BITS,
+    QUANTILE_BITS,
+    Grid,
+    exact_level,
+    mean_levels,
+    quantile_pieces,
+)
+from privstats.mechanisms.comparison.duff import DuffMean, DuffQuantile
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.distances import MEAN_BITS, QUANTILE_BITS, Grid, exact_level, mean_levels, quantile_pieces
 from privstats.numerics.exact import Gathered, Wanted
 from privstats.privacy.neighbors import Neighbors
+from privstats.sets.base import Line
 
 KINDS = ("add_remove", "replace")
 TOP = 1000

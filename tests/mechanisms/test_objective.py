@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms.kng import SCORE_LAWS
-from privstats.mechanisms.objective import ACCURACY, GUARD, LEAST_PENALTY
+from privstats.mechanisms.additive.spherical import SphericalLaw
+from privstats.mechanisms.comparison.kng import SCORE_LAWS
+from privstats.mechanisms.objective.quadratic import ACCURACY, GUARD, LEAST_PENALTY
 from privstats.mechanisms.random import public_stream
-from privstats.mechanisms.spherical import SphericalLaw
 from privstats.numerics.exact import Quadratic, Total, score_pairs
 from tests.conftest import NORMS
 

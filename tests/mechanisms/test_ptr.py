@@ -10,10 +10,10 @@ from scipy import stats
 
 from privstats.errors import PrivacyError
 from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms.comparison.ladders import distance
+from privstats.mechanisms.comparison.smooth import climb
 from privstats.mechanisms.random import public_stream
-from privstats.mechanisms.smooth import climb
 from privstats.numerics.exact import Gathered, Wanted
-from privstats.numerics.ladders import distance
 from privstats.privacy.events import ApproxEvent
 from tests.mechanisms.test_smooth import LINE, POOL, neighbours
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 from privstats.errors import PrivacyError
 from privstats.mechanisms import MECHANISMS
+from privstats.mechanisms.comparison import admissible
+from privstats.mechanisms.comparison.smooth import climb
 from privstats.mechanisms.random import public_stream
-from privstats.mechanisms.smooth import climb
-from privstats.numerics import admissible
 from privstats.numerics.exact import Gathered, Wanted
 from privstats.privacy.events import ApproxEvent, PureEvent
 from privstats.privacy.release import ValueSensitivity

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privstats.mechanisms.quantile_regression import hit_and_run as check_lines
+from privstats.mechanisms.quantile_regression.hit_and_run import CheckLines, sample_lines, segment
+from privstats.mechanisms.quantile_regression.minimise import Target
+from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.mechanisms.random import public_stream
-from privstats.numerics import check_lines
-from privstats.numerics.check_boxes import CheckBoxes
-from privstats.numerics.check_lines import CheckLines, sample_lines, segment
-from privstats.numerics.check_loss import Target
 from tests.numerics.test_check_boxes import CASES, potentials
 from tests.numerics.test_check_loss import rows
 

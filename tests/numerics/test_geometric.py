@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privstats.mechanisms.comparison.chain import Proposal, chain_geometric, geometric_median
+from privstats.mechanisms.comparison.geometric_median import (
+    Box,
+    Boxes,
+    Grid,
+    Rows,
+    _split,
+    least_score,
+    sample_geometric,
+    sample_quantile,
+)
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.chain import Proposal, chain_geometric, geometric_median
-from privstats.numerics.geometric import Box, Boxes, Grid, Rows, _split, least_score, sample_geometric, sample_quantile
 
 ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 

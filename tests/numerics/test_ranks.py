@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privstats.mechanisms.order.joint import draw_joint, laplace_kernel
+from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.bridge import (
+from privstats.numerics.rank_law import (
     bridge_quantile,
     bridge_tail,
     interval_targets,
 )
-from privstats.numerics.joint_ranks import draw_joint, laplace_kernel
-from privstats.numerics.ranks import draw_rank, log_density
 
 LOW, HIGH, STEP = -3.0, 3.0, 0.25
 GRID = np.arange(LOW, HIGH + STEP / 2, STEP)

@@ -13,10 +13,10 @@ import privstats as ps
 from benchmarks import duff_figure1, medians, vertebral_duff
 from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, Range, Sample
 from privstats.datasets import Dataset
-from privstats.gate.bounds import Line
-from privstats.gate.domain import Domain
+from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Gathered, Wanted
+from privstats.sets.base import Line
 
 pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
 

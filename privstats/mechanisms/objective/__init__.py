@@ -1,0 +1,1 @@
+"""Objective perturbation: the minimiser of a randomly tilted objective."""
