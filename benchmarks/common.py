@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privstats.estimators.moments import response_scale
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.additive.laplace import LaplaceLaw
-from privstats.mechanisms.base import AdditiveNoise, SpreadLaw
-from privstats.numerics.exact import Total
+from privstats.older.estimators.moments import response_scale
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.additive.laplace import LaplaceLaw
+from privstats.older.mechanisms.base import AdditiveNoise, SpreadLaw
+from privstats.older.numerics.exact import Total
+from privstats.older.sets.moments import Moments
 from privstats.privacy.neighbors import REPLACE_ROW
-from privstats.sets.moments import Moments
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Path(__file__).with_name("figures")
-STEP = 2.0**-42  # of exact totals: that of `privstats.numerics.exact.gram`
+STEP = 2.0**-42  # of exact totals: that of `privstats.older.numerics.exact.gram`
 
 
 def arguments(doc: str | None, replicates: int, figure: str | None = None) -> argparse.ArgumentParser:

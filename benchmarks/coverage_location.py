@@ -29,13 +29,13 @@ from scipy import stats
 from tabulate import tabulate
 
 import privstats as ps
-import privstats.workflow.fit as fitting
+import privstats.older.workflow.fit as fitting
 from benchmarks.common import arguments, verdict
-from privstats.inference.bracket import Bracketed
-from privstats.numerics.law import FloatArray
-from privstats.results.results import Results
-from privstats.workflow.plan import Plan, make_plan
-from privstats.workflow.request import Request
+from privstats.older.inference.bracket import Bracketed
+from privstats.older.numerics.law import FloatArray
+from privstats.older.results.results import Results
+from privstats.older.workflow.plan import Plan, make_plan
+from privstats.older.workflow.request import Request
 
 SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")

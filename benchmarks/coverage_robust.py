@@ -28,7 +28,7 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, verdict
-from privstats.inference.answer import Answer, Unknown
+from privstats.older.inference.answer import Answer, Unknown
 
 BETA = {"linear": np.array([1, 0.5, -0.5, 0.25, 0]), "logistic": np.array([-0.3, 0.5, -0.5, 0.25, 0])}
 RARE = -3.36  # intercept at which 5 % of the outcomes are 1

@@ -34,7 +34,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.coverage_location import planned_once
-from privstats.numerics.law import FloatArray
+from privstats.older.numerics.law import FloatArray
 
 LARGE = 10_000  # rows from which on intervals are due, and may not be too long
 PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")

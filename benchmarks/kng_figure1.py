@@ -38,10 +38,10 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, as_total, new_figure, save, verdict
-from privstats.mechanisms import MECHANISMS
-from privstats.numerics.exact import Quadratic, score_pairs
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.numerics.exact import Quadratic, score_pairs
+from privstats.older.sets.squared_losses import Scores
 from privstats.privacy.neighbors import REPLACE_ROW
-from privstats.sets.squared_losses import Scores
 
 D, EPS, B, R = 12, 1.0, 1.0, 7.0
 TRUTH = np.array([0.0, *(-1 + 2 * np.arange(D - 1) / (D - 1))])

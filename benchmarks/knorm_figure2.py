@@ -24,12 +24,12 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
-from privstats.losses.convex import Logistic, RowLoss
-from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
-from privstats.mechanisms.objective.perturbation import ObjectivePerturbationGLM
-from privstats.numerics.exact import Gathered, Wanted
+from privstats.older.losses.convex import Logistic, RowLoss
+from privstats.older.mechanisms.objective.minimise import Tilted, minimise_rows
+from privstats.older.mechanisms.objective.perturbation import ObjectivePerturbationGLM
+from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.sets.convex_losses import GlmScores
 from privstats.privacy.neighbors import REPLACE_ROW
-from privstats.sets.convex_losses import GlmScores
 
 TRUTH = np.array([0.0, -1.0, -0.5, -0.25, 0.0, 0.75, 1.5])
 N, M = 10_000, len(TRUTH)

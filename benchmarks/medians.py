@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.mechanisms.comparison import admissible
-from privstats.mechanisms.comparison.distances import QUANTILE_BITS, exact_level, quantile_pieces, sample_quantile
-from privstats.mechanisms.comparison.distances import Grid as Offsets
-from privstats.mechanisms.comparison.ladders import ladder, rungs, smooth
-from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothLaplace, SmoothLaplaceLN
-from privstats.mechanisms.order.rank_sampler import Grid, draw_rank, knots_between, runs_between
+from privstats.older.mechanisms.comparison import admissible
+from privstats.older.mechanisms.comparison.distances import QUANTILE_BITS, exact_level, quantile_pieces, sample_quantile
+from privstats.older.mechanisms.comparison.distances import Grid as Offsets
+from privstats.older.mechanisms.comparison.ladders import ladder, rungs, smooth
+from privstats.older.mechanisms.comparison.smooth import SmoothCauchy, SmoothLaplace, SmoothLaplaceLN
+from privstats.older.mechanisms.order.rank_sampler import Grid, draw_rank, knots_between, runs_between
 
 LEVEL = 0.5
 RELATIONS = ("replace", "add_remove")

@@ -31,7 +31,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
 from privstats.datasets import Dataset, load_cps, load_housing, load_randhie
-from privstats.results.results import Results
+from privstats.older.results.results import Results
 
 BUDGETS = (0.25, 1.0, 4.0)
 LIMIT = 1e9  # an eps without noise

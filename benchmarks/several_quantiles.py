@@ -14,7 +14,7 @@ By adaptive composition the budgets add up.
 *c sandwich*: the same, the middle first, then the outermost, then each half way between neighbours drawn before. (Tran,
 Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
-*e uneven*: a, with shares of eps in proportion to `privstats.estimators.several.need`: what `dp_rq` does.
+*e uneven*: a, with shares of eps in proportion to `privstats.older.estimators.several.need`: what `dp_rq` does.
 
 Figures: root mean square error of the fitted quantiles where the predictors lie, mean over orders and replicates.
 ``y = 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1];
@@ -37,12 +37,12 @@ from scipy.stats import norm
 from tabulate import tabulate
 
 from benchmarks.common import arguments
-from privstats.estimators.several import need
-from privstats.mechanisms.quantile_regression.minimise import Target, minimise
-from privstats.mechanisms.quantile_regression.rejection import CheckBoxes, Pool
-from privstats.numerics.law import FloatArray
+from privstats.older.estimators.several import need
+from privstats.older.mechanisms.quantile_regression.minimise import Target, minimise
+from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes, Pool
+from privstats.older.numerics.law import FloatArray
+from privstats.older.sets.check_losses import CheckScores
 from privstats.privacy.neighbors import REPLACE_ROW
-from privstats.sets.check_losses import CheckScores
 
 HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.additive.hull import HullLaw
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.additive.hull import HullLaw
 
 if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
     os.environ.setdefault("PRIVSTATS_DATA", str(shared))

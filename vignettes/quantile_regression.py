@@ -23,7 +23,7 @@ import statsmodels.formula.api as smf
 from matplotlib.ticker import FixedLocator, NullLocator
 
 import privstats as ps
-from privstats.results.results import Results
+from privstats.older.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
 

@@ -24,7 +24,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from privstats.results.results import Results
+from privstats.older.results.results import Results
 
 MODEL = "log_wage ~ educ_years + experience"
 DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0, 60)}

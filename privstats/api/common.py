@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from privstats.errors import PrivacyError
-from privstats.results.results import Results
-from privstats.workflow.fit import fit
-from privstats.workflow.plan import Plan, make_plan
-from privstats.workflow.request import Request
+from privstats.older.results.results import Results
+from privstats.older.workflow.fit import fit
+from privstats.older.workflow.plan import Plan, make_plan
+from privstats.older.workflow.request import Request
 
 COMMON = ("unit", "rows_per_unit", "subset", "bounds_share")
 

@@ -10,9 +10,9 @@ import pandas as pd
 from privstats.api.common import COMMON, asked, run
 from privstats.boundary import door
 from privstats.formula.domain import Domain
+from privstats.older.results.results import Results
+from privstats.older.workflow.plan import Plan
 from privstats.privacy.ledger import Ledger
-from privstats.results.results import Results
-from privstats.workflow.plan import Plan
 
 OPTIONS = {
     "median": (*COMMON, "grid", "confidence", "geometric", "eta"),

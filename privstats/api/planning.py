@@ -8,7 +8,7 @@ from privstats.api import counts, glm, location, regression
 from privstats.api.common import asked
 from privstats.boundary import door
 from privstats.errors import PrivacyError, quote
-from privstats.workflow.plan import Plan, make_plan
+from privstats.older.workflow.plan import Plan, make_plan
 
 EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares", "family"}
 OPTIONS = {**regression.OPTIONS, **glm.OPTIONS, **location.OPTIONS, **counts.OPTIONS}

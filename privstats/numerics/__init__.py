@@ -1,1 +1,1 @@
-"""Exact arithmetic, samplers and solvers as pure functions of arrays. Imports nothing of ours."""
+"""Exact sums, and laws that rooms share which may not know each other."""

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.rows import MemoryRows
-from privstats.mechanisms import MECHANISMS
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.mechanisms import MECHANISMS
 from tests.architecture.test_leaks import CANARIES, planted, refusal, reveals, spill, walk
 
 DOMAIN = {"y": (0, 100), "x": (0, 100), "g": ["a", "b"]}

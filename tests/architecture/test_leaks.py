@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.formula.design import Design
-from privstats.gate.rows import MemoryRows
-from privstats.mechanisms import MECHANISMS
+from privstats.older.formula.design import Design
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.mechanisms import MECHANISMS
 
 CANARIES = (918273.6455, "canary-level", 77.123456789)
 DOMAIN = {"y": (0, 100), "x": (0, 100), "g": ["a", "b"]}
@@ -154,7 +154,7 @@ def test_a_failure_outside_the_gate_is_named_by_place_only(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError(str(CANARIES[0]))
 
-    monkeypatch.setattr("privstats.workflow.fit.Results", broken)
+    monkeypatch.setattr("privstats.older.workflow.fit.Results", broken)
     error = refusal(lambda: ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN), ps.PrivacyError)
     assert "ZeroDivisionError at test_leaks.py" in str(error)
     assert not any(reveals(text) for text in spill(error))
@@ -249,7 +249,7 @@ def test_no_row_warns_even_where_another_thread_has_changed_the_filters(name, mo
     arguments = {"formula": "y ~ x + g", "data": FRAMES[name], "eps": 1.0, "domain": DOMAIN, "rng": 1}
     silent = ps.dp_lm(**arguments)
     monkeypatch.setattr(
-        "privstats.gate.gate.warnings",
+        "privstats.older.gate.gate.warnings",
         types.SimpleNamespace(catch_warnings=contextlib.nullcontext, simplefilter=lambda _: None),
     )
     with warnings.catch_warnings():

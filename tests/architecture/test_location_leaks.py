@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.formula.columns import Columns
-from privstats.gate.rows import MemoryRows
-from privstats.mechanisms import MECHANISMS
+from privstats.older.formula.columns import Columns
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.mechanisms import MECHANISMS
 from tests.architecture.test_leaks import CANARIES, Spiteful, refusal, reveals, spill, walk
 
 DOMAIN = {"x": (0, 100), "z": (0, 10), "g": ["a", "b"], "b": bool}

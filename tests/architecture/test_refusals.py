@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.rows import MemoryRows
+from privstats.older.gate.rows import MemoryRows
 
 DOMAIN = {"y": (0, 1), "x": (0, 1), "g": ["a", "b"]}
 DATA = pd.DataFrame({"y": np.linspace(0, 1, 40), "x": np.linspace(1, 0, 40), "g": ["a", "b"] * 20})

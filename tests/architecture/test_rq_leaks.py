@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.gate.rows import MemoryRows
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.quantile_regression import kng as kng_quantile
-from privstats.mechanisms.quantile_regression.hit_and_run import sample_lines
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.quantile_regression import kng as kng_quantile
+from privstats.older.mechanisms.quantile_regression.hit_and_run import sample_lines
 from tests.architecture.test_leaks import CANARIES, Spiteful, planted, refusal, reveals, spill, walk
 
 DOMAIN = {"y": (0, 100), "x": (0, 100), "g": ["a", "b"]}

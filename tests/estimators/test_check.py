@@ -9,8 +9,8 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 import privstats as ps
-from privstats.estimators.check import least_score
-from privstats.mechanisms.quantile_regression import kng as kng_quantile
+from privstats.older.estimators.check import least_score
+from privstats.older.mechanisms.quantile_regression import kng as kng_quantile
 from tests.conftest import slow
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (-8, 8)}

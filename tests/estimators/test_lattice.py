@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.estimators.lattice import on_grids
-from privstats.losses.location import OnGrids
+from privstats.older.estimators.lattice import on_grids
+from privstats.older.losses.location import OnGrids
+from privstats.older.sets.base import Positive
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import Positive
 
 RELATIONS = ("replace", "add_remove")
 ON_A_GRID = {
@@ -38,7 +38,7 @@ def found(monkeypatch):
         places[:] = on_grids(ask, facts)
         return tuple(places)
 
-    monkeypatch.setattr(import_module("privstats.estimators.quantiles"), "on_grids", listening)
+    monkeypatch.setattr(import_module("privstats.older.estimators.quantiles"), "on_grids", listening)
 
     def run(x, domain, seed, eps=1.0, **options):
         fit = ps.dp_median("x", pd.DataFrame({"x": x}), eps, domain={"x": domain}, rng=seed, **options)

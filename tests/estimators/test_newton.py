@@ -7,23 +7,23 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.estimators.base import Facts
-from privstats.estimators.newton import BURN, LONGEST, MAIN, newton
-from privstats.estimators.tally import WINDOW, Tally
-from privstats.estimators.whiten import prepare
-from privstats.formula.design import bind
 from privstats.formula.domain import Domain
-from privstats.gate.gate import Conversation
-from privstats.gate.questions import Score
-from privstats.gate.rows import MemoryRows
-from privstats.losses.leverage import Directions, Held, Pull, Whitened
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.random import public_stream
+from privstats.older.estimators.base import Facts
+from privstats.older.estimators.newton import BURN, LONGEST, MAIN, newton
+from privstats.older.estimators.tally import WINDOW, Tally
+from privstats.older.estimators.whiten import prepare
+from privstats.older.formula.design import bind
+from privstats.older.gate.gate import Conversation
+from privstats.older.gate.questions import Score
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.losses.leverage import Directions, Held, Pull, Whitened
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.additive.gaussian import NormalLaw
+from privstats.older.privacy.release import Release
+from privstats.older.sets.leverage import Pulls
 from privstats.privacy.events import GaussianEvent
 from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.release import Release
-from privstats.sets.leverage import Pulls
 
 ENDS = np.array([1.0, 2.0, 4.0, 8.0])
 

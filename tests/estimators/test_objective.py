@@ -10,9 +10,9 @@ import statsmodels.formula.api as smf
 from scipy.special import expit
 
 import privstats as ps
-from privstats.estimators import objective
-from privstats.estimators.imagined import Imagined
-from privstats.losses.families import Logit
+from privstats.older.estimators import objective
+from privstats.older.estimators.imagined import Imagined
+from privstats.older.losses.families import Logit
 from tests.conftest import slow
 
 DOMAIN = {"x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "y": (0, 1), "won": ["no", "yes"], "w": (0, 2)}

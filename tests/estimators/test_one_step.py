@@ -8,8 +8,8 @@ import pytest
 import statsmodels.api as sm
 
 import privstats as ps
-from privstats.estimators.curvature import EXPLAINED, times, toward
-from privstats.sets.leverage import Products
+from privstats.older.estimators.curvature import EXPLAINED, times, toward
+from privstats.older.sets.leverage import Products
 from tests.conftest import slow
 
 NAMES = ["a", "b", "c"]

@@ -9,8 +9,8 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 import privstats as ps
-from privstats.estimators.steps import EDGES, _read
-from privstats.numerics.law import FloatArray
+from privstats.older.estimators.steps import EDGES, _read
+from privstats.older.numerics.law import FloatArray
 from tests.conftest import slow
 from tests.estimators.test_check import DOMAIN, frame
 
@@ -75,7 +75,7 @@ def test_intervals_that_ignored_the_noise_would_be_caught(monkeypatch):
         return answer
 
     honest = ps.estimators.steps.one_step
-    monkeypatch.setattr("privstats.estimators.steps.one_step", deaf)
+    monkeypatch.setattr("privstats.older.estimators.steps.one_step", deaf)
     fits = [ps.dp_rq("y ~ x", frame(500, k), mu=0.3, tau=0.9, domain=DOMAIN, rng=k) for k in range(30)]
     assert coverage(fits, np.array([0.5 + stats.norm.ppf(0.9), 1.0])) < 0.8
 

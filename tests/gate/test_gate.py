@@ -9,19 +9,19 @@ import pandas as pd
 import pytest
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.formula.design import bind
 from privstats.formula.domain import Domain
-from privstats.gate.gate import Gate, Turn, sealed
-from privstats.gate.questions import Outer, Score, Sum
-from privstats.gate.rehearsal import Rehearsal
-from privstats.gate.rows import MemoryRows
-from privstats.losses.leverage import Directions, Held, Pull, Whitened
-from privstats.losses.squares import AugmentedRow
-from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
+from privstats.older.formula.design import bind
+from privstats.older.gate.gate import Gate, Turn, sealed
+from privstats.older.gate.questions import Outer, Score, Sum
+from privstats.older.gate.rehearsal import Rehearsal
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.losses.leverage import Directions, Held, Pull, Whitened
+from privstats.older.losses.squares import AugmentedRow
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.sets.base import Cube
+from privstats.older.sets.leverage import Products, Pulls
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import Cube
-from privstats.sets.leverage import Products, Pulls
 
 DESIGN = bind("y ~ x", Domain({"y": (0, 1), "x": (0, 1)}))
 DATA = pd.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0, 50)})

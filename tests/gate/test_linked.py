@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.design import bind
 from privstats.formula.domain import Domain
 from privstats.formula.scale import Scale
-from privstats.losses.families import Gamma, Logit, Poisson
+from privstats.older.formula.design import bind
+from privstats.older.losses.families import Gamma, Logit, Poisson
 
 DATA = pd.DataFrame(
     {"x": [-1.0, 0.0, 4.0], "won": ["no", "yes", None], "count": [0.0, 30.0, 3.0], "years": [1.0, 2.0, 4.0]}

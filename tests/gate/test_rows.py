@@ -8,22 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.formula.design import bind
 from privstats.formula.domain import Domain
-from privstats.gate import rows as rows_module
-from privstats.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
-from privstats.gate.rows import MemoryRows
-from privstats.losses.bounded import KAPPA, Huber, Proportion
-from privstats.losses.clipped import Count, Size
-from privstats.losses.families import Logit, Probit
-from privstats.losses.leverage import Directions, Held, Leverage, Pull, PullSize, Whitened
-from privstats.losses.predictor import CurvaturePull, Predictor, ResidualSize, ScaledPull, ScorePull
-from privstats.losses.squares import AugmentedRow, PredictorRow
-from privstats.numerics.exact import Total, add_noise, gram, total
+from privstats.older.formula.design import bind
+from privstats.older.gate import rows as rows_module
+from privstats.older.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.losses.bounded import KAPPA, Huber, Proportion
+from privstats.older.losses.clipped import Count, Size
+from privstats.older.losses.families import Logit, Probit
+from privstats.older.losses.leverage import Directions, Held, Leverage, Pull, PullSize, Whitened
+from privstats.older.losses.predictor import CurvaturePull, Predictor, ResidualSize, ScaledPull, ScorePull
+from privstats.older.losses.squares import AugmentedRow, PredictorRow
+from privstats.older.numerics.exact import Total, add_noise, gram, total
+from privstats.older.sets.base import Ball
+from privstats.older.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
+from privstats.older.sets.moments import Moments
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import Ball
-from privstats.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
-from privstats.sets.moments import Moments
 
 ROWS = Neighbors("replace")
 DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})

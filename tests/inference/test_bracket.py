@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privstats.inference.bracket import Bracketed
-from privstats.inference.columns import ColumnVariance, Multinomial
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.rank_law import Ends, box_quantile, bridge_quantile
+from privstats.older.inference.bracket import Bracketed
+from privstats.older.inference.columns import ColumnVariance, Multinomial
+from privstats.older.numerics.rank_law import Ends, box_quantile, bridge_quantile
 
 ENDS = Ends(1.0, 1, (0.3, 0.6), "replace", 0.95, alone=False)
 

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms import MECHANISMS
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Total
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.numerics.exact import Total
 from tests.conftest import PRICES, norm_of
 
 BOUNDS = {"y": (-2, 6), "x": (0, 10), "g": ["a", "b"]}

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from privstats.errors import PrivacyError
-from privstats.gate import BOUNDS
+from privstats.older.gate import BOUNDS
+from privstats.older.sets.base import Ball, Cube, Line, OneHot, Positive
+from privstats.older.sets.check_losses import CheckScores
+from privstats.older.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
+from privstats.older.sets.moments import Moments
+from privstats.older.sets.powers import PowerSums
+from privstats.older.sets.squared_losses import Scores
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import Ball, Cube, Line, OneHot, Positive
-from privstats.sets.check_losses import CheckScores
-from privstats.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
-from privstats.sets.moments import Moments
-from privstats.sets.powers import PowerSums
-from privstats.sets.squared_losses import Scores
 from tests.conftest import NORMS, norm_of
 
 MEMBERS = [

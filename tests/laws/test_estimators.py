@@ -8,8 +8,8 @@ import pytest
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from privstats.estimators import ESTIMATORS
-from privstats.results.tidy import TIDY
+from privstats.older.estimators import ESTIMATORS
+from privstats.older.results.tidy import TIDY
 from tests.conftest import PRICES
 
 VERBS = {"lm": ps.dp_lm}

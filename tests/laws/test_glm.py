@@ -10,7 +10,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from privstats.estimators import ESTIMATORS
+from privstats.older.estimators import ESTIMATORS
 
 N = 4000
 LIMIT = {"objpert": {"eps": 1e6}, "newton": {"mu": 1e5}}

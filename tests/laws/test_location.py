@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.estimators import ESTIMATORS
-from privstats.results.tidy import TIDY
+from privstats.older.estimators import ESTIMATORS
+from privstats.older.results.tidy import TIDY
 
 VERBS = {
     "median": (ps.dp_median, {}),

@@ -11,7 +11,7 @@ from scipy import stats
 
 import privstats as ps
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Total
+from privstats.older.numerics.exact import Total
 from tests.conftest import norm_of
 
 RELATIONS = ("replace", "add_remove")
@@ -190,9 +190,9 @@ def test_neither_order_nor_chunks_nor_index_of_the_rows_matter(heard, verb, monk
     whole = told(data)
     assert told(shuffled) == whole
     assert told(data.set_index(np.zeros(300))) == whole
-    monkeypatch.setattr("privstats.gate.rows.BLOCK_ROWS", 7)
+    monkeypatch.setattr("privstats.older.gate.rows.BLOCK_ROWS", 7)
     assert told(data) == whole
-    monkeypatch.setattr("privstats.gate.rows.KEPT", 0)
+    monkeypatch.setattr("privstats.older.gate.rows.KEPT", 0)
     assert told(shuffled) == whole
 
 

@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms import ADDITIVE, MECHANISMS
-from privstats.mechanisms.objective.perturbation import FARTHEST
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Total
+from privstats.older.mechanisms import ADDITIVE, MECHANISMS
+from privstats.older.mechanisms.objective.perturbation import FARTHEST
+from privstats.older.numerics.exact import Total
+from privstats.older.privacy.release import Sensitivity
 from privstats.privacy.calibrate import calibrate
 from privstats.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
-from privstats.privacy.release import Sensitivity
 from tests.conftest import norm_of
 
 DIM = 6

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.gate.gate import Gate
-from privstats.gate.rows import MemoryRows
-from privstats.mechanisms import MECHANISMS
+from privstats.older.gate.gate import Gate
+from privstats.older.gate.rows import MemoryRows
+from privstats.older.mechanisms import MECHANISMS
 from privstats.privacy.together import Jointly
 from tests.conftest import slow
 
@@ -26,7 +26,7 @@ def planned_once(monkeypatch):
 
     def plan(formula, data, verb=ps.dp_lm, **options):
         planned = verb(formula, data, dry_run=True, **options)
-        monkeypatch.setattr("privstats.workflow.fit.make_plan", lambda request, n: planned)
+        monkeypatch.setattr("privstats.older.workflow.fit.make_plan", lambda request, n: planned)
         return planned
 
     return plan
@@ -273,7 +273,7 @@ def log_ratios(monkeypatch, planned, formula, here, there, arguments):
     for seed in range(FITS):
         heard = []
         gate = type("Comparing", (Compared,), {"others": rows, "log_ratios": heard})
-        monkeypatch.setattr("privstats.workflow.fit.Gate", gate)
+        monkeypatch.setattr("privstats.older.workflow.fit.Gate", gate)
         ps.dp_lm(formula, here, rng=seed, **arguments)
         assert len(heard) == len(planned.turns)
         summed.append(sum(heard))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privstats.losses.bounded import CLIP, INSIDE, KAPPA, Huber, Proportion
-from privstats.losses.clipped import Count, Size, clipped_count, gamma_excess, gamma_shape, gamma_square
-from privstats.losses.families import Logit, Probit
+from privstats.older.losses.bounded import CLIP, INSIDE, KAPPA, Huber, Proportion
+from privstats.older.losses.clipped import Count, Size, clipped_count, gamma_excess, gamma_shape, gamma_square
+from privstats.older.losses.families import Logit, Probit
 
 ETA = np.linspace(-8, 8, 65)
 COUNTS = np.arange(4000)

@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 
 from privstats.errors import PrivacyError
-from privstats.losses.families import FAMILIES, Poisson, Probit, family_of
+from privstats.older.losses.families import FAMILIES, Poisson, Probit, family_of
 
 ETA = np.linspace(-6, 6, 41)
 THEIRS = {

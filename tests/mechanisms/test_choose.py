@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.comparison import exponential, kng
-from privstats.mechanisms.comparison.level_sets import gradient_union, loss_union
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.comparison import exponential, kng
+from privstats.older.mechanisms.comparison.level_sets import gradient_union, loss_union
 from tests.architecture.test_leaks import DOMAIN, FRAMES
 from tests.conftest import NORMS, design_6_1, domain_6_1, formula_6_1, slow
 from tests.laws.test_audits import BOUNDS, OPTIONS, base, rows_to_try, with_row

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms.comparison.distances import (
+from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.comparison.distances import (
     MEAN_BITS,
     QUANTILE_BITS,
     Grid,
@@ -17,11 +18,10 @@ from privstats.mechanisms.comparison.distances import (
     mean_levels,
     quantile_pieces,
 )
-from privstats.mechanisms.comparison.duff import DuffMean, DuffQuantile
-from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered, Wanted
+from privstats.older.mechanisms.comparison.duff import DuffMean, DuffQuantile
+from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.sets.base import Line
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import Line
 
 KINDS = ("add_remove", "replace")
 TOP = 1000

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Total, total
+from privstats.older.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
+from privstats.older.numerics.exact import Total, total
+from privstats.older.sets.base import OneHot
 from privstats.privacy.neighbors import Neighbors
-from privstats.sets.base import OneHot
 
 KINDS = ("add_remove", "replace")
 MECHANISMS = (PermuteAndFlip, ModeExponential, DuffMode)

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from privstats.mechanisms.additive.spherical import SphericalLaw
-from privstats.mechanisms.comparison.kng import SCORE_LAWS
-from privstats.mechanisms.objective.quadratic import ACCURACY, GUARD, LEAST_PENALTY
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Quadratic, Total, score_pairs
+from privstats.older.mechanisms.additive.spherical import SphericalLaw
+from privstats.older.mechanisms.comparison.kng import SCORE_LAWS
+from privstats.older.mechanisms.objective.quadratic import ACCURACY, GUARD, LEAST_PENALTY
+from privstats.older.numerics.exact import Quadratic, Total, score_pairs
 from tests.conftest import NORMS
 
 UNIT = {"x": (-1, 1), "z": (-1, 1), "y": (-1, 1)}

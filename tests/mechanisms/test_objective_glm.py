@@ -12,13 +12,13 @@ from scipy import stats
 from scipy.special import expit
 
 import privstats as ps
-from privstats.losses import convex as row_losses
-from privstats.mechanisms.objective import perturbation as objective_glm
-from privstats.mechanisms.objective.perturbation import HIDDEN, ObjectivePerturbationGLM, calibrate
-from privstats.mechanisms.objective.quadratic import GUARD, LEAST_PENALTY
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered, Wanted
-from privstats.sets.convex_losses import GlmScores
+from privstats.older.losses import convex as row_losses
+from privstats.older.mechanisms.objective import perturbation as objective_glm
+from privstats.older.mechanisms.objective.perturbation import HIDDEN, ObjectivePerturbationGLM, calibrate
+from privstats.older.mechanisms.objective.quadratic import GUARD, LEAST_PENALTY
+from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.sets.convex_losses import GlmScores
 from tests.conftest import NORMS
 
 UNIT = {"x": (-1, 1), "z": (-1, 1), "y": (0, 1), "w": (0, 2)}

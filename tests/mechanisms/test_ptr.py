@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from privstats.errors import PrivacyError
-from privstats.mechanisms import MECHANISMS
-from privstats.mechanisms.comparison.ladders import distance
-from privstats.mechanisms.comparison.smooth import climb
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered, Wanted
+from privstats.older.mechanisms import MECHANISMS
+from privstats.older.mechanisms.comparison.ladders import distance
+from privstats.older.mechanisms.comparison.smooth import climb
+from privstats.older.numerics.exact import Gathered, Wanted
 from privstats.privacy.events import ApproxEvent
 from tests.mechanisms.test_smooth import LINE, POOL, neighbours
 

@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from privstats.mechanisms.order import rank as ends
-from privstats.mechanisms.order.rank import Rank, moved_by_one, moved_by_several
-from privstats.mechanisms.order.rank_sampler import log_density
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered, Wanted
-from privstats.numerics.rank_law import box_quantile, box_rate, box_targets, bridge_tail, cell_rate, interval_targets
-from privstats.privacy.release import ValueSensitivity
+from privstats.older.mechanisms.order import rank as ends
+from privstats.older.mechanisms.order.rank import Rank, moved_by_one, moved_by_several
+from privstats.older.mechanisms.order.rank_sampler import log_density
+from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.numerics.rank_law import (
+    box_quantile,
+    box_rate,
+    box_targets,
+    bridge_tail,
+    cell_rate,
+    interval_targets,
+)
+from privstats.older.privacy.release import ValueSensitivity
 from tests.numerics.test_box_ranks import log_density as log_box_density
 from tests.numerics.test_ranks import joint_law
 

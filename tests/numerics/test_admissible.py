@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.comparison import admissible
-from privstats.mechanisms.comparison.admissible import LN_SPREAD
+from privstats.older.mechanisms.comparison import admissible
+from privstats.older.mechanisms.comparison.admissible import LN_SPREAD
 
 SHAPES = {"laplace": (stats.laplace, admissible.laplace), "gaussian": (stats.norm, admissible.gaussian)}
 shapes = pytest.mark.parametrize("shape", SHAPES)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.additive import body
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.additive import body
 
 KINDS = {"body": (body.gauge, body.sample), "hull": (body.gauge_hull, body.sample_hull)}
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order import bracket as box_ranks
-from privstats.mechanisms.order.bracket import draw_box
-from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
+from privstats.older.mechanisms.order import bracket as box_ranks
+from privstats.older.mechanisms.order.bracket import draw_box
+from privstats.older.numerics.rank_law import box_quantile, box_rate, box_targets
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.quantile_regression.minimise import Target, loss, size_of
-from privstats.mechanisms.quantile_regression.rejection import CheckBoxes, exact_for, sample_boxes
-from privstats.mechanisms.quantile_regression.rows import Frame, Pool, Ties
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.quantile_regression.minimise import Target, loss, size_of
+from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes, exact_for, sample_boxes
+from privstats.older.mechanisms.quantile_regression.rows import Frame, Pool, Ties
 from tests.numerics.test_check_loss import rows
 
 CASES = [("linf", 0.0, 0.5), ("hull", 0.8, 0.9), ("l2", 0.0, 0.2), ("l1", 0.0, 0.5), ("loss", 0.0, 0.7)]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.quantile_regression import hit_and_run as check_lines
-from privstats.mechanisms.quantile_regression.hit_and_run import CheckLines, sample_lines, segment
-from privstats.mechanisms.quantile_regression.minimise import Target
-from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.quantile_regression import hit_and_run as check_lines
+from privstats.older.mechanisms.quantile_regression.hit_and_run import CheckLines, sample_lines, segment
+from privstats.older.mechanisms.quantile_regression.minimise import Target
+from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes
 from tests.numerics.test_check_boxes import CASES, potentials
 from tests.numerics.test_check_loss import rows
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from privstats.mechanisms.quantile_regression.minimise import curvature, dual_size, loss, minimise, score, size_of
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.quantile_regression.minimise import curvature, dual_size, loss, minimise, score, size_of
 
 NORMS = [("linf", 0.0), ("l1", 0.0), ("l2", 0.0), ("hull", 0.0), ("hull", 0.5), ("hull", 1.0)]
 

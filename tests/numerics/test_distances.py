@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse, stats
 from scipy.sparse.csgraph import shortest_path
 
-from privstats.mechanisms.additive import tails
-from privstats.mechanisms.comparison import distances
-from privstats.mechanisms.comparison.distances import QUANTILE, Grid, exact_level, mean_levels
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.additive import tails
+from privstats.older.mechanisms.comparison import distances
+from privstats.older.mechanisms.comparison.distances import QUANTILE, Grid, exact_level, mean_levels
 
 GRID = 5
 SMALL = 4  # rows of the data sets examined; those on the way to others have up to MOST

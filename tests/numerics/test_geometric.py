@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.comparison.chain import Proposal, chain_geometric, geometric_median
-from privstats.mechanisms.comparison.geometric_median import (
+from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.comparison.chain import Proposal, chain_geometric, geometric_median
+from privstats.older.mechanisms.comparison.geometric_median import (
     Box,
     Boxes,
     Grid,
@@ -15,7 +16,6 @@ from privstats.mechanisms.comparison.geometric_median import (
     sample_geometric,
     sample_quantile,
 )
-from privstats.mechanisms.random import public_stream
 
 ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 

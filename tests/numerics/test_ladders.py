@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from privstats.mechanisms.comparison import ladders
-from privstats.mechanisms.comparison.ladders import distance, ladder, rungs, smooth
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.comparison import ladders
+from privstats.older.mechanisms.comparison.ladders import distance, ladder, rungs, smooth
 
 GRID = np.array([0.0, 0.1, 0.7, 1.0])  # the bounds are among them: the farthest data sets are as well
 SIZES = range(8)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privstats.mechanisms.additive import matrix_t
-from privstats.mechanisms.additive.matrix_t import sample, second_moments
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.additive import matrix_t
+from privstats.older.mechanisms.additive.matrix_t import sample, second_moments
 
 DRAWS = 20_000
 SHAPES = [(1, False), (2, False), (2, True), (3, True), (4, False), (8, True), (14, True)]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from privstats.mechanisms.objective import minimise_quadratic as module
-from privstats.mechanisms.objective.minimise_quadratic import exact, fractions, minimise_on_l1_ball, residual
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.objective import minimise_quadratic as module
+from privstats.older.mechanisms.objective.minimise_quadratic import exact, fractions, minimise_on_l1_ball, residual
 
 
 def minimise(A, b, radius, tolerance):

@@ -9,9 +9,9 @@ import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-from privstats.losses.convex import HeldGamma, HeldPoisson, HeldProbit, Logistic
-from privstats.mechanisms.objective import minimise as module
-from privstats.mechanisms.objective.minimise import DIGITS, Tilted, exact, fast, minimise_rows
+from privstats.older.losses.convex import HeldGamma, HeldPoisson, HeldProbit, Logistic
+from privstats.older.mechanisms.objective import minimise as module
+from privstats.older.mechanisms.objective.minimise import DIGITS, Tilted, exact, fast, minimise_rows
 
 TRUTH = np.array([-0.5, 1.0, -2.0])
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order.joint import draw_joint, laplace_kernel
-from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.rank_law import (
+from privstats.older.mechanisms.order.joint import draw_joint, laplace_kernel
+from privstats.older.mechanisms.order.rank_sampler import draw_rank, log_density
+from privstats.older.numerics.rank_law import (
     bridge_quantile,
     bridge_tail,
     interval_targets,

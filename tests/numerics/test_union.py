@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from privstats.mechanisms.comparison import covers as polytope
-from privstats.mechanisms.comparison import level_sets as union
-from privstats.mechanisms.comparison.level_sets import gradient_union, loss_union, sample_gradient, sample_loss
 from privstats.mechanisms.random import public_stream
+from privstats.older.mechanisms.comparison import covers as polytope
+from privstats.older.mechanisms.comparison import level_sets as union
+from privstats.older.mechanisms.comparison.level_sets import gradient_union, loss_union, sample_gradient, sample_loss
 
 NORMS = ("l1", "l2", "linf")
 CUT = 1e-4  # p-value at which a fixed seed is taken to refute a law that is right

@@ -3,7 +3,7 @@
 import pytest
 
 import privstats as ps
-from privstats.mechanisms import MECHANISMS
+from privstats.older.mechanisms import MECHANISMS
 from privstats.privacy.tradeoff import pure_eps, pure_mu
 
 

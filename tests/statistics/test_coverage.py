@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from benchmarks.coverage_lm import METHODS, cell
-from privstats.inference import answer as answers
+from privstats.older.inference import answer as answers
 from tests.conftest import PURE, slow
 
 REPLICATES = 50

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
-from privstats.inference import answer as answers
-from privstats.numerics import rank_law as ends
+from privstats.older.inference import answer as answers
+from privstats.older.numerics import rank_law as ends
 
 REPLICATES = 150
 
@@ -56,13 +56,15 @@ def test_ends_whose_ranks_ignored_sampling_error_would_be_caught(monkeypatch):
     def noise_only(n, level, confidence, margin, ends_only):
         return level * n + margin * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
 
-    monkeypatch.setattr("privstats.mechanisms.order.rank.box_targets", noise_only)
+    monkeypatch.setattr("privstats.older.mechanisms.order.rank.box_targets", noise_only)
     found = cell("normal", 1000, 1.0, "q0.5", "public", 100, seed=24)
     assert short_of(found.coverage, 0.93, 100)
 
 
 def test_ties_on_a_grid_that_was_not_found_would_be_caught(monkeypatch):
-    monkeypatch.setattr(import_module("privstats.estimators.quantiles"), "on_grids", lambda ask, facts: facts.places)
+    monkeypatch.setattr(
+        import_module("privstats.older.estimators.quantiles"), "on_grids", lambda ask, facts: facts.places
+    )
     found = cell("undeclared", 1000, 1.0, "q0.25", "public", 100, seed=27)
     assert short_of(found.coverage, 0.93, 100)
 

@@ -15,8 +15,8 @@ from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, Range, Sample
 from privstats.datasets import Dataset
 from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
-from privstats.numerics.exact import Gathered, Wanted
-from privstats.sets.base import Line
+from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.sets.base import Line
 
 pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
 

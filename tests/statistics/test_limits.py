@@ -6,9 +6,9 @@ import pytest
 import statsmodels.api as sm
 
 import privstats as ps
-from privstats.inference.answer import Answer, ConstantVariance, Noise, Unknown
-from privstats.inference.simulate import Lost
 from privstats.mechanisms.random import public_stream
+from privstats.older.inference.answer import Answer, ConstantVariance, Noise, Unknown
+from privstats.older.inference.simulate import Lost
 
 
 @pytest.mark.parametrize("mean", [1.0, 10.0, 100.0, 300.0, 1e3, 1e4, 1e5])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.estimators import ESTIMATORS
+from privstats.older.estimators import ESTIMATORS
 from tests.conftest import design_6_1, domain_6_1, formula_6_1
 
 FORMULA, DOMAIN = formula_6_1(), domain_6_1()

@@ -1,0 +1,1 @@
+"""The house as it was: verbs that have not moved yet run here. It goes when the last one has."""

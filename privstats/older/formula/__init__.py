@@ -1,0 +1,1 @@
+"""Maps from rows to blocks, as the older gate has them."""

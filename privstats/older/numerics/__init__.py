@@ -1,0 +1,1 @@
+"""Exact arithmetic, samplers and solvers as pure functions of arrays. Imports nothing of ours."""

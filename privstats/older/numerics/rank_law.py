@@ -1,0 +1,248 @@
+"""The law of the errors of ranks, of order statistics that are drawn by the exponential mechanism: pure formulas.
+
+Inference, an estimator and a mechanism share it: how far noise moves the ranks of several numbers that are drawn
+together, hence how far from a quantile the ends of its interval are wanted.
+
+*Several boundaries drawn by the sum of their cells' errors* follow the Laplace bridge. J boundaries cut the values into
+J + 1 cells. Where the log density falls by `rate` for each value that a cell holds too many or too few, the cells'
+excesses are, but for gaps of different lengths, independent Laplace numbers of that rate, given that their sum is zero.
+Coordinate j, the error of the j-th boundary's rank, is the sum of the first j of them, with density proportional to
+``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace numbers: a polynomial in ``|a|`` times
+``exp(-2 rate |a|)``, hence a mixture of gamma laws.
+
+*Boundaries drawn by their largest error* have a gamma distributed radius, and an error that is uniform up to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+
+import numpy as np
+from scipy import special
+from scipy.optimize import brentq
+
+from privstats.older.numerics.law import FloatArray
+
+FINE = 2.0**-20  # targets of boundaries drawn by their largest error are multiples of it, so that all radii are exact
+
+
+def _sum_of_laplace(m: int) -> FloatArray:
+    """Return the coefficients, by ascending powers of ``|x|``, of the density of a sum of m over ``exp(-|x|)``."""
+    k = np.arange(m - 1, -1, -1)
+    logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
+    coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
+    return coefficients
+
+
+@lru_cache(maxsize=256)
+def _weights(j: int, J: int) -> FloatArray:
+    """Return the weights of the gamma laws of shape 1, 2, ... and rate 2 whose mixture is the law of ``rate |a|``."""
+    product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
+    powers = np.arange(len(product))
+    weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
+    return weights / weights.sum()
+
+
+def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
+    """Return the probability that coordinate j of J is larger than `a`, any shape."""
+    a = np.asarray(a, dtype=float)
+    weights = _weights(j, J)
+    beyond = (weights * special.gammaincc(np.arange(1, len(weights) + 1), 2 * rate * np.abs(a)[..., None])).sum(axis=-1)
+    tail: FloatArray = np.where(a >= 0, beyond / 2, 1 - beyond / 2)
+    return tail
+
+
+def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
+    """Return the quantiles of orders `p` in (0, 1), any shape, of coordinate j of J: by bisection, to the last bits."""
+    p = np.asarray(p, dtype=float)
+    tail = np.minimum(p, 1 - p)
+    low = np.zeros_like(tail)
+    high = special.gammainccinv(J, np.minimum(2 * tail, 1.0)) / 2  # every shape is at most J
+    for _ in range(64):
+        middle = (low + high) / 2
+        above = bridge_tail(middle, 1.0, j, J) > tail
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    quantile: FloatArray = np.sign(p - 0.5) * high / rate
+    return quantile
+
+
+def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
+    """Return what the log density may lose for each value that a cell holds too many or too few, at the price eps.
+
+    One row moves the sum of the cells' errors by at most `sensitivity`, see `rank`; a unit has up
+    to `rows` of them; the normaliser moves as much again.
+    """
+    return eps / (2 * sensitivity * rows)
+
+
+@lru_cache(maxsize=256)
+def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
+    """Return how far, in ranks, noise moves the ends of the intervals of several quantiles, shape (levels, 2).
+
+    Parameters
+    ----------
+    rate : float
+        What the log density loses for each value that a cell holds too many or too few.
+    levels : int
+        How many quantiles are bracketed by one joint draw.
+    ends_only : bool
+        Whether the ends are drawn alone; otherwise each quantile is drawn between its own.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (levels, 2)
+        The quantiles of order ``(1 + confidence) / 2`` of the noise in the ranks of lower and upper ends.
+    """
+    each = 2 if ends_only else 3
+    ends = np.array([[each * k + 1, each * k + each] for k in range(levels)])
+    p = np.array((1 + confidence) / 2)
+    margins = np.array([[bridge_quantile(p, rate, int(end), each * levels) for end in pair] for pair in ends])
+    margins.flags.writeable = False  # it is cached
+    return margins
+
+
+def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
+    """Return how many ranks there are on either side of each quantile, shape (levels, 2): half the way to the next."""
+    edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
+    return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
+
+
+def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
+    """Return the ranks wanted of each quantile's ends, and between them of itself unless `ends_only`; ascending.
+
+    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, h as in `Ends.reaches`. As n grows no
+    cell is wanted smaller: h and room both increase, so ``min(h, room)`` does; and what is left between neighbours,
+    ``max(0, room - h)``, increases wherever it is positive, because h is concave in n and room linear from 0.
+    """
+    z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
+    h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
+    h = np.minimum(h, rooms(n, levels))
+    middle = np.array(levels) * n
+    below, above = middle - h[:, 0], middle + h[:, 1]
+    targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
+    return np.maximum.accumulate(targets)  # equal edges may differ in their last bits
+
+
+@cache
+def box_quantile(J: int, confidence: float) -> float:
+    """Return the quantile of order ``(1 + confidence) / 2`` of ``rate e_j``, where e is a rank's error.
+
+    The radius is gamma distributed with shape J + 1, the error uniform up to it:
+    ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' has shape J.
+    """
+
+    def excess(a: float) -> float:
+        tail = special.gammaincc(J + 1, a) - a / J * special.gammaincc(J, a)
+        return float(tail) - (1 - confidence)
+
+    return float(brentq(excess, 1e-12, 745.0, xtol=1e-12))
+
+
+def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
+    """Return what the log density may lose for each rank at the price eps.
+
+    The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, whose slopes in n are within ``a / 2 m`` of
+    `level`: one value more moves an error by at most ``S = max(level, 1 - level) + a / 2 m``, where the margin m is
+    itself ``box_quantile / rate``; this is solved for S. One value replaced moves it by at most 1.
+    """
+    c = box_quantile(2 if ends_only else 3, confidence)
+    a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
+    least = max(level, 1 - level) + 2 * FINE
+    moved = (least + math.sqrt(least**2 + a * eps / (c * rows))) / 2
+    return eps / (2 * rows * (moved if kind == "add_remove" else max(1.0, moved)))
+
+
+def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
+    """Return the ranks wanted of the ends, and between them of the quantile unless `ends_only`; any real numbers."""
+    z = float(special.ndtri((1 + confidence) / 2))
+    h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
+    targets = level * n + h * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
+    return np.rint(targets / FINE) * FINE
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The joint draw of quantiles and the ends of their intervals at a price, all of it public.
+
+    A single quantile and its ends are drawn by the largest error of their ranks (`box_ranks`): one row moves that by
+    little more than ``max(level, 1 - level)`` where it appears or vanishes, and by 1 where it is replaced. Several are
+    drawn by the sum of the cells' errors, which a row moves by 2 (`bridge`, `joint_ranks`). For a single one the margin
+    of that would be shorter under "replace"; but ends that err along with each other for nothing fall into gaps
+    together.
+
+    Parameters
+    ----------
+    eps : float
+        Price of the draw.
+    rows : int
+        Rows that one unit may have.
+    levels : tuple of float
+        Orders of the quantiles, ascending, in (0, 1).
+    kind : {"replace", "add_remove"}
+    confidence : float
+        Of the intervals.
+    alone : bool
+        Whether the ends are drawn without the quantiles.
+    """
+
+    eps: float
+    rows: int
+    levels: tuple[float, ...]
+    kind: str
+    confidence: float
+    alone: bool
+
+    @property
+    def box(self) -> bool:
+        """Whether the largest error of a rank decides, and not that of all cells."""
+        return len(self.levels) == 1
+
+    @property
+    def rate(self) -> float:
+        """What the log density loses for each rank, or value of a cell."""
+        if self.box:
+            return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
+        return cell_rate(self.eps, self.rows)
+
+    @property
+    def fall(self) -> float:
+        """What it loses for each rank that one end alone is further away."""
+        return self.rate if self.box else 2 * self.rate
+
+    @property
+    def margins(self) -> FloatArray:
+        """How far noise moves the ranks of the ends, shape (levels, 2)."""
+        if self.box:
+            return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
+        return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
+
+    def reaches(self, n: float) -> FloatArray:
+        """Return how many ranks from each quantile the ends are wanted among n values, shape (levels, 2)."""
+        z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
+        h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
+        return h
+
+    def hopeless(self, n: float, clear: float) -> FloatArray:
+        """Return which intervals cannot hold, shape (levels,), of bool.
+
+        Their ends would lie beyond all values or half the way to the next quantile; or so near the outermost that the
+        log density falls by less than `clear` up to there: they may escape into the empty range beyond.
+        """
+        h, orders = self.reaches(n), np.array(self.levels)
+        fallen = self.fall * (n * np.minimum(orders, 1 - orders) - h.max(axis=1))
+        return np.asarray((h > rooms(n, self.levels)).any(axis=1) | (fallen < clear))
+
+    def stretch(self, alpha: float) -> float:
+        """Return the noise of an end's rank at level 1 - alpha in units of that at `confidence`."""
+        boundaries = 2 if self.alone else 3
+        if self.box:
+            return box_quantile(boundaries, 1 - alpha) / box_quantile(boundaries, self.confidence)
+        here, there = bridge_quantile(
+            1 - np.array([alpha, 1 - self.confidence]) / 2, 1.0, 1, boundaries * len(self.levels)
+        )
+        return float(here / there)
