@@ -14,8 +14,8 @@ from privstats.older.mechanisms import MECHANISMS
 from privstats.older.mechanisms.additive.laplace import LaplaceLaw
 from privstats.older.mechanisms.base import AdditiveNoise, SpreadLaw
 from privstats.older.numerics.exact import Total
+from privstats.older.privacy.neighbors import REPLACE_ROW
 from privstats.older.sets.moments import Moments
-from privstats.privacy.neighbors import REPLACE_ROW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

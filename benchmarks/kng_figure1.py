@@ -40,8 +40,8 @@ import privstats as ps
 from benchmarks.common import arguments, as_total, new_figure, save, verdict
 from privstats.older.mechanisms import MECHANISMS
 from privstats.older.numerics.exact import Quadratic, score_pairs
+from privstats.older.privacy.neighbors import REPLACE_ROW
 from privstats.older.sets.squared_losses import Scores
-from privstats.privacy.neighbors import REPLACE_ROW
 
 D, EPS, B, R = 12, 1.0, 1.0, 7.0
 TRUTH = np.array([0.0, *(-1 + 2 * np.arange(D - 1) / (D - 1))])

@@ -34,8 +34,8 @@ import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
 from privstats.older.mechanisms.quantile_regression.minimise import Target, minimise
 from privstats.older.mechanisms.quantile_regression.rejection import sample_boxes
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.check_losses import CheckScores
-from privstats.privacy.neighbors import Neighbors
 
 EPS, TAU, B, R = 1.0, 0.5, 1.0, 6.0
 TRUTH = np.array([0.0, 1.0])

@@ -28,8 +28,8 @@ from privstats.older.losses.convex import Logistic, RowLoss
 from privstats.older.mechanisms.objective.minimise import Tilted, minimise_rows
 from privstats.older.mechanisms.objective.perturbation import ObjectivePerturbationGLM
 from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.privacy.neighbors import REPLACE_ROW
 from privstats.older.sets.convex_losses import GlmScores
-from privstats.privacy.neighbors import REPLACE_ROW
 
 TRUTH = np.array([0.0, -1.0, -0.5, -0.25, 0.0, 0.75, 1.5])
 N, M = 10_000, len(TRUTH)

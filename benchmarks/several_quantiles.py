@@ -41,8 +41,8 @@ from privstats.older.estimators.several import need
 from privstats.older.mechanisms.quantile_regression.minimise import Target, minimise
 from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes, Pool
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import REPLACE_ROW
 from privstats.older.sets.check_losses import CheckScores
-from privstats.privacy.neighbors import REPLACE_ROW
 
 HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s

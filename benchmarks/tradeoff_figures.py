@@ -29,9 +29,9 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import FIGURES, new_figure, save, verdict
-from privstats.privacy.events import GaussianEvent, PureEvent
-from privstats.privacy.plots import LEVELS, draw_tradeoff
-from privstats.privacy.price import delta_total, mu_total
+from privstats.older.privacy.events import GaussianEvent, PureEvent
+from privstats.older.privacy.plots import LEVELS, draw_tradeoff
+from privstats.older.privacy.price import delta_total, mu_total
 
 APPROX = ((0.25, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.0, 0.1), (2.0, 1e-6))
 GAUSSIAN = (0.25, 0.5, 1.0, 2.0, 3.0)

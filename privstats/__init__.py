@@ -1,20 +1,20 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
 from privstats import datasets
-from privstats.api.counts import dp_hist, dp_mode
-from privstats.api.glm import dp_glm
-from privstats.api.location import dp_mean, dp_median, dp_quantile
-from privstats.api.planning import plan
-from privstats.api.regression import dp_lm, dp_rq
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
 from privstats.formula.domain import Domain
 from privstats.formula.functions import rowwise
 from privstats.formula.scale import Scale
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+from privstats.older.api.counts import dp_hist, dp_mode
+from privstats.older.api.glm import dp_glm
+from privstats.older.api.location import dp_mean, dp_median, dp_quantile
+from privstats.older.api.planning import plan
+from privstats.older.api.regression import dp_lm, dp_rq
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.neighbors import Neighbors
+from privstats.older.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 
 __all__ = [
     "ApproxDP",

@@ -11,8 +11,8 @@ from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.older.gate.rows import BLOCK_ROWS
 from privstats.older.mechanisms import MECHANISMS
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.workflow import ranges
-from privstats.privacy.neighbors import Neighbors
 
 
 class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code

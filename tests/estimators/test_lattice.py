@@ -11,8 +11,8 @@ import pytest
 import privstats as ps
 from privstats.older.estimators.lattice import on_grids
 from privstats.older.losses.location import OnGrids
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Positive
-from privstats.privacy.neighbors import Neighbors
 
 RELATIONS = ("replace", "add_remove")
 ON_A_GRID = {

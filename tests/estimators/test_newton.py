@@ -20,10 +20,10 @@ from privstats.older.gate.rows import MemoryRows
 from privstats.older.losses.leverage import Directions, Held, Pull, Whitened
 from privstats.older.mechanisms import MECHANISMS
 from privstats.older.mechanisms.additive.gaussian import NormalLaw
+from privstats.older.privacy.events import GaussianEvent
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Release
 from privstats.older.sets.leverage import Pulls
-from privstats.privacy.events import GaussianEvent
-from privstats.privacy.neighbors import Neighbors
 
 ENDS = np.array([1.0, 2.0, 4.0, 8.0])
 

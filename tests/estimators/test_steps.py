@@ -74,7 +74,7 @@ def test_intervals_that_ignored_the_noise_would_be_caught(monkeypatch):
             noise.onto[:] = 0.0
         return answer
 
-    honest = ps.estimators.steps.one_step
+    honest = ps.older.estimators.steps.one_step
     monkeypatch.setattr("privstats.older.estimators.steps.one_step", deaf)
     fits = [ps.dp_rq("y ~ x", frame(500, k), mu=0.3, tau=0.9, domain=DOMAIN, rng=k) for k in range(30)]
     assert coverage(fits, np.array([0.5 + stats.norm.ppf(0.9), 1.0])) < 0.8

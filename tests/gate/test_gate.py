@@ -19,9 +19,9 @@ from privstats.older.gate.rows import MemoryRows
 from privstats.older.losses.leverage import Directions, Held, Pull, Whitened
 from privstats.older.losses.squares import AugmentedRow
 from privstats.older.mechanisms import MECHANISMS
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Cube
 from privstats.older.sets.leverage import Products, Pulls
-from privstats.privacy.neighbors import Neighbors
 
 DESIGN = bind("y ~ x", Domain({"y": (0, 1), "x": (0, 1)}))
 DATA = pd.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0, 50)})

@@ -20,10 +20,10 @@ from privstats.older.losses.leverage import Directions, Held, Leverage, Pull, Pu
 from privstats.older.losses.predictor import CurvaturePull, Predictor, ResidualSize, ScaledPull, ScorePull
 from privstats.older.losses.squares import AugmentedRow, PredictorRow
 from privstats.older.numerics.exact import Total, add_noise, gram, total
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Ball
 from privstats.older.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
 from privstats.older.sets.moments import Moments
-from privstats.privacy.neighbors import Neighbors
 
 ROWS = Neighbors("replace")
 DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})

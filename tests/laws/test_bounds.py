@@ -7,13 +7,13 @@ import pytest
 
 from privstats.errors import PrivacyError
 from privstats.older.gate import BOUNDS
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Ball, Cube, Line, OneHot, Positive
 from privstats.older.sets.check_losses import CheckScores
 from privstats.older.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
 from privstats.older.sets.moments import Moments
 from privstats.older.sets.powers import PowerSums
 from privstats.older.sets.squared_losses import Scores
-from privstats.privacy.neighbors import Neighbors
 from tests.conftest import NORMS, norm_of
 
 MEMBERS = [

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy import EVENTS
-from privstats.privacy.events import ApproxEvent, GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.neighbors import Neighbors, translate
-from privstats.privacy.profiles import gaussian_profile
-from privstats.privacy.sampled import Subsampled
-from privstats.privacy.together import Jointly, Parallel
+from privstats.older.privacy import EVENTS
+from privstats.older.privacy.events import ApproxEvent, GaussianEvent, PureEvent
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.neighbors import Neighbors, translate
+from privstats.older.privacy.profiles import gaussian_profile
+from privstats.older.privacy.sampled import Subsampled
+from privstats.older.privacy.together import Jointly, Parallel
 
 SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
 OF_ONE_PRICE = {

@@ -14,9 +14,9 @@ from privstats.mechanisms.random import public_stream
 from privstats.older.mechanisms import ADDITIVE, MECHANISMS
 from privstats.older.mechanisms.objective.perturbation import FARTHEST
 from privstats.older.numerics.exact import Total
+from privstats.older.privacy.calibrate import calibrate
+from privstats.older.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
 from privstats.older.privacy.release import Sensitivity
-from privstats.privacy.calibrate import calibrate
-from privstats.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
 from tests.conftest import norm_of
 
 DIM = 6

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.powers import PowerSums
-from privstats.privacy.neighbors import Neighbors
 from tests.laws.test_bounds import KNOWN, MEMBERS, absent, contribution, gaps
 
 

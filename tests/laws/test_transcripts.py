@@ -11,7 +11,7 @@ import privstats as ps
 from privstats.older.gate.gate import Gate
 from privstats.older.gate.rows import MemoryRows
 from privstats.older.mechanisms import MECHANISMS
-from privstats.privacy.together import Jointly
+from privstats.older.privacy.together import Jointly
 from tests.conftest import slow
 
 MU = 1.0

@@ -20,8 +20,8 @@ from privstats.older.mechanisms.comparison.distances import (
 )
 from privstats.older.mechanisms.comparison.duff import DuffMean, DuffQuantile
 from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Line
-from privstats.privacy.neighbors import Neighbors
 
 KINDS = ("add_remove", "replace")
 TOP = 1000

@@ -12,8 +12,8 @@ from privstats.older.mechanisms.comparison.chain import geometric_median
 from privstats.older.mechanisms.comparison.geometric_median import Grid, Rows
 from privstats.older.mechanisms.comparison.kng_median import KNGMedian, exact_for
 from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import Line
-from privstats.privacy.neighbors import Neighbors
 from tests.numerics.test_geometric import geometric_law, index_of, p_value, quantile_law
 
 LINE, SQUARE = Grid(0, 300), Grid(0, 14)

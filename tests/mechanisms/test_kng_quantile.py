@@ -12,8 +12,8 @@ from privstats.older.mechanisms import MECHANISMS
 from privstats.older.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
 from privstats.older.mechanisms.quantile_regression.minimise import dual_size, loss, minimise, score, size_of
 from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.check_losses import NORMS, CheckScores
-from privstats.privacy.neighbors import Neighbors
 from tests.numerics.test_check_loss import rows
 
 TAUS = (0.1, 0.5, 0.75, 0.9, 0.97)

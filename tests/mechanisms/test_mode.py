@@ -10,8 +10,8 @@ from scipy import stats
 from privstats.mechanisms.random import public_stream
 from privstats.older.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.older.numerics.exact import Total, total
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.sets.base import OneHot
-from privstats.privacy.neighbors import Neighbors
 
 KINDS = ("add_remove", "replace")
 MECHANISMS = (PermuteAndFlip, ModeExponential, DuffMode)

@@ -14,7 +14,7 @@ from privstats.older.mechanisms import MECHANISMS
 from privstats.older.mechanisms.comparison.ladders import distance
 from privstats.older.mechanisms.comparison.smooth import climb
 from privstats.older.numerics.exact import Gathered, Wanted
-from privstats.privacy.events import ApproxEvent
+from privstats.older.privacy.events import ApproxEvent
 from tests.mechanisms.test_smooth import LINE, POOL, neighbours
 
 PTR = MECHANISMS["ptr"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privstats.errors import PrivacyError
+from privstats.mechanisms import random as chance
 from privstats.mechanisms.random import Source, public_stream, source
-from privstats.older.mechanisms import random as chance
 
 
 def first(generator):

@@ -14,8 +14,8 @@ from privstats.older.mechanisms import MECHANISMS
 from privstats.older.mechanisms.comparison import admissible
 from privstats.older.mechanisms.comparison.smooth import climb
 from privstats.older.numerics.exact import Gathered, Wanted
+from privstats.older.privacy.events import ApproxEvent, PureEvent
 from privstats.older.privacy.release import ValueSensitivity
-from privstats.privacy.events import ApproxEvent, PureEvent
 
 LINE = ValueSensitivity("values", 1.0, np.ones(1), None, 0.0, 1.0, 2.0**-42, "replace", False, 1)
 POOL = [0.0, 0.1, 0.1 + 1e-9, 0.6, 1.0]

@@ -9,14 +9,14 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 
 from privstats.errors import BudgetError
-from privstats.privacy.calibrate import calibrate
-from privstats.privacy.composition import compose, total
-from privstats.privacy.events import ApproxEvent, GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.price import delta_total, eps_total, mu_total, pure_total
-from privstats.privacy.sampled import Subsampled
-from privstats.privacy.together import Parallel
+from privstats.older.privacy.calibrate import calibrate
+from privstats.older.privacy.composition import compose, total
+from privstats.older.privacy.events import ApproxEvent, GaussianEvent, PureEvent
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.price import delta_total, eps_total, mu_total, pure_total
+from privstats.older.privacy.sampled import Subsampled
+from privstats.older.privacy.together import Parallel
 
 EPS, DELTA = 0.7, 1e-3
 

@@ -13,15 +13,15 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from scipy.stats import binom
 
 from privstats.errors import BudgetError
-from privstats.privacy import composition
-from privstats.privacy.calibrate import calibrate
-from privstats.privacy.composition import Gridded, compose, total
-from privstats.privacy.events import Event, GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.price import delta_total, eps_total, mu_total, pure_total
-from privstats.privacy.sampled import Subsampled
-from privstats.privacy.together import Parallel
-from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+from privstats.older.privacy import composition
+from privstats.older.privacy.calibrate import calibrate
+from privstats.older.privacy.composition import Gridded, compose, total
+from privstats.older.privacy.events import Event, GaussianEvent, PureEvent
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.price import delta_total, eps_total, mu_total, pure_total
+from privstats.older.privacy.sampled import Subsampled
+from privstats.older.privacy.together import Parallel
+from privstats.older.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 
 DELTAS = (1e-3, 1e-6, 1e-9, 1e-12)
 

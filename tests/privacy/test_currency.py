@@ -4,7 +4,7 @@ import pytest
 
 import privstats as ps
 from privstats.older.mechanisms import MECHANISMS
-from privstats.privacy.tradeoff import pure_eps, pure_mu
+from privstats.older.privacy.tradeoff import pure_eps, pure_mu
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 4.0])

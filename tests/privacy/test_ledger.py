@@ -9,8 +9,8 @@ import pytest
 
 import privstats as ps
 from privstats.errors import BudgetError
-from privstats.privacy.events import GaussianEvent, PureEvent
-from privstats.privacy.neighbors import Neighbors
+from privstats.older.privacy.events import GaussianEvent, PureEvent
+from privstats.older.privacy.neighbors import Neighbors
 
 ROWS = pd.DataFrame({"id": np.arange(40) % 7, "x": np.linspace(0, 1, 40)})
 PERSONS = Neighbors("replace", "id")

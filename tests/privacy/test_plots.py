@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from privstats.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.guarantee import GUARANTEES, ApproxDP, GaussianDP, PureDP
 
 PROMISES = [PureDP(1.0), PureDP(900.0), ApproxDP(0.5, 0.1), GaussianDP(1.0), GaussianDP(0.0)]
 promises = pytest.mark.parametrize("promise", PROMISES, ids=str)

@@ -10,12 +10,12 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.profiles import gaussian_profile, pure_profile, sampled_eps
-from privstats.privacy.sampled import Subsampled
+from privstats.older.privacy.events import GaussianEvent, PureEvent
+from privstats.older.privacy.guarantee import ApproxDP
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.neighbors import Neighbors
+from privstats.older.privacy.profiles import gaussian_profile, pure_profile, sampled_eps
+from privstats.older.privacy.sampled import Subsampled
 
 mpmath.mp.dps = 60
 

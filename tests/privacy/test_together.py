@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from privstats.errors import PrivacyError
-from privstats.privacy import EVENTS
-from privstats.privacy.calibrate import calibrate
-from privstats.privacy.composition import Exact, compose, total
-from privstats.privacy.events import ApproxEvent, GaussianEvent, PureEvent
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.price import delta_total
-from privstats.privacy.sampled import Subsampled
-from privstats.privacy.together import Angle, Cell, Jointly, Parallel, joined
+from privstats.older.privacy import EVENTS
+from privstats.older.privacy.calibrate import calibrate
+from privstats.older.privacy.composition import Exact, compose, total
+from privstats.older.privacy.events import ApproxEvent, GaussianEvent, PureEvent
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.neighbors import Neighbors
+from privstats.older.privacy.price import delta_total
+from privstats.older.privacy.sampled import Subsampled
+from privstats.older.privacy.together import Angle, Cell, Jointly, Parallel, joined
 
 SCORE, GRAM, MEAT = (0.5, 0.5, 0.0), (1.0, 0.0, -1.0), (1.0, 0.0, -0.5)
 REPLACE, ADD_REMOVE = Neighbors("replace"), Neighbors("add_remove")

@@ -8,8 +8,8 @@ import pytest
 
 import privstats as ps
 from privstats.errors import BudgetError
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu, pure_delta, pure_mu
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
+from privstats.older.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu, pure_delta, pure_mu
 
 mpmath.mp.dps = 60
 

@@ -14,8 +14,8 @@ from privstats.older.inference.answer import Estimate
 from privstats.older.losses.families import Family
 from privstats.older.losses.location import ByGroup
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Release
-from privstats.privacy.neighbors import Neighbors
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from privstats.errors import PrivacyError
 from privstats.older.gate.questions import Question
 from privstats.older.gate.rows import MemoryRows
 from privstats.older.numerics.exact import Gathered, Total
+from privstats.older.privacy.events import Event
 from privstats.older.privacy.release import Release, Sensitivity
-from privstats.privacy.events import Event
-from privstats.privacy.together import Angle, Cell
+from privstats.older.privacy.together import Angle, Cell
 
 T = TypeVar("T")
 

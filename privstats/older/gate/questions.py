@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from privstats.older.formula.block import Block
 from privstats.older.numerics.exact import SUM_BITS, Gathered, Quadratic, Total, Wanted, gram, total, weighted_sum
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Sensitivity
+from privstats.older.privacy.together import Curve
 from privstats.older.sets.base import Bound, Line, OneHot
 from privstats.older.sets.check_losses import CheckScores
 from privstats.older.sets.convex_losses import GlmScores
@@ -33,8 +35,6 @@ from privstats.older.sets.leverage import (
 )
 from privstats.older.sets.moments import Moments
 from privstats.older.sets.squared_losses import Scores
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.together import Curve
 
 RowFunction = Callable[[Block], FloatArray]
 
@@ -44,7 +44,7 @@ class Part:
     """The rows of one cell of a partition: those for which ``cells(block)`` is `index`.
 
     A row is in one cell only, because `cells` gives one number for each row. Questions about different cells of one
-    partition (the same object) are priced in parallel (`privstats.privacy.together.Cell`).
+    partition (the same object) are priced in parallel (`privstats.older.privacy.together.Cell`).
 
     Parameters
     ----------

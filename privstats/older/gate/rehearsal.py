@@ -15,7 +15,7 @@ from privstats.errors import BudgetError, PrivacyError
 from privstats.older.gate.gate import Conversation, Speaker, Turn
 from privstats.older.gate.questions import Question
 from privstats.older.gate.rows import MemoryRows, RowMap
-from privstats.privacy.neighbors import Neighbors
+from privstats.older.privacy.neighbors import Neighbors
 
 SYNTHETIC_ROWS = 64
 _PARTS = (slice(0, 1), slice(1, 9), slice(9, SYNTHETIC_ROWS))

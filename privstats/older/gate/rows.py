@@ -19,7 +19,7 @@ from privstats.formula.cells import cells, unit_name
 from privstats.formula.domain import Domain
 from privstats.older.formula.block import Block
 from privstats.older.gate.questions import Question
-from privstats.privacy.neighbors import Neighbors
+from privstats.older.privacy.neighbors import Neighbors
 
 BLOCK_ROWS = 1 << 15
 KEPT, COPIES = 1 << 26, 6  # numbers: so many stay in memory for the next question; several arrays for each block

@@ -12,9 +12,9 @@ import numpy as np
 from privstats.mechanisms.random import Generator
 from privstats.older.numerics.exact import Total, add_noise
 from privstats.older.numerics.law import Chance, FloatArray
+from privstats.older.privacy.events import Event, GaussianEvent, PureEvent
 from privstats.older.privacy.release import Release, Sensitivity
-from privstats.privacy.events import Event, GaussianEvent, PureEvent
-from privstats.privacy.tradeoff import pure_eps
+from privstats.older.privacy.tradeoff import pure_eps
 
 
 @dataclass(frozen=True, eq=False)

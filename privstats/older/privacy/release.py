@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import Law
 from privstats.older.losses.convex import RowLoss
-from privstats.privacy.events import Event
+from privstats.older.privacy.events import Event
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 

@@ -17,6 +17,9 @@ from privstats.older.inference.answer import Estimate
 from privstats.older.inference.errors import ErrorLaw
 from privstats.older.inference.wald import wald
 from privstats.older.numerics.law import Chance, FloatArray
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.guarantee import Guarantee
+from privstats.older.privacy.ledger import Ledger
 from privstats.older.privacy.release import Release
 from privstats.older.results.absent import Absent
 from privstats.older.results.design_map import DesignMap
@@ -25,9 +28,6 @@ from privstats.older.results.margins import MarginalEffects, marginal_effects
 from privstats.older.results.plots import draw
 from privstats.older.results.summary import Summary, summarise
 from privstats.older.results.tidy import exponentials, glance, tidy
-from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee
-from privstats.privacy.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,9 +16,9 @@ import numpy as np
 
 from privstats.errors import PrivacyError, quote
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Sensitivity, ValueSensitivity
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.together import Curve
+from privstats.older.privacy.together import Curve
 
 
 class Bound(ABC):

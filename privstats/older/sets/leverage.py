@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from privstats.errors import PrivacyError, quote
 from privstats.older.numerics.exact import ROW_BITS
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Pairs, Sensitivity
+from privstats.older.privacy.together import Curve
 from privstats.older.sets.base import Bound, steps, under_the_first
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.together import Curve
 
 GRID = 2.0**ROW_BITS
 ROUNDING = 1e-4

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, quote
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Pairs, Sensitivity
 from privstats.older.sets.base import Bound, steps, under_the_first
-from privstats.privacy.neighbors import Neighbors
 
 GROUP_NORMS = {"l1", "l2", "nuclear"}  # in which one-hot columns, left as zeros and ones, are worth knowing
 _L2_SQUARES = 1 / math.sqrt(2)  # add/remove, l2: squared weight of squares that minimises the summed noise variance

@@ -9,9 +9,9 @@ import numpy as np
 
 from privstats.errors import PrivacyError, quote
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Sensitivity
 from privstats.older.sets.base import Bound
-from privstats.privacy.neighbors import Neighbors
 
 # Weights of the count and of a square, that of a value being 1: (norm, kind) -> (count, square). See `PowerSums`.
 WEIGHTS = {

@@ -11,13 +11,13 @@ from privstats.mechanisms.random import public_stream, source
 from privstats.older.estimators import ESTIMATORS
 from privstats.older.gate.gate import Gate
 from privstats.older.gate.rows import MemoryRows
+from privstats.older.privacy.ledger import Ledger
 from privstats.older.privacy.release import Release
 from privstats.older.results.results import Results
 from privstats.older.workflow import ranges
 from privstats.older.workflow.binding import REGRESSIONS, bound_to, domain_of, facts_of, shown, title_of
 from privstats.older.workflow.plan import make_plan
 from privstats.older.workflow.request import Request
-from privstats.privacy.ledger import Ledger
 
 
 def fit(request: Request, data: Any, ledger: Ledger | None, rng: Any) -> Results:

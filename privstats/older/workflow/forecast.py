@@ -26,8 +26,8 @@ from privstats.older.gate.questions import Question
 from privstats.older.gate.rows import MemoryRows
 from privstats.older.numerics.exact import Gathered, Total
 from privstats.older.numerics.law import FloatArray
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Release
-from privstats.privacy.neighbors import Neighbors
 
 SYNTHETIC_ROWS = 4096
 HALF, LOW = 0.5, 0.05  # mean response, as a part of the largest, of models with a link: binary ones, others

@@ -12,8 +12,8 @@ from privstats.formula.terms import is_binary
 from privstats.older.formula.columns import Columns
 from privstats.older.formula.design import Design
 from privstats.older.gate.gate import Turn
+from privstats.older.privacy.together import Cell, joined
 from privstats.older.workflow.forecast import LOW
-from privstats.privacy.together import Cell, joined
 
 if TYPE_CHECKING:
     from privstats.older.workflow.plan import Plan

@@ -21,6 +21,10 @@ from privstats.older.formula.design import Design
 from privstats.older.gate.gate import Turn
 from privstats.older.gate.rehearsal import Rehearsal
 from privstats.older.mechanisms import MECHANISMS, Mechanism
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.guarantee import Guarantee
+from privstats.older.privacy.ledger import Ledger
+from privstats.older.privacy.together import Angle, Cell, joined
 from privstats.older.results.results import Results
 from privstats.older.workflow import ranges
 from privstats.older.workflow.binding import REGRESSIONS, bound_to, domain_of, facts_of, shown
@@ -28,10 +32,6 @@ from privstats.older.workflow.forecast import Forecast, assumed_rows, smallest
 from privstats.older.workflow.outlook import describe
 from privstats.older.workflow.pricing import calibrated, events, sharing, with_shares
 from privstats.older.workflow.request import INFERENCE, Request, choose
-from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.together import Angle, Cell, joined
 
 SMALLEST, LARGEST = 1e-60, 1e60  # half the range of a column
 _ENDINGS = re.compile(r"(,? (group |order )?\d[\d.e-]*)+$")  # numbers of steps, groups and orders: one line of a budget

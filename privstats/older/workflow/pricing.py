@@ -10,11 +10,11 @@ from typing import Any
 from privstats.errors import BudgetError
 from privstats.older.gate.gate import Turn
 from privstats.older.mechanisms import MECHANISMS, Mechanism
+from privstats.older.privacy.calibrate import calibrate
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.guarantee import ApproxDP, Guarantee
+from privstats.older.privacy.together import Cell, joined
 from privstats.older.workflow.request import choose
-from privstats.privacy.calibrate import calibrate
-from privstats.privacy.events import Event
-from privstats.privacy.guarantee import ApproxDP, Guarantee
-from privstats.privacy.together import Cell, joined
 
 OTHERS = 0.5  # of delta: what mechanisms with a delta of their own may take where other mechanisms need some
 

@@ -20,9 +20,9 @@ from privstats.older.gate.gate import Gate, Speaker, Turn
 from privstats.older.gate.rehearsal import Rehearsal
 from privstats.older.gate.rows import MemoryRows
 from privstats.older.mechanisms import Mechanism
+from privstats.older.privacy.neighbors import Neighbors
 from privstats.older.privacy.release import Release
 from privstats.older.workflow.stage0 import ENOUGH, buy_range
-from privstats.privacy.neighbors import Neighbors
 
 QUESTIONS = 2  # a range: where the factor lies, how far it spreads
 

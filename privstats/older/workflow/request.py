@@ -14,8 +14,8 @@ from privstats.errors import BudgetError, PrivacyError, quote
 from privstats.formula.domain import Domain
 from privstats.older.estimators import ESTIMATORS
 from privstats.older.losses.families import Family, family_of
-from privstats.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
-from privstats.privacy.neighbors import Neighbors
+from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
+from privstats.older.privacy.neighbors import Neighbors
 
 INFERENCE = ("sandwich", "none")
 COVARIANCES = ("nonrobust", "HC")

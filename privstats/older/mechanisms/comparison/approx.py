@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from privstats.errors import PrivacyError, quote
 from privstats.older.mechanisms.base import Mechanism
-from privstats.privacy.events import ApproxEvent, Event
+from privstats.older.privacy.events import ApproxEvent, Event
 
 LEAST = 1e-100  # below, no noise may be left among the values of beta that are tried
 

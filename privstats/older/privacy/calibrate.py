@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import Event
-from privstats.privacy.guarantee import CURRENCIES, Guarantee
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.guarantee import CURRENCIES, Guarantee
 
 _SMALLEST = 1e-12
 _CLOSE = 1e-6  # closer is not worth the time where a price comes from a grid, which is 2e-4 too high in mu

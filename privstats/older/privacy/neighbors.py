@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from privstats.errors import BudgetError, PrivacyError, quote
-from privstats.privacy.events import Event
+from privstats.older.privacy.events import Event
 
 KINDS = ("replace", "add_remove")
 

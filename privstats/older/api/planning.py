@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from privstats.api import counts, glm, location, regression
-from privstats.api.common import asked
 from privstats.boundary import door
 from privstats.errors import PrivacyError, quote
+from privstats.older.api import counts, glm, location, regression
+from privstats.older.api.common import asked
 from privstats.older.workflow.plan import Plan, make_plan
 
 EVERYWHERE = {"mu", "delta", "domain", "mech", "noise", "neighbors", "inference", "shares", "family"}

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from privstats.errors import BudgetError, quote
-from privstats.privacy.profiles import gaussian_profile
+from privstats.older.privacy.profiles import gaussian_profile
 
 _LOG_MU = (-50.0, 30.0)  # gdp_mu looks for log(mu) here: exp(-50) is the mu of delta = 1e-22 at eps = 0
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.privacy.events import ApproxEvent, Event, GaussianEvent, PureEvent
-from privstats.privacy.neighbors import Neighbors
-from privstats.privacy.profiles import Losses
+from privstats.older.privacy.events import ApproxEvent, Event, GaussianEvent, PureEvent
+from privstats.older.privacy.neighbors import Neighbors
+from privstats.older.privacy.profiles import Losses
 
 Curve = tuple[float, float, float]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from privstats.privacy.composition import compose, total
-from privstats.privacy.events import Event
-from privstats.privacy.tradeoff import gdp_delta, gdp_eps
+from privstats.older.privacy.composition import compose, total
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.tradeoff import gdp_delta, gdp_eps
 
 
 def pure_total(events: Iterable[Event]) -> float:

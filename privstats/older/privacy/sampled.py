@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import BudgetError, quote
-from privstats.privacy.events import Event
-from privstats.privacy.profiles import Losses, before_sampling, reverse, sampled_eps
-from privstats.privacy.tradeoff import pure_mu
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.profiles import Losses, before_sampling, reverse, sampled_eps
+from privstats.older.privacy.tradeoff import pure_mu
 
 
 @dataclass(frozen=True)

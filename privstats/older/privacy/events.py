@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import BudgetError
-from privstats.privacy.profiles import Losses, gaussian_profile, pure_profile
-from privstats.privacy.tradeoff import pure_mu
+from privstats.older.privacy.profiles import Losses, gaussian_profile, pure_profile
+from privstats.older.privacy.tradeoff import pure_mu
 
 _FAR = 700.0  # e^700 times any delta that can be written is above 1, or as good as
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from privstats.api.common import COMMON, asked, run
 from privstats.boundary import door
 from privstats.formula.domain import Domain
+from privstats.older.api.common import COMMON, asked, run
+from privstats.older.privacy.ledger import Ledger
 from privstats.older.results.results import Results
 from privstats.older.workflow.plan import Plan
-from privstats.privacy.ledger import Ledger
 
 OPTIONS = {"mode": (*COMMON, "grid", "bins"), "hist": (*COMMON, "bins", "density")}
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from privstats.errors import BudgetError
-from privstats.privacy.events import Event
-from privstats.privacy.guarantee import Guarantee
-from privstats.privacy.neighbors import Neighbors, translate
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.guarantee import Guarantee
+from privstats.older.privacy.neighbors import Neighbors, translate
 
 _ROUNDING = 1e-12  # ten charges of 0.1 fit into 1.0 whatever the order of addition
 
@@ -41,8 +41,8 @@ class Ledger:
 
     Examples
     --------
-    >>> from privstats.privacy.events import PureEvent
-    >>> from privstats.privacy.guarantee import PureDP
+    >>> from privstats.older.privacy.events import PureEvent
+    >>> from privstats.older.privacy.guarantee import PureDP
     >>> ledger = Ledger(PureDP(1.0))
     >>> ledger.charge([PureEvent(0.25)], "a first look")
     >>> ledger.remaining().eps

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from privstats.privacy.events import Event, GaussianEvent, PureEvent
-from privstats.privacy.profiles import Losses, gaussian_profile
+from privstats.older.privacy.events import Event, GaussianEvent, PureEvent
+from privstats.older.privacy.profiles import Losses, gaussian_profile
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
 if TYPE_CHECKING:
-    from privstats.privacy.events import Event
+    from privstats.older.privacy.events import Event
 
 FloatArray = NDArray[np.float64]
 

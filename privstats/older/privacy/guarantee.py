@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.errors import BudgetError, quote
-from privstats.privacy import price, tradeoff
-from privstats.privacy.events import Event
-from privstats.privacy.neighbors import REPLACE_ROW, Neighbors, as_neighbors
-from privstats.privacy.plots import draw_tradeoff
+from privstats.older.privacy import price, tradeoff
+from privstats.older.privacy.events import Event
+from privstats.older.privacy.neighbors import REPLACE_ROW, Neighbors, as_neighbors
+from privstats.older.privacy.plots import draw_tradeoff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
