@@ -2,15 +2,15 @@
 
 from privstats import datasets
 from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
-from privstats.formula.declarations import Dates, Levels
-from privstats.formula.domain import Domain
-from privstats.formula.functions import rowwise
-from privstats.formula.scale import Scale
 from privstats.older.api.counts import dp_hist, dp_mode
 from privstats.older.api.glm import dp_glm
 from privstats.older.api.location import dp_mean, dp_median, dp_quantile
 from privstats.older.api.planning import plan
 from privstats.older.api.regression import dp_lm, dp_rq
+from privstats.older.formula.declarations import Dates, Levels
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.functions import rowwise
+from privstats.older.formula.scale import Scale
 from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
 from privstats.older.privacy.ledger import Ledger
 from privstats.older.privacy.neighbors import Neighbors

@@ -9,6 +9,10 @@ class PrivacyError(PrivstatsError):
     """The question cannot be asked under the promise that was made, or not safely."""
 
 
+class OptionError(PrivstatsError):
+    """The name, type or range of an argument is wrong."""
+
+
 class BudgetError(PrivstatsError):
     """The budget is malformed, of the wrong currency, or spent."""
 

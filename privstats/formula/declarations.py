@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import DomainError
 from privstats.formula.cells import days, numbers, positions, read
 from privstats.formula.interval import EVERYTHING, Interval
-from privstats.numerics.law import Chance, FloatArray
+from privstats.numerics.law import FloatArray, Rng
 
 
 class Known(ABC):
@@ -37,7 +37,7 @@ class Known(ABC):
         """Return the column held to what is known, each row by itself, and which rows had a legal value."""
 
     @abstractmethod
-    def draw(self, n: int, chance: Chance) -> pd.Series:
+    def draw(self, n: int, rng: Rng) -> pd.Series:
         """Return `n` synthetic raw values, uniform, that owe nothing to any data."""
 
     @abstractmethod
@@ -75,9 +75,9 @@ class Numbers(Known):
         values = np.where(legal, values, within.middle if within.is_finite else 0.0)
         return (within.clamp(values) if clamp else values), legal
 
-    def draw(self, n: int, chance: Chance) -> pd.Series:
+    def draw(self, n: int, rng: Rng) -> pd.Series:
         inside = self.meaning if self.meaning.is_finite else Interval(0.5, 2.0)
-        return pd.Series(chance.uniform(inside.lo, inside.hi, n))
+        return pd.Series(rng.uniform(inside.lo, inside.hi, n))
 
     def to_json(self) -> dict[str, Any]:
         return {"bounds": [self.lo, self.hi]}
@@ -127,8 +127,8 @@ class Dates(Numbers):
     def read(self, column: pd.Series) -> FloatArray:
         return days(column, self.origin)
 
-    def draw(self, n: int, chance: Chance) -> pd.Series:
-        return pd.Series(pd.Timestamp(self.origin) + pd.to_timedelta(np.floor(super().draw(n, chance)), unit="D"))
+    def draw(self, n: int, rng: Rng) -> pd.Series:
+        return pd.Series(pd.Timestamp(self.origin) + pd.to_timedelta(np.floor(super().draw(n, rng)), unit="D"))
 
     def to_json(self) -> dict[str, Any]:
         return {"dates": [day.isoformat() for day in (self._day(self.lo), self._day(self.hi), self.origin)]}
@@ -220,9 +220,9 @@ class Levels(Known):
             np.where(legal, codes, 0), categories=pd.Index(self.values, dtype=object)
         ), legal
 
-    def draw(self, n: int, chance: Chance) -> pd.Series:
+    def draw(self, n: int, rng: Rng) -> pd.Series:
         every = np.arange(len(self.values))  # first, so that each level appears when n allows it
-        codes = np.concatenate([every, chance.integers(0, len(self.values), n)])[:n]
+        codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 
     def to_json(self) -> dict[str, Any]:

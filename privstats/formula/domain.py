@@ -18,7 +18,7 @@ from privstats.formula.declarations import UNKNOWN, Dates, Known, Levels, declar
 from privstats.formula.expression import spelling
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.scale import Scale
-from privstats.numerics.law import Chance
+from privstats.numerics.law import Rng
 
 
 class Domain(Mapping[str, Known]):
@@ -134,9 +134,9 @@ class Domain(Mapping[str, Known]):
             present &= legal
         return pd.DataFrame(admitted, index=range(n)), present
 
-    def draw(self, names: Sequence[str], n: int, chance: Chance) -> pd.DataFrame:
+    def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
         """Return synthetic rows, uniform on the domain, that owe nothing to any data."""
-        return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, chance) for name in names}, index=range(n))
+        return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, rng) for name in names}, index=range(n))
 
     def to_json(self) -> str:
         """Return the domain as JSON text, which `from_json` reads."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
-from privstats.numerics.law import Chance
+from privstats.numerics.law import Rng
 
 FAR = 1000.0  # scales
 
@@ -54,8 +54,8 @@ class Scale(Numbers):
         reach = math.sqrt(3) * self.scale
         return Numbers(self.center - reach, self.center + reach)
 
-    def draw(self, n: int, chance: Chance) -> pd.Series:
-        return self.typical.draw(n, chance)
+    def draw(self, n: int, rng: Rng) -> pd.Series:
+        return self.typical.draw(n, rng)
 
     def to_json(self) -> dict[str, Any]:
         return {"scale": [self.center, self.scale]}

@@ -1,4 +1,4 @@
-"""The two protocols that let noise cross the layers: who can be asked for chance, and what noise knows."""
+"""The two protocols that rooms share which may not know each other: a source of random numbers, and a law of noise."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
-class Chance(Protocol):
+class Rng(Protocol):
     """A source of random numbers: what samplers may ask of numpy's Generator."""
 
     def standard_normal(self, size: Any) -> Any: ...
@@ -22,7 +23,7 @@ class Chance(Protocol):
 class Law(Protocol):
     """The known law of centred noise."""
 
-    def sample(self, chance: Chance, size: int) -> FloatArray:
+    def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws, shape (size, dim)."""
 
     def variance(self) -> FloatArray:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
+from privstats.older.formula.domain import Domain
 from privstats.older.gate.rows import BLOCK_ROWS
 from privstats.older.mechanisms import MECHANISMS
 from privstats.older.privacy.neighbors import Neighbors

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.older.estimators.base import Facts
 from privstats.older.estimators.newton import BURN, LONGEST, MAIN, newton
 from privstats.older.estimators.tally import WINDOW, Tally
 from privstats.older.estimators.whiten import prepare
 from privstats.older.formula.design import bind
+from privstats.older.formula.domain import Domain
 from privstats.older.gate.gate import Conversation
 from privstats.older.gate.questions import Score
 from privstats.older.gate.rows import MemoryRows

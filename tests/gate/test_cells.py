@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.formula.cells import cells, days, numbers, read, unit_name
-from privstats.formula.declarations import Levels
+from privstats.older.formula.cells import cells, days, numbers, read, unit_name
+from privstats.older.formula.declarations import Levels
 
 
 class Text(str):

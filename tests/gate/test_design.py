@@ -9,8 +9,8 @@ import pytest
 
 from privstats import rowwise
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.domain import Domain
 from privstats.older.formula.design import bind
+from privstats.older.formula.domain import Domain
 
 DOMAIN = Domain({"y": (1, 20), "x": (-1, 3), "z": (2, 5), "g": ["b", "a", "c"], "k": [1, 2]}, complete=True)
 FORMULAS = [

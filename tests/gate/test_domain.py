@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError
-from privstats.formula.cells import cells, numbers
-from privstats.formula.declarations import Dates, Levels
-from privstats.formula.domain import Domain, as_domain
-from privstats.formula.expression import bounds_of, parse, values_of
-from privstats.formula.interval import Interval
 from privstats.mechanisms.random import public_stream
+from privstats.older.formula.cells import cells, numbers
+from privstats.older.formula.declarations import Dates, Levels
+from privstats.older.formula.domain import Domain, as_domain
+from privstats.older.formula.expression import bounds_of, parse, values_of
+from privstats.older.formula.interval import Interval
 
 ODD = [
     None, np.nan, pd.NA, pd.NaT, "text", "1.5", [1], {"a": 1}, (1, 2), 1j, np.inf, -np.inf, 10**400, True,

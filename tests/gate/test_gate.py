@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.older.formula.design import bind
+from privstats.older.formula.domain import Domain
 from privstats.older.gate.gate import Gate, Turn, sealed
 from privstats.older.gate.questions import Outer, Score, Sum
 from privstats.older.gate.rehearsal import Rehearsal

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats.errors import FormulaError
-from privstats.formula.expression import FUNCTIONS, bounds_of, columns, parse, spelling, values_of
-from privstats.formula.interval import Interval
+from privstats.older.formula.expression import FUNCTIONS, bounds_of, columns, parse, spelling, values_of
+from privstats.older.formula.interval import Interval
 
 BUILT_IN = sorted(FUNCTIONS)
 ends = st.floats(-50, 50).map(lambda value: round(value, 3))

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.domain import Domain
-from privstats.formula.scale import Scale
 from privstats.older.formula.design import bind
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.scale import Scale
 from privstats.older.losses.families import Gamma, Logit, Poisson
 
 DATA = pd.DataFrame(

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.formula.domain import Domain
 from privstats.older.formula.design import bind
+from privstats.older.formula.domain import Domain
 from privstats.older.gate import rows as rows_module
 from privstats.older.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
 from privstats.older.gate.rows import MemoryRows

@@ -13,8 +13,8 @@ import privstats as ps
 from benchmarks import duff_figure1, medians, vertebral_duff
 from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, Range, Sample
 from privstats.datasets import Dataset
-from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
+from privstats.older.formula.domain import Domain
 from privstats.older.numerics.exact import Gathered, Wanted
 from privstats.older.sets.base import Line
 

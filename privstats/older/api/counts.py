@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from privstats.boundary import door
-from privstats.formula.domain import Domain
 from privstats.older.api.common import COMMON, asked, run
+from privstats.older.formula.domain import Domain
 from privstats.older.privacy.ledger import Ledger
 from privstats.older.results.results import Results
 from privstats.older.workflow.plan import Plan

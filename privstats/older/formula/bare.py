@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from privstats.formula.domain import Domain
-from privstats.formula.factors import NumericFactor, factor
 from privstats.older.formula.block import Block
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.factors import NumericFactor, factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from patsy import DesignInfo, Term
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.declarations import Levels
-from privstats.formula.domain import Domain
-from privstats.formula.factors import LevelFactor, NumericFactor, factor
-from privstats.formula.interval import Interval
-from privstats.formula.schema import check_schema
-from privstats.formula.selection import Selection, select
-from privstats.formula.terms import constraint_on, read_formula, written
 from privstats.older.formula.block import Block
+from privstats.older.formula.declarations import Levels
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.factors import LevelFactor, NumericFactor, factor
+from privstats.older.formula.interval import Interval
+from privstats.older.formula.schema import check_schema
+from privstats.older.formula.selection import Selection, select
+from privstats.older.formula.terms import constraint_on, read_formula, written
 from privstats.older.numerics.law import FloatArray
 
 NARROWEST = 1e-290  # range of a column that arithmetic can divide, and the inverse of the widest

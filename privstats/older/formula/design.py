@@ -16,12 +16,13 @@ import pandas as pd
 from patsy import DesignInfo, build_design_matrices
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.domain import Domain
-from privstats.formula.factors import NumericFactor
-from privstats.formula.scaling import Scaling
-from privstats.formula.schema import check_schema
-from privstats.formula.selection import Selection, addend, select
-from privstats.formula.terms import (
+from privstats.older.formula.block import Block
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.factors import NumericFactor
+from privstats.older.formula.scaling import Scaling
+from privstats.older.formula.schema import check_schema
+from privstats.older.formula.selection import Selection, addend, select
+from privstats.older.formula.terms import (
     KEEP_MISSING,
     Mean,
     code_columns,
@@ -32,7 +33,6 @@ from privstats.formula.terms import (
     parse_formula,
     supported,
 )
-from privstats.older.formula.block import Block
 from privstats.older.numerics.law import FloatArray
 
 _FEWEST_DUMMIES = 5  # moved to [-1, 1], k dummies count as k unit columns of 4 times the variance; as a group, as one

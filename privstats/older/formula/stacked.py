@@ -10,9 +10,9 @@ import pandas as pd
 from patsy import DesignInfo
 from scipy.linalg import block_diag
 
-from privstats.formula.domain import Domain
-from privstats.formula.terms import constraint_on
 from privstats.older.formula.design import Design
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.terms import constraint_on
 from privstats.older.numerics.law import FloatArray
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.formula.cells import cells, unit_name
-from privstats.formula.domain import Domain
 from privstats.older.formula.block import Block
+from privstats.older.formula.cells import cells, unit_name
+from privstats.older.formula.domain import Domain
 from privstats.older.gate.questions import Question
 from privstats.older.privacy.neighbors import Neighbors
 

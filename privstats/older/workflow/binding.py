@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import DomainError, FormulaError, PrivacyError
-from privstats.formula.declarations import Numbers
-from privstats.formula.domain import Domain, as_domain
-from privstats.formula.factors import LevelFactor, NumericFactor
-from privstats.formula.terms import lacking
 from privstats.older.estimators.base import Facts, Place
 from privstats.older.formula.columns import Columns, Component, bind_columns, finest, finest_step
+from privstats.older.formula.declarations import Numbers
 from privstats.older.formula.design import Design, bind
+from privstats.older.formula.domain import Domain, as_domain
+from privstats.older.formula.factors import LevelFactor, NumericFactor
 from privstats.older.formula.stacked import Stacked
+from privstats.older.formula.terms import lacking
 from privstats.older.mechanisms import MECHANISMS
 from privstats.older.sets.moments import GROUP_NORMS
 from privstats.older.workflow.request import Request, is_number

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from privstats.errors import BudgetError
-from privstats.formula.schema import check_schema
 from privstats.mechanisms.random import public_stream, source
 from privstats.older.estimators import ESTIMATORS
+from privstats.older.formula.schema import check_schema
 from privstats.older.gate.gate import Gate
 from privstats.older.gate.rows import MemoryRows
 from privstats.older.privacy.ledger import Ledger

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import BudgetError, PrivacyError
-from privstats.formula.schema import check_schema
-from privstats.formula.terms import is_binary
 from privstats.mechanisms.random import public_stream
 from privstats.older.formula.block import Block
 from privstats.older.formula.columns import Columns
 from privstats.older.formula.design import Design
+from privstats.older.formula.schema import check_schema
+from privstats.older.formula.terms import is_binary
 from privstats.older.gate.gate import Conversation, Speaker, Turn
 from privstats.older.gate.questions import Question
 from privstats.older.gate.rows import MemoryRows

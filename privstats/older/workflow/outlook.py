@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from tabulate import tabulate
 
-from privstats.formula.terms import is_binary
 from privstats.older.formula.columns import Columns
 from privstats.older.formula.design import Design
+from privstats.older.formula.terms import is_binary
 from privstats.older.gate.gate import Turn
 from privstats.older.privacy.together import Cell, joined
 from privstats.older.workflow.forecast import LOW

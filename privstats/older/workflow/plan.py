@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, PrivacyError
-from privstats.formula.terms import lacking
 from privstats.mechanisms.random import public_stream
 from privstats.older.estimators import ESTIMATORS
 from privstats.older.estimators.base import Facts
 from privstats.older.formula.columns import Columns
 from privstats.older.formula.design import Design
+from privstats.older.formula.terms import lacking
 from privstats.older.gate.gate import Turn
 from privstats.older.gate.rehearsal import Rehearsal
 from privstats.older.mechanisms import MECHANISMS, Mechanism

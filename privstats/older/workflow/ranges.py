@@ -10,12 +10,12 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from privstats.errors import DomainError
-from privstats.formula.declarations import Numbers
-from privstats.formula.domain import Domain
-from privstats.formula.factors import derived
-from privstats.formula.interval import Interval
 from privstats.mechanisms.random import public_stream
 from privstats.older.formula.bare import BareFactor
+from privstats.older.formula.declarations import Numbers
+from privstats.older.formula.domain import Domain
+from privstats.older.formula.factors import derived
+from privstats.older.formula.interval import Interval
 from privstats.older.gate.gate import Gate, Speaker, Turn
 from privstats.older.gate.rehearsal import Rehearsal
 from privstats.older.gate.rows import MemoryRows

@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from privstats.errors import BudgetError, PrivacyError, quote
-from privstats.formula.domain import Domain
 from privstats.older.estimators import ESTIMATORS
+from privstats.older.formula.domain import Domain
 from privstats.older.losses.families import Family, family_of
 from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, Guarantee, PureDP
 from privstats.older.privacy.neighbors import Neighbors

@@ -1,0 +1,242 @@
+"""One reader of raw cells: what a cell means follows from its own type and value, never from its neighbours.
+
+One text among integers makes an object column, one missing value makes floats of integers, one complex number makes
+complex numbers of all: the other rows must read the same. So each cell is read by itself, into one of four forms: a
+number (float), a text (str), bytes, or an instant; everything else is missing. Types are looked up with `issubclass`
+and values are taken with the built-in types' own methods, so that no method of a class that came with the data is run
+(but the time zone's of an aware datetime). Nothing here can fail, or warn, on a value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.older.numerics.law import FloatArray
+
+LARGEST_NAME = 2.0**53  # whole numbers from here on are not told apart by floats
+EPOCH = datetime.datetime(1970, 1, 1)
+DAY = 86_400_000_000  # microseconds
+COARSE, FINE = (
+    ("Y", "M", "W"),
+    ("ps", "fs", "as"),
+)  # units of numpy's instants above a day, and too fine for exact counts
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A moment in UTC: whole days since 1970, and the part of a day after midnight. Local times count as UTC."""
+
+    day: int
+    part: float
+
+    def since(self, origin: datetime.date) -> float:
+        """Return the days from midnight of `origin` to the moment."""
+        return float(self.day - (origin - EPOCH.date()).days) + self.part
+
+
+Reading = float | str | bytes | Instant | None
+
+
+def cells(column: pd.Series) -> list[Any]:
+    """Return a column's values one by one; None where a value cannot even be made."""
+    try:
+        return list(column)
+    except Exception:  # such as a day number out of range: only that cell is lost
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _cell(column: pd.Series, row: int) -> Any:
+    try:
+        return column.array[row]
+    except Exception:
+        return None
+
+
+def read(cell: Any) -> Reading:
+    """Return what a cell says: a number, a text, bytes or an instant; None where it says nothing.
+
+    Complex numbers without imaginary part count as numbers: one complex cell makes all its neighbours complex.
+
+    Parameters
+    ----------
+    cell : object
+
+    Returns
+    -------
+    float, str, bytes, Instant or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> read(np.int8(7)), read(True), read(np.str_("ann")), read([7])
+    (7.0, 1.0, 'ann', None)
+    """
+    kind = type(cell)
+    if kind is float or kind is str:
+        return cell
+    try:
+        with np.errstate(all="ignore"):
+            return _read(cell, kind)
+    except Exception:
+        return None
+
+
+def _read(cell: Any, kind: type) -> Reading:
+    """Return the reading of a cell of this type, by the method of the first built-in type that it belongs to."""
+    if issubclass(kind, str):
+        return str.__str__(cell)
+    if issubclass(kind, float):
+        return float.__float__(cell)
+    if issubclass(kind, int):
+        return _ratio(int.__index__(cell), 1)
+    if issubclass(kind, np.datetime64):
+        return _moment(cell)
+    if issubclass(kind, np.timedelta64):  # numpy counts it among the integers
+        return None
+    if issubclass(kind, np.bool_ | np.integer | np.floating):
+        return float(np.generic.astype(cell, np.float64))
+    if issubclass(kind, complex | np.complexfloating):
+        number = complex.__complex__(np.generic.astype(cell, complex) if issubclass(kind, np.generic) else cell)
+        return number.real if number.imag == 0 else None
+    if issubclass(kind, decimal.Decimal):
+        return decimal.Decimal.__float__(cell)
+    if kind is fractions.Fraction:
+        return _ratio(cell.numerator, cell.denominator)
+    if issubclass(kind, bytes):
+        return bytes.__bytes__(cell)
+    if kind is pd.Timestamp:
+        return _moment(cell.to_datetime64())
+    if cell is not pd.NaT and issubclass(kind, datetime.datetime):
+        return _datetime(cell)
+    if cell is not pd.NaT and issubclass(kind, datetime.date):
+        return Instant(datetime.date.toordinal(cell) - EPOCH.toordinal(), 0.0)
+    return None
+
+
+def _ratio(numerator: int, denominator: int) -> float:
+    """Return a fraction as the nearest float, an infinite one beyond the largest."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def _datetime(cell: datetime.datetime) -> Instant:
+    zone = datetime.datetime.tzinfo.__get__(cell)
+    epoch = EPOCH if zone is None else EPOCH.replace(tzinfo=datetime.UTC)
+    passed = datetime.datetime.__sub__(cell, epoch)
+    return Instant(passed.days, (passed.seconds * 1_000_000 + passed.microseconds) / DAY)
+
+
+def _moment(moment: np.datetime64) -> Instant | None:
+    if np.isnat(moment):
+        return None
+    unit = np.datetime_data(moment.dtype)[0]
+    if unit in COARSE or unit in FINE:
+        moment = moment.astype("M8[D]" if unit in COARSE else "M8[ns]")
+    day, part = _split(moment)
+    return Instant(int(day), float(part))
+
+
+def _split(moments: Any) -> tuple[Any, Any]:
+    """Return whole days since 1970, as integers, which cannot overflow, and the rest of the day."""
+    day = moments.astype("M8[D]")
+    return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
+
+
+def numbers(column: pd.Series) -> FloatArray:
+    """Return a column as floats, row by row: whatever is not a number, nor the text of one, is NaN."""
+    if _is_numeric(column):
+        return _floats(column)
+    return np.array([_number(value) for value in cells(column)], dtype=float)
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
+
+
+def _floats(column: pd.Series) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return column.to_numpy(dtype=float)
+
+
+def _number(cell: Any) -> float:
+    value = read(cell)
+    if isinstance(value, str):  # one text among numbers makes a reader of files give all of them as text
+        try:
+            return float(value)
+        except ValueError:
+            return math.nan
+    return value if isinstance(value, float) else math.nan
+
+
+def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
+    """Return for each row what `place` says of its reading; -1 where it says nothing.
+
+    Parameters
+    ----------
+    column : Series
+    place : mapping
+        From readings, numbers and texts, to codes.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        table = [_place(value, place) for value in cells(pd.Series(column.cat.categories))]
+        return np.array([*table, -1], dtype=np.intp)[np.asarray(column.cat.codes, dtype=np.intp)]
+    if _is_numeric(column):
+        return _numeric_positions(_floats(column), place)
+    return np.array([_place(value, place) for value in cells(column)], dtype=np.intp)
+
+
+def _place(cell: Any, place: Mapping[Any, int]) -> int:
+    return place.get(read(cell), -1)
+
+
+def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[np.intp]:
+    known = sorted((number, code) for number, code in place.items() if isinstance(number, float))
+    levels, codes = np.array([number for number, _ in known]), np.array([code for _, code in known] + [-1], np.intp)
+    at = np.searchsorted(levels, values)
+    found = np.append(levels, np.nan)[at] == values
+    return np.where(found, codes[at], -1)
+
+
+def days(column: pd.Series, origin: datetime.date) -> FloatArray:
+    """Return dates as days since `origin`, row by row: whatever is not a date is NaN. Time zones count in UTC.
+
+    Texts are read as ISO 8601: in other forms the month of one row would depend on what is guessed of it.
+    """
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
+        moments = column.to_numpy()
+        day, part = _split(moments)
+        return np.where(np.isnat(moments), np.nan, (day - (origin - EPOCH.date()).days).astype(float) + part)
+    return np.array([_day(value, origin) for value in cells(column)], dtype=float)
+
+
+def _day(cell: Any, origin: datetime.date) -> float:
+    value = read(cell)
+    if isinstance(value, str):
+        try:
+            value = _datetime(datetime.datetime.fromisoformat(value.strip()))
+        except (ValueError, OverflowError):
+            return math.nan
+    return value.since(origin) if isinstance(value, Instant) else math.nan
+
+
+def unit_name(cell: Any) -> str | bytes | float | Instant | None:
+    """Return a unit's name in its canonical form; None where it names nobody.
+
+    Names that are equal, as 7, 7.0 and numpy's 7, or "ann" and an enumeration's member of that value, are one. Whole
+    numbers from 2^53 on name nobody: one missing name would make floats of a column of them, and floats cannot tell
+    them apart. Such identifiers must come as text.
+    """
+    value = read(cell)
+    return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

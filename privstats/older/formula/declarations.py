@@ -1,0 +1,282 @@
+"""What can be declared of a column: numbers in an interval, dates, or levels. Each reads its own cells."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.errors import DomainError
+from privstats.older.formula.cells import days, numbers, positions, read
+from privstats.older.formula.interval import EVERYTHING, Interval
+from privstats.older.numerics.law import Chance, FloatArray
+
+
+class Known(ABC):
+    """What is publicly known of one column."""
+
+    @property
+    @abstractmethod
+    def meaning(self) -> Interval | Levels:
+        """What formulas see: an interval of numbers, or the levels."""
+
+    @property
+    def typical(self) -> Known:
+        """What most values are thought to be: where only centre and scale are known, uniform numbers of those."""
+        return self
+
+    @abstractmethod
+    def admit(self, column: pd.Series, clamp: bool) -> tuple[Any, NDArray[np.bool_]]:
+        """Return the column held to what is known, each row by itself, and which rows had a legal value."""
+
+    @abstractmethod
+    def draw(self, n: int, chance: Chance) -> pd.Series:
+        """Return `n` synthetic raw values, uniform, that owe nothing to any data."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration in terms of JSON; its first key names the kind."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Numbers(Known):
+    """Numbers from `lo` to `hi`; whatever lies outside is moved to the nearer bound.
+
+    Parameters
+    ----------
+    lo, hi : float
+        Public bounds.
+    """
+
+    lo: float
+    hi: float
+
+    @property
+    def meaning(self) -> Interval:
+        return Interval(self.lo, self.hi)
+
+    def read(self, column: pd.Series) -> FloatArray:
+        """Return the column as numbers; NaN where a value is none."""
+        return numbers(column)
+
+    def admit(self, column: pd.Series, clamp: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
+        values, within = self.read(column), self.meaning
+        legal = ~np.isnan(values)
+        values = np.where(legal, values, within.middle if within.is_finite else 0.0)
+        return (within.clamp(values) if clamp else values), legal
+
+    def draw(self, n: int, chance: Chance) -> pd.Series:
+        inside = self.meaning if self.meaning.is_finite else Interval(0.5, 2.0)
+        return pd.Series(chance.uniform(inside.lo, inside.hi, n))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"bounds": [self.lo, self.hi]}
+
+    def __str__(self) -> str:
+        return f"from {self.lo:g} to {self.hi:g}"
+
+
+UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
+
+
+@dataclass(frozen=True)
+class Dates(Numbers):
+    """Dates from `first` to `last`; formulas see days since `origin`.
+
+    Parameters
+    ----------
+    first, last : str or date
+        Public bounds, as "2020-01-31".
+    origin : str or date, optional
+        Day 0; by default `first`.
+
+    Raises
+    ------
+    DomainError
+        If they are not dates, or not in order.
+
+    Examples
+    --------
+    >>> Dates("2020-01-01", "2020-12-31").meaning
+    Interval(lo=0.0, hi=365.0)
+    """
+
+    origin: datetime.date
+
+    def __init__(
+        self, first: str | datetime.date, last: str | datetime.date, origin: str | datetime.date | None = None
+    ) -> None:
+        begin, end = _date(first), _date(last)
+        start = begin if origin is None else _date(origin)
+        if not begin < end:
+            raise DomainError("the first date must lie before the last")
+        for name, value in (("lo", (begin - start).days), ("hi", (end - start).days)):
+            object.__setattr__(self, name, float(value))
+        object.__setattr__(self, "origin", start)
+
+    def read(self, column: pd.Series) -> FloatArray:
+        return days(column, self.origin)
+
+    def draw(self, n: int, chance: Chance) -> pd.Series:
+        return pd.Series(pd.Timestamp(self.origin) + pd.to_timedelta(np.floor(super().draw(n, chance)), unit="D"))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"dates": [day.isoformat() for day in (self._day(self.lo), self._day(self.hi), self.origin)]}
+
+    def _day(self, number: float) -> datetime.date:
+        return self.origin + datetime.timedelta(days=number)
+
+    def __str__(self) -> str:
+        return f"dates from {self._day(self.lo)} to {self._day(self.hi)}, as days since {self.origin}"
+
+
+def _date(day: Any) -> datetime.date:
+    try:
+        if isinstance(day, str):
+            return datetime.date.fromisoformat(day)
+        if isinstance(day, datetime.date):
+            return datetime.date(day.year, day.month, day.day)
+    except ValueError:
+        pass
+    raise DomainError("dates are written as '2020-01-31', or datetime.date")
+
+
+@dataclass(frozen=True)
+class Levels(Known):
+    """The values a categorical column may take, in order; the first is the reference.
+
+    Parameters
+    ----------
+    values : tuple or list
+        At least two different texts, truth values or numbers; whole numbers at most 2^53, texts that UTF-8 can write.
+    ordered : bool
+        Whether ``<`` and the like compare them, in the order given.
+
+    Raises
+    ------
+    DomainError
+        If they are not.
+
+    Examples
+    --------
+    >>> print(Levels(["low", "middle", "high"], ordered=True))
+    low < middle < high
+    """
+
+    values: tuple[Any, ...]
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
+        legal = all(isinstance(value, str | bool | int | float) and _is_kept(value) for value in plain)
+        if not legal or len(set(plain)) < max(2, len(plain)):
+            raise DomainError(
+                "levels are at least two different texts in UTF-8, truth values or finite numbers (whole numbers up to "
+                "2^53; give longer identifiers as text)"
+            )
+        object.__setattr__(self, "values", plain)
+
+    @property
+    def meaning(self) -> Levels:
+        return self
+
+    def codes(self, column: pd.Series) -> NDArray[np.intp]:
+        """Return the position of each row's level, -1 where it is missing or undeclared."""
+        return positions(column, {read(value): code for code, value in enumerate(self.values)})
+
+    def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
+        """Return the test of codes that a comparison with levels asks for.
+
+        Raises
+        ------
+        ValueError
+            If a chosen value is no level, or levels without order are asked for theirs.
+        """
+        place = [self.values.index(value) for value in chosen]
+        if symbol in ("==", "in"):
+            return lambda codes: np.isin(codes, place)
+        if symbol in ("!=", "not in"):
+            return lambda codes: ~np.isin(codes, place)
+        (only,) = place
+        if not self.ordered:
+            raise ValueError
+        relations = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+        return lambda codes: relations[symbol](codes, only)
+
+    def admit(self, column: pd.Series, clamp: bool) -> tuple[pd.Categorical, NDArray[np.bool_]]:
+        codes = self.codes(column)
+        legal = codes >= 0
+        return pd.Categorical.from_codes(
+            np.where(legal, codes, 0), categories=pd.Index(self.values, dtype=object)
+        ), legal
+
+    def draw(self, n: int, chance: Chance) -> pd.Series:
+        every = np.arange(len(self.values))  # first, so that each level appears when n allows it
+        codes = np.concatenate([every, chance.integers(0, len(self.values), n)])[:n]
+        return pd.Series([self.values[code] for code in codes], dtype=object)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"levels": list(self.values), **({"ordered": True} if self.ordered else {})}
+
+    def __str__(self) -> str:
+        if self.ordered:
+            return " < ".join(map(str, self.values))
+        return f"one of {', '.join(map(str, self.values))}"
+
+
+def _is_kept(value: Any) -> bool:
+    """Whether columns of any type hold a level: floats, which one missing value makes of integers, and UTF-8."""
+    if not isinstance(value, str):
+        return bool(abs(value) <= 2**53)
+    return value.encode(errors="ignore").decode() == value
+
+
+def declared(what: Any) -> Known:
+    """Return the declaration that a plain value stands for.
+
+    Parameters
+    ----------
+    what : tuple, list, range, bool or Known
+        ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``.
+
+    Raises
+    ------
+    DomainError
+        If it stands for none.
+    """
+    match what:
+        case Known():
+            return what
+        case Interval():
+            return _numbers(what.lo, what.hi)
+        case range():
+            return _numbers(min(what), max(what)) if what else _numbers(0, 0)
+        case (str() | datetime.date(), str() | datetime.date()) if isinstance(what, tuple):
+            return Dates(*what)
+        case (low, high) if isinstance(what, tuple):
+            return _numbers(low, high)
+        case list():
+            return Levels(tuple(what))
+    if what is bool:
+        return Levels((False, True))
+    raise DomainError("give bounds as a tuple (low, high), or levels as a list")
+
+
+def _numbers(low: Any, high: Any) -> Numbers:
+    for end in (low, high):
+        number = isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool)
+        if not number or not math.isfinite(end):
+            raise DomainError("bounds are two finite numbers, as in (0, 100)")
+    if not low < high:
+        raise DomainError(f"the lower bound {low:g} is not below the upper bound {high:g}")
+    return Numbers(float(low), float(high))

@@ -1,0 +1,254 @@
+"""The domain: what is publicly known of each column, declared by the user and never read off the data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.errors import DomainError, quote
+from privstats.older.formula.declarations import UNKNOWN, Dates, Known, Levels, declared
+from privstats.older.formula.expression import spelling
+from privstats.older.formula.interval import EVERYTHING, Interval
+from privstats.older.formula.scale import Scale
+from privstats.older.numerics.law import Chance
+
+
+class Domain(Mapping[str, Known]):
+    """Bounds and levels of columns, or of formula factors by their formula name.
+
+    Parameters
+    ----------
+    columns : mapping
+        Name to what is known: ``(low, high)``, a tuple of two numbers or of two dates; a list of levels; ``bool``;
+        or `Levels` and `Dates` with their options. A name may be a factor of a formula, as in
+        ``{"np.log(y)": (8, 14)}``.
+    complete : bool or iterable of str
+        Columns declared to have no missing values (True: all). Where a formula reads only such, rows are counted
+        without noise; one with a missing value after all is taken for a row in the middle of every range.
+
+    Raises
+    ------
+    DomainError
+        If a declaration is malformed; the message names the column.
+
+    Examples
+    --------
+    >>> Domain({"age": (0, 100), "region": ["N", "S"], "since": ("2020-01-01", "2024-12-31")}, complete=["age"])
+    Domain
+      age     from 0 to 100
+      region  one of N, S   may be missing
+      since   dates from 2020-01-01 to 2024-12-31, as days since 2020-01-01   may be missing
+    """
+
+    def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:
+        if not isinstance(columns, Mapping):
+            raise DomainError("a domain is a dict of bounds and levels, like {'age': (0, 100), 'region': ['N', 'S']}")
+        self._columns = {_name(name): _declared(name, known) for name, known in columns.items()}
+        self._spelt = {spelling(name): name for name in self._columns}
+        if isinstance(complete, bool):
+            complete = self._columns if complete else ()
+        elif isinstance(complete, str):
+            complete = (complete,)
+        self.complete = frozenset(map(_name, complete))
+
+    def __getitem__(self, name: str) -> Known:
+        return self._columns[name if name in self._columns else self._spelt[spelling(name)]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and (self._columns, self.complete) == (other._columns, other.complete)
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        lines = (
+            f"  {name:<{width}}  {known}{'' if name in self.complete else '   may be missing'}"
+            for name, known in self._columns.items()
+        )
+        return "\n".join(("Domain", *lines))
+
+    def known(self, name: str) -> Interval | Levels:
+        """Return what formulas see of a column; where nothing is declared, everything may be in it."""
+        return self.get(name, UNKNOWN).meaning
+
+    def bounds(self, name: str) -> Interval:
+        """Return the declared interval of a column or factor; everything where none is declared."""
+        known = self.known(name)
+        return known if isinstance(known, Interval) else EVERYTHING
+
+    def extended(self, columns: Mapping[str, Any]) -> Domain:
+        """Return a domain that knows more; what is missing in the new columns stays missing."""
+        return Domain({**self._columns, **columns}, self.complete)
+
+    def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return which of the columns are declared by their scale alone."""
+        return tuple(name for name in names if isinstance(self.get(name), Scale))
+
+    @property
+    def typical(self) -> Domain:
+        """The domain of usual values: bounds in place of scales."""
+        return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
+
+    def admit(
+        self, columns: Mapping[str, pd.Series] | pd.DataFrame, names: Sequence[str], *, clamp: bool = True
+    ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+        """Hold the rows to the domain, each by itself.
+
+        Numbers are clamped; a missing number becomes the middle of its interval and an undeclared level
+        the reference.
+
+        Parameters
+        ----------
+        columns : DataFrame, or mapping of name to Series
+            Raw rows.
+        names : sequence of str
+            The columns wanted, at least one.
+        clamp : bool
+            False leaves numbers where they are: for prediction at rows that are nobody's secret.
+
+        Returns
+        -------
+        tuple of DataFrame and ndarray
+            The admitted columns, and which rows had a legal value in each of them.
+        """
+        n = len(columns[names[0]])
+        present = np.ones(n, dtype=bool)
+        admitted: dict[str, Any] = {}
+        for name in names:
+            admitted[name], legal = self.get(name, UNKNOWN).admit(columns[name], clamp)
+            present &= legal
+        return pd.DataFrame(admitted, index=range(n)), present
+
+    def draw(self, names: Sequence[str], n: int, chance: Chance) -> pd.DataFrame:
+        """Return synthetic rows, uniform on the domain, that owe nothing to any data."""
+        return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, chance) for name in names}, index=range(n))
+
+    def to_json(self) -> str:
+        """Return the domain as JSON text, which `from_json` reads."""
+        columns = {name: known.to_json() for name, known in self._columns.items()}
+        return json.dumps({"columns": columns, "complete": sorted(self.complete)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Domain:
+        """Return the domain written by `to_json`.
+
+        Raises
+        ------
+        DomainError
+            If `text` is not such a domain.
+        """
+        try:
+            read = json.loads(text)
+            columns = {name: _from_json(known) for name, known in read["columns"].items()}
+            complete = read.get("complete", ())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, DomainError):
+                raise
+            columns = None
+        if columns is None:
+            raise DomainError(
+                'a domain in JSON reads {"columns": {"age": {"bounds": [0, 100]}, "region": {"levels": ["N", "S"]}}}'
+            )
+        return cls(columns, complete)
+
+    @classmethod
+    def from_codebook(cls, codebook: str | Path) -> Domain:
+        """Return the domain that a codebook declares, a CSV file with a line for each column.
+
+        Parameters
+        ----------
+        codebook : path
+            CSV with a header that has ``name`` and any of ``low``, ``high`` (numbers, or dates as 2020-01-31),
+            ``levels`` (separated by ``|``), ``kind`` ("boolean", or "ordered" for levels in order) and ``complete``
+            ("yes"). Levels that are all whole numbers are taken for numbers.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            Naming the line that cannot be read.
+        """
+        lines = csv.DictReader(io.StringIO(Path(codebook).read_text(encoding="utf-8-sig")))
+        columns: dict[str, Known] = {}
+        complete = []
+        for line in lines:
+            cells = {
+                str(key).strip().lower(): (value or "").strip() for key, value in line.items() if isinstance(value, str)
+            }
+            try:
+                if not cells.get("name") or cells["name"] in columns:
+                    raise DomainError("it needs a name of its own")
+                columns[cells["name"]] = _from_codebook(cells)
+            except DomainError as error:
+                problem = str(error)
+            else:
+                problem = ""
+            if problem:
+                raise DomainError(f"codebook line {lines.line_num} ('{cells.get('name', '')}'): {problem}")
+            if cells.get("complete", "").lower() in ("yes", "true", "1"):
+                complete.append(cells["name"])
+        return cls(columns, complete)
+
+
+def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
+    """Return `domain` as a `Domain`; None declares nothing."""
+    return domain if isinstance(domain, Domain) else Domain({} if domain is None else domain)
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise DomainError(f"a column name must be text, not {quote(name)}")
+    return name
+
+
+def _declared(name: str, known: Any) -> Known:
+    try:
+        return declared(known)
+    except DomainError as error:
+        problem = str(error)
+    raise DomainError(f"column '{name}': {problem}")
+
+
+def _from_json(known: Mapping[str, Any]) -> Known:
+    if "levels" in known:
+        return Levels(tuple(known["levels"]), bool(known.get("ordered", False)))
+    if "dates" in known:
+        return Dates(*known["dates"])
+    if "scale" in known:
+        return Scale(*known["scale"])
+    return declared(tuple(known["bounds"]))
+
+
+def _from_codebook(cells: Mapping[str, str]) -> Known:
+    kind = cells.get("kind", "").lower()
+    if kind == "boolean":
+        return declared(bool)
+    if levels := cells.get("levels"):
+        parts = [part.strip() for part in levels.split("|")]
+        whole = all(part.lstrip("-").isdigit() for part in parts)
+        return Levels(tuple(int(part) if whole else part for part in parts), ordered=kind == "ordered")
+    low, high = cells.get("low", ""), cells.get("high", "")
+    try:
+        return declared((float(low), float(high)))
+    except ValueError as error:
+        if isinstance(error, DomainError):
+            raise
+    return Dates(low, high)

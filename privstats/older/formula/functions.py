@@ -1,0 +1,183 @@
+"""The functions a formula may call: each treats a row alone, and knows its image of intervals."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from privstats.errors import FormulaError
+from privstats.older.formula.interval import Interval, increasing
+from privstats.older.numerics.law import FloatArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """A function of the values of one row, and its image of intervals."""
+
+    values: Callable[..., Any]
+    bounds: Callable[..., Interval]
+    arity: int = 1
+
+
+def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
+    return Rowwise(ufunc, increasing(ufunc))
+
+
+def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with NaN where an argument is NaN: a comparison with nothing is not false."""
+
+    def values(*arguments: Any) -> Any:
+        missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
+        return np.where(missing, np.nan, function(*arguments))
+
+    return values
+
+
+def logical(function: Callable[..., Any]) -> Rowwise:
+    """Return a function of truth values, which are 0 and 1: anything else counts as true."""
+    truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
+    return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
+
+
+def relation(function: Callable[..., Any]) -> Rowwise:
+    """Return a comparison, 0 or 1."""
+    return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
+
+
+def _hull(*intervals: Interval) -> Interval:
+    return Interval.hull([end for interval in intervals for end in (interval.lo, interval.hi)])
+
+
+def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
+    """Return the image under a function that increases in each argument."""
+    return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+FUNCTIONS: dict[str, Rowwise] = {
+    "I": Rowwise(lambda x: x, lambda x: x),
+    "np.abs": Rowwise(np.abs, abs),
+    "np.square": Rowwise(np.square, lambda x: x ** Interval(2.0, 2.0)),
+    **{
+        f"np.{ufunc.__name__}": _increasing(ufunc)
+        for ufunc in (
+            np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2, np.expm1, np.sqrt, np.cbrt,
+            np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign,
+        )
+    },
+    "np.minimum": Rowwise(np.minimum, _endpoints(np.minimum), 2),
+    "np.maximum": Rowwise(np.maximum, _endpoints(np.maximum), 2),
+    "np.clip": Rowwise(_clip, _endpoints(_clip), 3),
+    "np.where": Rowwise(
+        lambda condition, yes, no: np.where(np.isnan(condition), np.nan, np.where(condition != 0, yes, no)),
+        lambda condition, yes, no: _hull(yes, no),
+        3,
+    ),
+}  # fmt: skip
+_SOURCES: dict[str, Any] = {}
+_BUILT_IN = frozenset(FUNCTIONS) | {"C", "Q", "poly", "bs", "cr", "cc"}
+
+
+def rowwise(
+    function: F, bounds: tuple[float, float] | Callable[..., tuple[float, float]], name: str | None = None
+) -> F:
+    """Let formulas call a function of your own, by name.
+
+    It is called with one row at a time, as arrays of length 1 held to the domain, so that it cannot mix rows
+    (and is slower than what is built in); its values are held to the bounds, and a row on which it fails
+    counts as missing.
+
+    Parameters
+    ----------
+    function : callable
+        Maps arrays of length 1 to one.
+    bounds : tuple of float, or callable
+        The range of its values; or a function of the arguments' ranges, ``(low, high)`` each, that
+        returns their range.
+    name : str, optional
+        Name in formulas; by default that of the function.
+
+    Returns
+    -------
+    callable
+        `function`, unchanged.
+
+    Raises
+    ------
+    FormulaError
+        If the name is not free, or the bounds are not an interval.
+
+    Notes
+    -----
+    A pickled result can be loaded where the function is registered again under its name.
+
+    Examples
+    --------
+    >>> import numpy as np, privstats as ps
+    >>> def half_life(dose):
+    ...     return np.exp2(-dose)
+    >>> _ = ps.rowwise(half_life, bounds=lambda dose: (2.0 ** -dose[1], 2.0 ** -dose[0]))
+    >>> domain = {"y": (0, 1), "dose": (0, 4)}
+    >>> ps.plan("lm", "y ~ half_life(dose)", 1000, eps=1.0, domain=domain).design.names
+    ('Intercept', 'half_life(dose)')
+    """
+    called = str(name or getattr(function, "__name__", ""))
+    if not called.isidentifier() or called in _BUILT_IN:
+        raise FormulaError(f"'{called}' cannot be the name of a function in formulas")
+    image = _image(called, bounds)
+    if called in _SOURCES and _source(function) != _SOURCES[called]:
+        raise FormulaError(
+            f"another function is registered as '{called}', and results may be using it: give this one a name="
+        )
+    _SOURCES[called] = _source(function)
+    FUNCTIONS[called] = Rowwise(_one_by_one(function), image, len(inspect.signature(function).parameters))
+    return function
+
+
+def _source(function: Any) -> Any:
+    """Return what tells two functions apart: the same cell of a notebook, run again, is the same function."""
+    code = getattr(function, "__code__", None)
+    return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
+
+
+def _image(name: str, bounds: Any) -> Callable[..., Interval]:
+    def interval(ends: Any) -> Interval:
+        try:
+            low, high = (float(end) for end in ends)
+        except (TypeError, ValueError):
+            low, high = 1.0, 0.0
+        if not low <= high:
+            raise FormulaError(f"the bounds of '{name}' must be (low, high) with low at most high")
+        return Interval(low, high)
+
+    if callable(bounds):
+        return lambda *of: interval(bounds(*((part.lo, part.hi) for part in of)))
+    fixed = interval(bounds)
+    return lambda *_: fixed
+
+
+def _one_by_one(function: Callable[..., Any]) -> Callable[..., FloatArray]:
+    """Return `function` called on one row at a time: it cannot mix rows, and a row on which it fails is missing."""
+
+    def one(*row: float) -> float:
+        try:
+            return float(np.asarray(function(*(np.array([part]) for part in row)), dtype=float).item())
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return float("nan")
+
+    def values(*arguments: Any) -> FloatArray:
+        columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in arguments))
+        return np.array([one(*row) for row in zip(*(column.tolist() for column in columns), strict=True)], dtype=float)
+
+    return values

@@ -1,0 +1,130 @@
+"""Interval arithmetic: the bounds of an expression from the bounds of its columns.
+
+An operation that may leave the numbers (division by an interval that contains 0, the log of one that is
+not positive) gives an infinite bound; whoever needs a finite one refuses then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.errors import FormulaError
+from privstats.older.numerics.law import FloatArray
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All numbers from `lo` to `hi`.
+
+    Parameters
+    ----------
+    lo, hi : float
+        Bounds, infinite where nothing is known.
+
+    Examples
+    --------
+    >>> Interval(-1, 2) * Interval(-3, 1)
+    Interval(lo=-6.0, hi=3.0)
+    """
+
+    lo: float
+    hi: float
+
+    @classmethod
+    def hull(cls, values: Iterable[float]) -> Interval:
+        """Return the smallest interval that holds `values`; NaN among them means nothing is known."""
+        values = [float(value) for value in values]
+        if any(math.isnan(value) for value in values):
+            return EVERYTHING
+        return cls(min(values), max(values))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether both bounds are finite."""
+        return math.isfinite(self.lo) and math.isfinite(self.hi)
+
+    @property
+    def middle(self) -> float:
+        """Centre of a finite interval."""
+        return self.lo + (self.hi - self.lo) / 2
+
+    @property
+    def half(self) -> float:
+        """Half the width of a finite interval."""
+        return (self.hi - self.lo) / 2
+
+    @property
+    def magnitude(self) -> float:
+        """Largest absolute value."""
+        return max(abs(self.lo), abs(self.hi))
+
+    def clamp(self, values: FloatArray) -> FloatArray:
+        """Return `values` moved to the nearest bound where they lie outside; NaN stays."""
+        return np.clip(values, self.lo, self.hi)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lo <= value <= self.hi
+
+    def __and__(self, other: Interval) -> Interval:
+        return Interval(max(self.lo, other.lo), min(self.hi, other.hi))
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval.hull((self.lo + other.lo, self.hi + other.hi))
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.hi, -self.lo)
+
+    def __pos__(self) -> Interval:
+        return self
+
+    def __sub__(self, other: Interval) -> Interval:
+        return self + -other
+
+    def __mul__(self, other: Interval) -> Interval:
+        ends = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        return Interval.hull(0.0 if 0.0 in pair else pair[0] * pair[1] for pair in ends)
+
+    def __truediv__(self, other: Interval) -> Interval:
+        if 0 in other:
+            return EVERYTHING
+        return self * Interval(1 / other.hi, 1 / other.lo)
+
+    def __pow__(self, power: Interval) -> Interval:
+        """Raise to a constant power; even powers know their minimum."""
+        exponent = power.lo
+        if power.hi != exponent:
+            raise FormulaError("an exponent must be a number, not a column")
+        if exponent < 0:
+            return Interval(1.0, 1.0) / self ** Interval(-exponent, -exponent)
+        if exponent.is_integer() and exponent % 2 == 0 and 0 in self:
+            return Interval.hull((0.0 if exponent else 1.0, _power(self.magnitude, exponent)))
+        if exponent.is_integer() or self.lo >= 0:
+            return Interval.hull((_power(self.lo, exponent), _power(self.hi, exponent)))
+        return EVERYTHING
+
+    def __abs__(self) -> Interval:
+        return Interval.hull((0.0 if 0 in self else min(abs(self.lo), abs(self.hi)), self.magnitude))
+
+
+EVERYTHING = Interval(-math.inf, math.inf)
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf if base > 0 or exponent % 2 == 0 else -math.inf
+
+
+def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
+    """Return the image under an increasing function; NaN outside its domain means nothing is known."""
+
+    def image(of: Interval) -> Interval:
+        with np.errstate(all="ignore"):
+            return Interval.hull((function(of.lo), function(of.hi)))
+
+    return image

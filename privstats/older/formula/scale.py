@@ -1,0 +1,64 @@
+"""Columns without bounds, of which only centre and scale are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from privstats.errors import DomainError
+from privstats.older.formula.declarations import Numbers
+from privstats.older.numerics.law import Chance
+
+FAR = 1000.0  # scales
+
+
+@dataclass(frozen=True)
+class Scale(Numbers):
+    """Numbers without bounds, of which centre and scale are publicly known: for robust regressions.
+
+    They are held to `FAR` scales about the centre, where such regressions pay no attention to them any more.
+
+    Parameters
+    ----------
+    center, scale : float
+        About the mean and the standard deviation, from public knowledge.
+
+    Raises
+    ------
+    DomainError
+        If they are not finite numbers, or the scale is not positive.
+
+    Examples
+    --------
+    >>> print(Scale(170, 10))
+    about 170, give or take 10
+    """
+
+    center: float
+    scale: float
+
+    def __init__(self, center: float, scale: float) -> None:
+        legal = all(isinstance(part, int | float) and math.isfinite(part) for part in (center, scale))
+        if not legal or not abs(center) / 2**40 < scale < 1e300:
+            raise DomainError("Scale(center, scale) takes two finite numbers, the scale positive")
+        for name, value in (("lo", center - FAR * scale), ("hi", center + FAR * scale)):
+            object.__setattr__(self, name, float(value))
+        object.__setattr__(self, "center", float(center))
+        object.__setattr__(self, "scale", float(scale))
+
+    @property
+    def typical(self) -> Numbers:
+        reach = math.sqrt(3) * self.scale
+        return Numbers(self.center - reach, self.center + reach)
+
+    def draw(self, n: int, chance: Chance) -> pd.Series:
+        return self.typical.draw(n, chance)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"scale": [self.center, self.scale]}
+
+    def __str__(self) -> str:
+        return f"about {self.center:g}, give or take {self.scale:g}"

@@ -1,0 +1,530 @@
+"""Promises of privacy, what a share of them is, and what neighbours are.
+
+Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), so does delta, and mu^2 adds up (Dong, Roth and Su 2022,
+Corollary 3.3), whatever was released before, provided that each question keeps its own promise for every value of the
+earlier releases. So the price of a fit is the sum of its parts, and `part` is the only arithmetic on a budget.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privstats.errors import BudgetError, OptionError, quote
+from privstats.privacy import tradeoff
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KINDS = ("replace", "add_remove")
+ROUNDING = 1e-12  # ten charges of a tenth fit into the whole, whatever the order of addition
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Which data sets a promise makes hard to tell apart.
+
+    Parameters
+    ----------
+    kind : {"replace", "add_remove"}
+        The rows of one unit are exchanged for others, or they appear or vanish.
+    unit : str, optional
+        Column that names the person (or household, ...) of a row. By default each row is a unit.
+    rows_per_unit : int
+        Largest number of rows of one unit that count: enforced on the rows, so not part of the promise.
+
+    Raises
+    ------
+    OptionError
+        If `kind` is unknown, or `rows_per_unit` is not a positive whole number.
+
+    Examples
+    --------
+    >>> print(Neighbors("add_remove", unit="person_id", rows_per_unit=5))
+    add or remove one person_id
+    """
+
+    kind: str = "replace"
+    unit: str | None = None
+    rows_per_unit: int = field(default=1, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise OptionError(f"neighbors is {quote(self.kind)}; write neighbors='replace' or neighbors='add_remove'")
+        whole = isinstance(self.rows_per_unit, int | np.integer) and not isinstance(self.rows_per_unit, bool)
+        if not whole or self.rows_per_unit < 1:
+            raise OptionError(f"rows_per_unit is {quote(self.rows_per_unit)}; give a whole number, such as 1")
+        if self.unit is None and self.rows_per_unit != 1:
+            raise OptionError("rows_per_unit needs the column that names whose row it is; add unit='person_id'")
+        object.__setattr__(self, "rows_per_unit", int(self.rows_per_unit))
+
+    @property
+    def exchange(self) -> bool:
+        """Whether the number of units is public: one is exchanged for another."""
+        return self.kind == "replace"
+
+    def relation(self, folded: bool, may_be_absent: bool) -> Relation:
+        """Return what neighbours do to the contributions of one question: the one place where they become that.
+
+        Parameters
+        ----------
+        folded : bool
+            Whether the vectors of a unit's rows are added before the set bounds their sum, so that a unit contributes
+            once.
+        may_be_absent : bool
+            Whether a row may contribute nothing: it is incomplete, outside the subset, or not kept.
+        """
+        many = self.rows_per_unit > 1
+        rows = 1 if folded else self.rows_per_unit
+        return Relation(rows, self.exchange, not self.exchange or may_be_absent or many)
+
+    @property
+    def protected(self) -> str:
+        """Who is protected, in words."""
+        if self.unit is None:
+            return "any one row"
+        return f"all rows of any one {self.unit}"
+
+    def __str__(self) -> str:
+        return f"{'replace' if self.exchange else 'add or remove'} one {self.unit or 'row'}"
+
+    def __repr__(self) -> str:
+        parts = [repr(self.kind)] + [repr(self.unit)] * (self.unit is not None)
+        return f"Neighbors({', '.join(parts)}{f', {self.rows_per_unit}' if self.rows_per_unit > 1 else ''})"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What neighbours do to the contributions of one question.
+
+    Parameters
+    ----------
+    rows : int
+        So many contributions change at most.
+    exchange : bool
+        Whether each of them may be exchanged for another one.
+    appear : bool
+        Whether each may appear or vanish.
+    """
+
+    rows: int = 1
+    exchange: bool = True
+    appear: bool = False
+
+
+REPLACE_ROW = Neighbors()
+
+
+class Promise(ABC):
+    """How much any release may tell about one unit."""
+
+    neighbors: Neighbors
+
+    @abstractmethod
+    def part(self, share: float) -> Self:
+        """Return what a question with this share of the whole may spend."""
+
+    @abstractmethod
+    def for_group(self, k: int) -> Promise:
+        """Return what one step must keep, so that k steps together keep this."""
+
+    @abstractmethod
+    def of_group(self, k: int) -> Promise:
+        """Return what this keeps for data sets that are k steps apart."""
+
+    @abstractmethod
+    def as_pure(self) -> PureDP:
+        """Return the largest pure promise that keeps this one, for mechanisms that are pure by nature."""
+
+    @abstractmethod
+    def as_normal(self) -> GaussianDP:
+        """Return the largest promise of Gaussian differential privacy that keeps this one, for normal noise.
+
+        Raises
+        ------
+        BudgetError
+            If there is none: normal noise has no eps alone.
+        """
+
+    @abstractmethod
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        """Return the smallest type II error of any level-`alpha` test about one unit."""
+
+    @abstractmethod
+    def to_approx(self, delta: float) -> ApproxDP:
+        """Return the best (eps, delta) promise that this one implies at `delta`."""
+
+    @property
+    @abstractmethod
+    def budget(self) -> str:
+        """The numbers of the promise, as text."""
+
+    @abstractmethod
+    def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
+        """Return whether these promises together keep this one, up to rounding of sums."""
+
+    @abstractmethod
+    def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
+        """Return the promise of this kind that these together keep; of none, nothing."""
+
+    @abstractmethod
+    def less(self, spent: Self) -> Self:
+        """Return what is left of this promise."""
+
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
+        """Draw the trade-off function: what the best test about one unit must err.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default in a new figure: hand on what is returned to compare promises.
+        **line
+            Passed to `Axes.plot`; by default the label is the budget.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return tradeoff.draw(self.tradeoff, ax, **{"label": self.budget, **line})
+
+    def __str__(self) -> str:
+        return f"{self.budget} for {self.neighbors.protected} (neighbours: {self.neighbors})"
+
+    def _settle(self, **numbers: Any) -> None:
+        """Check the numbers, and take neighbours by their name, too."""
+        for name, value in numbers.items():
+            object.__setattr__(self, name, positive(name, value))
+        if isinstance(self.neighbors, str):
+            object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
+
+    def _shown(self, **numbers: float) -> str:
+        if self.neighbors == REPLACE_ROW:
+            return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in numbers.items())})"
+        values = ", ".join(f"{value:g}" for value in numbers.values())
+        return f"{type(self).__name__}({values}, {self.neighbors!r})"
+
+    def _nothing(self, **numbers: float) -> Self:
+        """Return the promise of an empty ledger: the one place where numbers may be zero."""
+        empty = object.__new__(type(self))
+        for name, value in {**numbers, "neighbors": self.neighbors}.items():
+            object.__setattr__(empty, name, value)
+        return empty
+
+
+# What a mixture of promises costs together in eps at a delta; `privstats.privacy.composition` has the tightest.
+Prove = Callable[[tuple["Promise", ...], float], float]
+
+
+@dataclass(frozen=True, repr=False)
+class PureDP(Promise):
+    """eps-differential privacy: no output is more than e^eps times likelier under a neighbour.
+
+    Parameters
+    ----------
+    eps : float
+        Positive.
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `eps` is not a positive number.
+
+    Examples
+    --------
+    >>> print(PureDP(0.5))
+    eps = 0.5 for any one row (neighbours: replace one row)
+    """
+
+    eps: float
+    neighbors: Neighbors = REPLACE_ROW
+
+    def __post_init__(self) -> None:
+        self._settle(eps=self.eps)
+
+    def part(self, share: float) -> PureDP:
+        return replace(self, eps=self.eps * share)
+
+    def for_group(self, k: int) -> PureDP:
+        return replace(self, eps=self.eps / k)
+
+    def of_group(self, k: int) -> PureDP:
+        return replace(self, eps=self.eps * k)
+
+    def as_pure(self) -> PureDP:
+        return self
+
+    def as_normal(self) -> GaussianDP:
+        raise BudgetError("normal noise cannot give pure eps; add delta=1e-6, or give mu=1 in place of eps")
+
+    def delta(self, eps: float) -> float:
+        """Return the smallest delta for which this promise implies (eps, delta)-DP."""
+        return tradeoff.pure_delta(self.eps, eps)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.approx_tradeoff(alpha, self.eps, 0.0)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return ApproxDP(tradeoff.relaxed_eps(self.eps, 0.0, delta), delta, self.neighbors)
+
+    def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
+        return eps_of(promises) <= self.eps * (1 + ROUNDING)
+
+    def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> PureDP:
+        return self._nothing(eps=eps_of(promises))
+
+    def less(self, spent: PureDP) -> PureDP:
+        return self._nothing(eps=_left(self.eps - spent.eps, self.eps))
+
+    @property
+    def budget(self) -> str:
+        return f"eps = {self.eps:g}"
+
+    def __repr__(self) -> str:
+        return self._shown(eps=self.eps)
+
+
+@dataclass(frozen=True, repr=False)
+class ApproxDP(Promise):
+    """(eps, delta)-differential privacy.
+
+    Parameters
+    ----------
+    eps : float
+        Positive.
+    delta : float
+        In (0, 1).
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `eps` or `delta` is out of range.
+
+    Examples
+    --------
+    >>> print(ApproxDP(1.0, 1e-6))
+    eps = 1, delta = 1e-06 for any one row (neighbours: replace one row)
+    """
+
+    eps: float
+    delta: float
+    neighbors: Neighbors = REPLACE_ROW
+
+    def __post_init__(self) -> None:
+        if is_number(self.delta) and self.delta == 0:
+            raise BudgetError("delta is 0; write PureDP(eps) for a promise without a delta")
+        self._settle(eps=self.eps, delta=self.delta)
+        if self.delta >= 1:
+            raise BudgetError(f"delta is {self.delta:g}; choose one far below 1 / n, such as delta=1e-6")
+
+    def part(self, share: float) -> ApproxDP:
+        return replace(self, eps=self.eps * share, delta=self.delta * share)
+
+    def for_group(self, k: int) -> ApproxDP:
+        """Return (eps / k, delta / S) with S the sum of e^(i eps / k) over i < k: delta of a step is seen through i."""
+        steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
+        return replace(self, eps=self.eps / k, delta=self.delta / steps)
+
+    def of_group(self, k: int) -> ApproxDP:
+        """Return k eps, and delta times the sum of e^(i eps) over i < k."""
+        delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(k))
+        if delta >= 1:
+            raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
+        return replace(self, eps=k * self.eps, delta=delta)
+
+    def as_pure(self) -> PureDP:
+        return PureDP(self.eps, self.neighbors)
+
+    def as_normal(self) -> GaussianDP:
+        return GaussianDP(tradeoff.gdp_mu(self.eps, self.delta) * (1 - ROUNDING), self.neighbors)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.approx_tradeoff(alpha, self.eps, self.delta)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return replace(self, eps=tradeoff.relaxed_eps(self.eps, self.delta, delta), delta=delta)
+
+    def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
+        promises = tuple(promises)
+        return (prove or sums)(promises, self.delta * (1 + ROUNDING)) <= self.eps * (1 + ROUNDING)
+
+    def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> ApproxDP:
+        promises = tuple(promises)
+        if not promises:
+            return self._nothing(eps=0.0, delta=0.0)
+        return self._nothing(eps=(prove or sums)(promises, self.delta * (1 + ROUNDING)), delta=self.delta)
+
+    def less(self, spent: ApproxDP) -> ApproxDP:
+        return self._nothing(eps=_left(self.eps - spent.eps, self.eps), delta=self.delta)
+
+    @property
+    def budget(self) -> str:
+        return f"eps = {self.eps:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+    def __repr__(self) -> str:
+        return self._shown(eps=self.eps, delta=self.delta)
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianDP(Promise):
+    """mu-Gaussian differential privacy: no easier to attack than N(0, 1) against N(mu, 1).
+
+    Dong, Roth and Su (2022), Definition 2.6.
+
+    Parameters
+    ----------
+    mu : float
+        Positive.
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `mu` is not a positive number.
+
+    Examples
+    --------
+    >>> print(GaussianDP(1.0).to_approx(1e-6))
+    eps = 4.88655, delta = 1e-06 for any one row (neighbours: replace one row)
+    """
+
+    mu: float
+    neighbors: Neighbors = REPLACE_ROW
+
+    def __post_init__(self) -> None:
+        self._settle(mu=self.mu)
+
+    def part(self, share: float) -> GaussianDP:
+        return replace(self, mu=self.mu * math.sqrt(share))
+
+    def for_group(self, k: int) -> GaussianDP:
+        return replace(self, mu=self.mu / k)
+
+    def of_group(self, k: int) -> GaussianDP:
+        return replace(self, mu=self.mu * k)
+
+    def as_pure(self) -> PureDP:
+        return PureDP(tradeoff.pure_eps(self.mu), self.neighbors)
+
+    def as_normal(self) -> GaussianDP:
+        return self
+
+    def delta(self, eps: float) -> float:
+        """Return the smallest delta for which this promise implies (eps, delta)-DP."""
+        return tradeoff.gdp_delta(self.mu, eps)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.gaussian_tradeoff(alpha, self.mu)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return ApproxDP(tradeoff.gdp_eps(self.mu, delta), delta, self.neighbors)
+
+    def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
+        return mu_of(promises) <= self.mu * (1 + ROUNDING)
+
+    def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> GaussianDP:
+        return self._nothing(mu=mu_of(promises))
+
+    def less(self, spent: GaussianDP) -> GaussianDP:
+        return self._nothing(mu=math.sqrt(_left(self.mu**2 - spent.mu**2, self.mu**2)))
+
+    @property
+    def budget(self) -> str:
+        return f"mu = {self.mu:g}"
+
+    def __repr__(self) -> str:
+        return self._shown(mu=self.mu)
+
+
+def eps_of(promises: Iterable[Promise]) -> float:
+    """Return the eps of several promises together: it adds up, and is infinite where one of them has none."""
+    return math.fsum(promise.eps if isinstance(promise, PureDP) else math.inf for promise in promises)
+
+
+def mu_of(promises: Iterable[Promise]) -> float:
+    """Return the mu of several promises together: mu^2 adds up; a pure one has the mu of the worst such mechanism."""
+    return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
+
+
+def _mu(promise: Promise) -> float:
+    match promise:
+        case GaussianDP():
+            return promise.mu
+        case PureDP():
+            return tradeoff.pure_mu(promise.eps)
+    return math.inf
+
+
+def sums(promises: tuple[Promise, ...], delta: float) -> float:
+    """Return an eps that these promises keep together at `delta`: of sums of eps and delta, or of mu^2.
+
+    Infinite where their own deltas alone exceed it.
+    """
+    eps, lost = 0.0, 0.0
+    for promise in promises:
+        eps += promise.eps if isinstance(promise, PureDP | ApproxDP) else math.inf
+        lost += promise.delta if isinstance(promise, ApproxDP) else 0.0
+    mu = mu_of(promises)
+    return min(eps if lost <= delta else math.inf, tradeoff.gdp_eps(mu, delta) if math.isfinite(mu) else math.inf)
+
+
+def promise_of(eps: Any, mu: Any, delta: Any, neighbors: Neighbors) -> Promise:
+    """Return the promise that a call asks for.
+
+    Raises
+    ------
+    BudgetError
+        If none, or more than one, is asked for, or a number is out of range.
+    """
+    if eps is None and mu is None:
+        raise BudgetError("no budget is given; write eps=1, or eps=1 with delta=1e-6, or mu=1")
+    if eps is not None and mu is not None:
+        raise BudgetError("eps and mu are both given; keep one of them")
+    if mu is not None:
+        if not is_number(delta) or delta != 0:
+            raise BudgetError("delta goes with eps; leave delta out, since mu needs none")
+        return GaussianDP(mu, neighbors)
+    if is_number(delta) and delta == 0:
+        return PureDP(eps, neighbors)
+    return ApproxDP(eps, delta, neighbors)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, and no truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+
+
+def positive(name: str, value: Any) -> float:
+    """Return a positive finite number.
+
+    Raises
+    ------
+    BudgetError
+        If `value` is none; `name` is that of the argument.
+    """
+    if not is_number(value) or not 0 < value < math.inf:
+        raise BudgetError(f"{name} is {quote(value)}; give a positive number, such as {name}={EXAMPLES[name]}")
+    return float(value)
+
+
+EXAMPLES = {"eps": "1", "mu": "1", "delta": "1e-6"}
+
+
+def _left(difference: float, whole: float) -> float:
+    """Return what is left, nothing where only rounding is."""
+    return difference if difference > ROUNDING * whole else 0.0

@@ -1,0 +1,337 @@
+"""Conversions between eps, (eps, delta) and mu, exact to double precision, and trade-off functions.
+
+A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of
+"row i is u" against "row i is v" (Dong, Roth and Su 2022, Definition 2.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+
+from privstats.errors import BudgetError, quote
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
+_FAR = 40.0  # the normal density at 40 is zero in double precision
+_SMALL_MU = 1e-3  # below, R(u) - R(v) loses digits and its series has them all
+_LOG_MU = (-50.0, 30.0)  # gdp_mu looks for log(mu) here: exp(-50) is the mu of delta = 1e-22 at eps = 0
+
+
+def mills(u: ArrayLike) -> FloatArray:
+    """Mills ratio R(u) = (1 - Phi(u)) / phi(u), without cancellation."""
+    return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(u, dtype=float) / math.sqrt(2)))
+
+
+def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
+    """Profile of (Q, P) at `eps`, from that of (P, Q) at ``-eps``."""
+    return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
+
+
+def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
+    """Profile of N(mu, 1) against N(0, 1), which mu-GDP implies (Dong, Roth and Su 2022, Corollary 2.13).
+
+    ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2``, computed as ``phi(u) [R(u) - R(v)]`` with R the Mills
+    ratio, so that small deltas keep their digits.
+    """
+    eps = np.asarray(eps, dtype=float)
+    if math.isinf(mu):
+        return np.ones_like(eps)
+    if mu == 0:
+        return np.maximum(0.0, -np.expm1(np.minimum(eps, 0.0)))
+    x = np.minimum(np.abs(eps) / mu, mu / 2 + _FAR)
+    u, v = x - mu / 2, x + mu / 2
+    density = np.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+    if mu < _SMALL_MU:
+        R = mills(x)
+        first = x * R - 1  # R', and R''' = 2 R' + x R''
+        delta = -density * mu * (first + mu**2 / 24 * (2 * first + x * (R + x * first)))
+    else:
+        # where u < 0 the two terms are of different size, and R(u) may overflow
+        delta = np.where(u < 0, ndtr(-u) - density * mills(v), density * (mills(np.maximum(u, 0.0)) - mills(v)))
+    delta = np.maximum(0.0, delta)
+    return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)
+
+
+def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
+    """Profile of randomised response, the pair that is easiest to tell apart of all that are `held`-DP."""
+    eps = np.asarray(eps, dtype=float)
+    inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
+    return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
+
+
+def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
+    """Refuse what is not an eps, a mu or a delta."""
+    for name, value in {"eps": eps, "mu": mu}.items():
+        if not _is_number(value) or not value >= 0:
+            raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
+    if not _is_number(delta) or not 0 < delta < 1:
+        raise BudgetError(
+            f"{asks} needs a delta between 0 and 1, such as 1e-6 and well below 1 / n, not {quote(delta)}; "
+            "PureDP(eps) is the promise without a delta"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def gdp_delta(mu: float, eps: float) -> float:
+    """Smallest delta for which mu-GDP implies (eps, delta)-DP.
+
+    ``delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary
+    2.13), of which small values keep their digits: `gaussian_profile`.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian DP parameter, at least 0.
+    eps : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        delta in [0, 1].
+
+    Raises
+    ------
+    BudgetError
+        If ``mu`` or ``eps`` is negative or not a number.
+
+    Examples
+    --------
+    >>> round(gdp_delta(1.0, 4.8866), 9)
+    1e-06
+    """
+    _checked("gdp_delta", mu=mu, eps=eps)
+    return float(gaussian_profile(mu, eps))
+
+
+def gdp_mu(eps: float, delta: float) -> float:
+    """Largest mu for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in mu.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        mu.
+
+    Raises
+    ------
+    BudgetError
+        If ``eps`` or ``delta`` is out of range.
+
+    Examples
+    --------
+    >>> round(gdp_mu(4.8866, 1e-6), 4)
+    1.0
+    """
+    _checked("gdp_mu", eps=eps, delta=delta)
+    if math.isinf(eps):
+        raise BudgetError("gdp_mu needs a finite eps: an infinite one promises nothing")
+
+    def excess(log_mu: float) -> float:
+        return math.log(max(gdp_delta(math.exp(log_mu), eps), 1e-320)) - math.log(delta)
+
+    return math.exp(brentq(excess, *_LOG_MU, xtol=1e-15, rtol=1e-15, maxiter=500))
+
+
+def gdp_eps(mu: float, delta: float) -> float:
+    """Smallest eps for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in eps.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian DP parameter, at least 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        eps, at least 0.
+
+    Raises
+    ------
+    BudgetError
+        If ``mu`` or ``delta`` is out of range.
+
+    Examples
+    --------
+    >>> round(gdp_eps(1.0, 1e-6), 4)
+    4.8866
+    """
+    _checked("gdp_eps", mu=mu, delta=delta)
+    if math.isinf(mu):
+        return math.inf
+    if gdp_delta(mu, 0.0) <= delta:
+        return 0.0
+    high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # delta(high) < Phi(-u) < delta
+    log_delta = math.log(delta)
+    return brentq(lambda eps: math.log(max(gdp_delta(mu, eps), 1e-320)) - log_delta, 0.0, high, xtol=1e-15, rtol=1e-15)
+
+
+def pure_mu(eps: float) -> float:
+    """Smallest mu such that every eps-DP mechanism is mu-GDP.
+
+    ``mu = -2 Phi^-1(1 / (1 + e^eps))``: G_mu touches the trade-off function of randomised response,
+    the worst eps-DP mechanism, at its kink.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        mu.
+
+    Examples
+    --------
+    >>> round(pure_mu(1.0), 4)
+    1.232
+    """
+    if eps > 700:
+        return math.sqrt(8 * eps)  # ndtri(e^-eps) would underflow; sqrt(8 eps) is an upper bound
+    if eps < 1e-4:
+        return eps * math.sqrt(math.pi / 2)  # an upper bound, by 2 eps^2 %; 1 / (1 + e^eps) has lost its digits here
+    return -2 * float(ndtri(1 / (1 + math.exp(eps))))
+
+
+def pure_eps(mu: float) -> float:
+    """Largest eps such that every eps-DP mechanism is mu-GDP: the inverse of `pure_mu`.
+
+    Parameters
+    ----------
+    mu : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        eps.
+
+    Examples
+    --------
+    >>> round(pure_eps(1.232), 4)
+    1.0
+    """
+    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
+
+
+def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
+    """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
+
+    Read off the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))`` at its kink.
+
+    Parameters
+    ----------
+    eps_pure, eps : float
+        The guarantee held and the one asked about.
+    delta : float
+        Delta of the guarantee held.
+
+    Returns
+    -------
+    float
+        delta'.
+
+    Examples
+    --------
+    >>> round(pure_delta(1.0, 0.5), 4)
+    0.2876
+    """
+    if eps >= eps_pure:
+        return delta
+    return delta + (1 - delta) * (1 - math.exp(eps - eps_pure)) / (1 + math.exp(-eps_pure))
+
+
+def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
+    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: `pure_delta` inverted.
+
+    Parameters
+    ----------
+    eps, delta : float
+        The guarantee held.
+    larger_delta : float
+        At least `delta` and below 1.
+
+    Returns
+    -------
+    float
+        eps', at most `eps`.
+
+    Raises
+    ------
+    BudgetError
+        If `larger_delta` is below `delta` or not below 1.
+
+    Examples
+    --------
+    >>> round(relaxed_eps(1.0, 0.0, 1e-6), 6)
+    0.999999
+    """
+    if not _is_number(larger_delta) or not delta <= larger_delta < 1:
+        raise BudgetError(f"delta must lie in [{delta:g}, 1): a promise cannot be strengthened")
+    room = 1 - (larger_delta - delta) * (1 + math.exp(-eps)) / (1 - delta)
+    return max(0.0, eps + math.log(room)) if room > 0 else 0.0
+
+
+def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
+    """Trade-off function of (eps, delta)-DP: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
+    a = np.asarray(alpha, dtype=float)
+    eps = min(eps, 700.0)  # e^-700 is no more than rounding
+    sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
+    return np.maximum(0.0, sides)
+
+
+def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
+    """Trade-off function of mu-GDP: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
+    a = np.asarray(alpha, dtype=float)
+    return np.asarray(ndtr(-ndtri(a) - mu), dtype=float)
+
+
+def new_axes() -> Axes:
+    """Return the axes of a new figure.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not there.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("drawings need matplotlib: pip install 'privstats[plot]'") from error
+    ax = pyplot.subplots(figsize=(4.8, 4.8), layout="constrained")[1]
+    ax.set_aspect("equal")
+    return ax
+
+
+def draw(tradeoff: Callable[[NDArray[np.float64]], NDArray[np.float64]], ax: Axes | None = None, **line: Any) -> Axes:
+    """Draw a trade-off function, with the line of complete privacy when the axes are still empty."""
+    if ax is None:
+        ax = new_axes()
+    if not ax.has_data():
+        ax.plot([0, 1], [1, 0], color="0.7", linestyle=":", linewidth=1)
+    ax.plot(LEVELS, tradeoff(LEVELS), **line)
+    ax.set(xlabel="type I error", ylabel="smallest type II error", xlim=(0, 1), ylim=(0, 1))
+    return ax

@@ -1,0 +1,174 @@
+"""What a row, or a unit, may contribute. The clamp is the proof: geometry, and nothing else.
+
+A set states two lengths in each norm: the largest distance of two contributions, and the largest length of one. How
+neighbours use them is written once, in `Set.sensitivity`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import OptionError
+from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Relation
+
+FOLD_BITS = 30  # grid on which the vectors of a unit's rows are added, in parts of the set's reach
+
+Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """A proved bound: ``|weights * (total - neighbouring total)| <= size`` in the norm named `norm`.
+
+    Parameters
+    ----------
+    norm : str
+        "l1", "l2", "linf", "nuclear", ...: a norm on the weighted coordinates.
+    size : float
+        The bound; positive and finite.
+    weights : ndarray, shape (dim,)
+        Positive, public: a coordinate of large weight gets little noise.
+    pairs : tuple of two integer arrays, shape (dim,), optional
+        Rows and columns of the coordinates, i <= j, where they are entries of a symmetric matrix.
+    """
+
+    norm: str
+    size: float
+    weights: FloatArray
+    pairs: Pairs | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 < self.size < np.inf and np.isfinite(self.weights).all() and (self.weights > 0).all()):
+            raise OptionError("a sensitivity is not a positive number; check the sizes and radii that a question has")
+
+
+@dataclass(frozen=True)
+class Set(ABC):
+    """Vectors that a row may have, and what they contribute to a total.
+
+    Attributes
+    ----------
+    dim : int
+        Length of the vector that a row function returns.
+    size : int
+        Length of a contribution.
+    reach : float
+        Largest entry of a vector in absolute value.
+    step : float
+        Public grid of contributions, a power of two.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        return self.dim
+
+    @property
+    @abstractmethod
+    def reach(self) -> float: ...
+
+    @property
+    def step(self) -> float:
+        return step_of(self.reach, SUM_BITS)
+
+    @property
+    def row_step(self) -> float:
+        """Grid on which the vectors of a unit's rows are added before they are projected."""
+        return step_of(self.reach, FOLD_BITS)
+
+    @property
+    def folds(self) -> bool:
+        """Whether vectors of several rows may be added before they are projected; codes and values may not."""
+        return True
+
+    @property
+    def pairs(self) -> Pairs | None:
+        """Rows and columns of the coordinates of a packed symmetric matrix."""
+        return None
+
+    @abstractmethod
+    def project(self, rows: FloatArray) -> FloatArray:
+        """Return the vectors, each moved into the set by itself, and onto its grid. This clamp is the proof.
+
+        Any float64 is moved inside: NaN to zero, infinities to the ends. Members stay where they are.
+        """
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        """Return what each projected vector adds, shape (n, size): whole numbers of `step`."""
+        return rows
+
+    def total(self, rows: FloatArray) -> Total:
+        """Return the exact sum of contributions of projected vectors, at most 2^20 of them."""
+        return summed(self.contribution(rows), self.step)
+
+    @abstractmethod
+    def distance(self, norm: str) -> float:
+        """Return the largest distance of two contributions, their coordinates weighted as under "replace"."""
+
+    @abstractmethod
+    def length(self, norm: str, exchange: bool = True) -> float:
+        """Return the largest length of a contribution, weighted as where rows are exchanged, or only come and go."""
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        """Return the free weights of the coordinates: what each may be multiplied by, so that it gets less noise."""
+        return np.ones(self.size)
+
+    def sensitivity(self, norm: str, relation: Relation) -> Sensitivity:
+        """Return how far neighbours move the total: the one place where lengths become a sensitivity.
+
+        Neighbours change up to ``relation.rows`` contributions, one after the other (triangle inequality): each is
+        exchanged for another one, or appears or vanishes.
+        """
+        size = max(
+            self.distance(norm) if relation.exchange else 0.0,
+            self.length(norm, relation.exchange) if relation.appear else 0.0,
+        )
+        return Sensitivity(norm, relation.rows * size, self.weights(norm, relation.exchange), self.pairs)
+
+
+def known(norm: str, lengths: dict[str, float]) -> float:
+    """Return the length in a norm.
+
+    Raises
+    ------
+    OptionError
+        If none is proved.
+    """
+    if norm not in lengths:
+        raise OptionError(f"no sensitivity is proved in the norm '{norm}' here; choose among {', '.join(lengths)}")
+    return lengths[norm]
+
+
+def positive_radius(radius: float) -> float:
+    """Return a radius, or refuse one that is not positive and finite: it would switch noise off."""
+    if not 0 < radius < np.inf:
+        raise OptionError("a radius is not a positive number; check what it was computed from")
+    return float(radius)
+
+
+def squared_length(rows: FloatArray) -> FloatArray:
+    """Return squared lengths, columns added in order: the last bits do not depend on a row's place in its block."""
+    total = np.zeros(len(rows))
+    for column in rows.T:
+        total += column * column
+    return total
+
+
+def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
+    """Return rows of any numbers, each moved toward zero into the ball; NaN becomes zero."""
+    inside = np.clip(np.nan_to_num(rows, posinf=1e150, neginf=-1e150), -1e150, 1e150)  # whose squares are numbers
+    squared = squared_length(inside)
+    far = squared > radius * radius
+    if far.any():
+        shrunk = radius * (1 - 1e-15) / np.sqrt(np.where(far, squared, 1.0))
+        inside = np.where(far[:, None], inside * shrunk[:, None], inside)
+    return inside

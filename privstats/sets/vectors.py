@@ -1,0 +1,545 @@
+"""Sets of vectors: balls, and products of their entries; moments of the box; sums and squares of columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import OptionError
+from privstats.numerics.exact import ROW_BITS, Total, products, step_of, toward_zero
+from privstats.numerics.law import FloatArray
+from privstats.sets.base import Pairs, Set, known, onto_ball, positive_radius
+
+
+@dataclass(frozen=True)
+class Ball(Set):
+    """Vectors of l2 length at most `radius`: of scores, the projection is the clip.
+
+    *l2*: two members are at most 2 radius apart. *linf* likewise. *l1*: sqrt(dim) times that.
+    """
+
+    m: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_radius(self.radius)
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return self.radius
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(onto_ball(rows, self.radius), self.step)
+
+    def distance(self, norm: str) -> float:
+        return 2 * self.length(norm)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return self.radius * known(norm, {"l2": 1.0, "linf": 1.0, "l1": math.sqrt(self.m)})
+
+
+@dataclass(frozen=True)
+class Box(Set):
+    """Vectors with entries in [-half, half]."""
+
+    m: int
+    half: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_radius(self.half)
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return self.half
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(np.clip(np.nan_to_num(rows), -self.half, self.half), self.step)
+
+    def distance(self, norm: str) -> float:
+        return 2 * self.length(norm)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return self.half * known(norm, {"l1": float(self.m), "l2": math.sqrt(self.m), "linf": 1.0})
+
+
+@dataclass(frozen=True)
+class Fractions(Set):
+    """Vectors with entries in [0, 1]: two of them, or one and zero, are equally far apart at most.
+
+    For weights of rows, and for counts of rows that may belong to several groups at once.
+    """
+
+    m: int
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return 1.0
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(np.clip(np.nan_to_num(rows), 0.0, 1.0), self.step)
+
+    def distance(self, norm: str) -> float:
+        return self.length(norm)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return known(norm, {"l1": float(self.m), "l2": math.sqrt(self.m), "linf": 1.0})
+
+
+@dataclass(frozen=True)
+class Packed(Set):
+    """Vectors whose products of entries are summed, as a packed symmetric matrix.
+
+    Attributes
+    ----------
+    pairs : tuple of two integer arrays, shape (size,)
+        Which products, as rows and columns.
+    """
+
+    @property
+    def pairs(self) -> Pairs:
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        return len(self.pairs[0])
+
+    @property
+    def entry_step(self) -> float:
+        """Grid of the vectors' entries."""
+        return step_of(self.reach, ROW_BITS)
+
+    @property
+    def step(self) -> float:
+        return self.entry_step**2
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        i, j = self.pairs
+        return rows[:, i] * rows[:, j]
+
+    def total(self, rows: FloatArray) -> Total:
+        units = products(rows, self.entry_step)[self.pairs]
+        return Total(tuple(map(int, units)), self.step)
+
+    @cached_property
+    def where(self) -> NDArray[np.intp]:
+        """Which released product stands at each place of the matrix, shape (dim, dim); -1 where none does."""
+        place = np.full((self.dim, self.dim), -1, dtype=np.intp)
+        i, j = self.pairs
+        place[i, j] = place[j, i] = np.arange(len(i))
+        return place
+
+    def unpacked(self, values: FloatArray) -> FloatArray:
+        """Return the symmetric matrix, shape (dim, dim), of released values; zero where none was."""
+        return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
+
+
+@dataclass(frozen=True)
+class Products(Packed):
+    """Products ``v_i v_j``, i <= j, of vectors of length at most `radius`.
+
+    *l2*, with squares weighted by 1 / sqrt 2: the squared distance is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
+    (v'w)^2) / 2``, at most radius^4; the squared length of a contribution is half of that. With one entry two
+    contributions have one direction: half as well. *nuclear*: ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and
+    radius^2; with one entry radius^2 in both cases.
+    """
+
+    m: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_radius(self.radius)
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return self.radius
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        i, j = np.triu_indices(self.m)
+        return i, j
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(onto_ball(rows, self.radius), self.entry_step)
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        i, j = self.pairs
+        return np.where(i == j, known(norm, {"l2": math.sqrt(0.5), "nuclear": 1.0}), 1.0)
+
+    def distance(self, norm: str) -> float:
+        alone = self.m == 1
+        return self.radius**2 * known(norm, {"l2": math.sqrt(0.5) if alone else 1.0, "nuclear": 1.0 if alone else 2.0})
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return self.radius**2 * known(norm, {"l2": math.sqrt(0.5), "nuclear": 1.0})
+
+
+@dataclass(frozen=True)
+class SumAndProducts(Packed):
+    """Clipped scores s, |s| <= B, with B beside them: the sum of s, and the sum of ss', which then costs nothing.
+
+    Released is the upper triangle of the sum of ``(s, B)(s, B)'`` without its corner, squares weighted by 1 / sqrt 2.
+
+    *l2*: the squared distance of two rows is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
+    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``:
+    largest, 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
+    itself, which is the first row over B, has noise as if it were released alone: of sensitivity 2 B.
+    """
+
+    m: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_radius(self.radius)
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return self.radius
+
+    @property
+    def corner(self) -> float:
+        """B on the grid of entries, rounded down: what stands beside s."""
+        return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        i, j = np.triu_indices(self.m + 1)
+        return i[1:], j[1:]
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(onto_ball(rows, self.corner), self.entry_step)
+
+    def _beside(self, rows: FloatArray) -> FloatArray:
+        return np.column_stack([np.full(len(rows), self.corner), rows])
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        return super().contribution(self._beside(rows))
+
+    def total(self, rows: FloatArray) -> Total:
+        return super().total(self._beside(rows))
+
+    @cached_property
+    def where(self) -> NDArray[np.intp]:
+        place = np.full((self.m + 1, self.m + 1), -1, dtype=np.intp)
+        i, j = self.pairs
+        place[i, j] = place[j, i] = np.arange(len(i))
+        return place
+
+    def sums(self) -> FloatArray:
+        """Return the matrix, shape (m, size), that takes a release to the sum of s."""
+        onto = np.zeros((self.m, self.size))
+        onto[np.arange(self.m), self.where[0, 1:]] = 1 / self.corner
+        return onto
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        i, j = self.pairs
+        return np.where(i == j, known(norm, {"l2": math.sqrt(0.5)}), 1.0)
+
+    def distance(self, norm: str) -> float:
+        return known(norm, {"l2": 2.0}) * self.radius**2
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
+
+
+_L2_SQUARES = 1 / math.sqrt(2)  # l2 where rows come and go: squared weight of squares with the least summed variance
+_L1_COUNT = 0.5  # l1 without an intercept has no free count weight; half costs q(q+1)/2 -> q(q+1)/2 + 1/2
+
+
+@dataclass(frozen=True)
+class BoxProducts(Packed):
+    """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: moments of the box.
+
+    Rows may weigh less: ``sqrt(w) r`` with w in [0, 1] contributes a point between that of r and zero, which is no
+    further from any other point than one of the two.
+
+    Released are the squares and cross products of z; with an `intercept` also the first-order products ``1 z_j``; and
+    the count ``1 1`` if `counted`. Each norm has its own *free weights*: what a coordinate may be multiplied by without
+    raising the sensitivity, so that it gets less noise.
+
+    Parameters
+    ----------
+    q : int
+        Number of entries of z.
+    intercept : bool
+        Whether first-order products are released.
+    counted : bool
+        Whether the count is released. It must be where rows may appear or vanish and there is an intercept.
+    last_scale : float
+        Free scale of the last entry of z (the response) in the l2 and nuclear norms; its square is B_q below.
+    groups : tuple of tuple of int
+        Entries of z (from 1) that are the dummies of one factor: zeros and at most a single one. Their products with
+        each other are zero and, with an intercept, their squares are their first-order products: neither is released.
+
+    Notes
+    -----
+    Write T0 = 1 with an intercept, else 0; p_i = z_i^2. A group counts as one entry with B = 1: its p_i add up to at
+    most 1.
+
+    *linf*, replace: squares move by at most 1, other products by at most 2, the count by 1; weights 2 for squares and
+    count make the sensitivity 2. Add/remove: 1 with unit weights.
+
+    *l1*, replace: put s = (z + z')/2, t = (z - z')/2, so |s_i| + |t_i| <= 1 and ``z_i z_j - z'_i z'_j = 2(s_i t_j +
+    s_j t_i)``. All terms are largest for s, t >= 0 and t = 1 - s; the sum is then concave and symmetric in s, so all
+    s_i are equal: q (q+2)^2 / (2 (q+1)) with an intercept (s = q / (2 (q+1))) and q (q+1) / 2 without (s = 1/2).
+    Against a zero row: all products at 1. (Awan and Slavkovic 2021 use dim * Delta_inf, about twice as much.)
+    Products with a group's entries add up to at most 1 in each of the two rows, for each group by itself, each other
+    entry and each pair of groups: 2 more each.
+
+    *l2*, replace: with T = T0 + sum B_i the squared shift is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i -
+    p'_i)^2`` and ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``, convex in (p, p'), so largest at vertices.
+    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: if p is full where p' is empty on a set of
+    weight b1 and the reverse on b2, the excess is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. In groups
+    c_i^2 = 1/2. A zero row is at squared distance T^2 - T0 + (count weight)^2.
+
+    *nuclear*, with D = diag(1, sqrt B_1, ..., sqrt B_q): ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and at
+    most T from a zero row (Awan and Slavkovic's moments as a matrix; the bound is the triangle inequality for rank
+    one). Without an intercept the count stands apart: it moves by 1 only when a row goes missing, so weight T is
+    free under replace. A single square moves by T.
+
+    *hull*, replace: K is made so that it holds all differences, squares doubled: size 1 (`body`); the count is one more
+    coordinate in [-1, 1]. A row and zero differ as a row and one with z = 0 do. Without an intercept K is the box [-2,
+    2]^dim.
+
+    Add/remove: the distance from zero, all products at 1.
+    """
+
+    q: int
+    intercept: bool
+    counted: bool
+    last_scale: float = 1.0
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def dim(self) -> int:
+        return self.q + 1
+
+    @property
+    def reach(self) -> float:
+        return 1.0
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        i, j = np.triu_indices(self.q + 1)
+        keep = (i > 0) | ((j > 0) & self.intercept) | ((j == 0) & self.counted)
+        for group in self.groups:
+            keep &= ~(np.isin(i, group) & np.isin(j, group) & (self.intercept | (i != j)))
+        return i[keep], j[keep]
+
+    @cached_property
+    def where(self) -> NDArray[np.intp]:
+        place = np.full((self.q + 1, self.q + 1), -1, dtype=np.intp)
+        i, j = self.pairs
+        place[i, j] = place[j, i] = np.arange(len(i))
+        for entry in (entry for group in self.groups for entry in group):
+            if self.intercept:
+                place[entry, entry] = place[0, entry]
+        return place
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        inside = under_the_first(rows)
+        for group in map(list, self.groups):
+            part = np.maximum(inside[:, group], 0.0)
+            first = part.argmax(axis=1)[:, None]  # the one that may stay
+            inside[:, group] = np.where(np.arange(len(group)) == first, part, 0.0)
+        return toward_zero(inside, self.entry_step)
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        _, squares, count, scales = self._geometry(norm, exchange)
+        i, j = self.pairs
+        weights = np.where(i == j, squares[i], scales[i] * scales[j])
+        weights[(i == 0) & (j == 0)] = count
+        return weights
+
+    def distance(self, norm: str) -> float:
+        return self._geometry(norm, True)[0][0]
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        if self.intercept and not self.counted:
+            raise OptionError("where rows come and go their number is not public; release the count, too")
+        return self._geometry(norm, exchange)[0][1]
+
+    @property
+    def _singles(self) -> NDArray[np.bool_]:
+        """Which entries of r are predictors or the response, and in no group; shape (q + 1,)."""
+        single = np.arange(self.q + 1) > 0
+        for group in self.groups:
+            single[list(group)] = False
+        return single
+
+    @property
+    def _scales(self) -> FloatArray:
+        scales = np.ones(self.q + 1)
+        scales[-1] = self.last_scale
+        return scales
+
+    def _trace(self) -> float:
+        """Return T, the largest |Dr|^2."""
+        return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
+
+    def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        """Return distance and length, weights of squares (index 0 unused), weight of the count, scale of each entry."""
+        sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
+        if norm not in sides:
+            raise OptionError(
+                f"no sensitivity is proved in the norm '{norm}' for moments; choose among {', '.join(sides)}"
+            )
+        return sides[norm](exchange)
+
+    def _linf(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        ones, twice = np.ones(self.q + 1), 2.0 if exchange else 1.0
+        return (2.0, twice), twice * ones, twice, ones
+
+    def _hull(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        if self.groups:
+            raise OptionError("the hull norm knows no groups; choose noise='matrixt'")
+        ones = np.ones(self.q + 1)
+        return (1.0, 1.0), 2 * ones, 1.0, ones
+
+    def _nuclear(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        scales, trace = self._scales, self._trace()
+        alone = self.q == 1 and not self.intercept
+        count = 1.0 if self.intercept else trace / (1 if exchange else 4)
+        length = trace if self.intercept or not self.counted else trace + count
+        return (trace if alone else 2 * trace, length), scales**2, count, scales
+
+    def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
+        grouped = g * (1 + q + (g - 1) / 2)  # products with groups, all at 1
+        at_one = q * (q + 1) / 2 + q * self.intercept + grouped
+        diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2
+        count = 1.0 if not exchange else q / (2 * (q + 1)) if self.intercept else _L1_COUNT
+        return (diameter + 2 * grouped, at_one + count * self.counted), ones, count, ones
+
+    def _l2(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
+        scales, single, t0, t = self._scales, self._singles, float(self.intercept), self._trace()
+        room = scales**2
+        if exchange:
+            squares = np.sqrt(0.5 + np.where(single, (t + t0) / (2 * room), 0.0))
+            count = 1.0 if self.intercept else 0.5
+            length = math.sqrt(t**2 - t0 + count**2 * self.counted)
+            return (t, length), squares * room, count, scales
+        alone, g = float((room[single] ** 2).sum()), len(self.groups)
+        cross = (t**2 - t0 - alone - g) / 2
+        length = math.sqrt(cross + _L2_SQUARES * (alone + g * (not self.intercept)) + self.counted)
+        return (t, length), math.sqrt(_L2_SQUARES) * room, 1.0, scales
+
+
+def under_the_first(rows: FloatArray) -> FloatArray:
+    """Return rows whose first entry, the root of a weight, lies in [0, 1], and no other is larger than it."""
+    inside = np.nan_to_num(rows)
+    root = np.clip(inside[:, :1], 0.0, 1.0)
+    np.clip(inside, -root, root, out=inside)
+    return inside
+
+
+@dataclass(frozen=True)
+class Squares(Set):
+    """Values u and squares u^2 of k columns with ``|u| <= 1``; if `counted` a row is (1, u), and the 1 counts.
+
+    Rows may weigh less: a row is (w, w u, w u^2) with w in [0, 1]; it lies between the whole row's contribution and
+    zero.
+
+    *Replaced*, weights c of the count (times k in l1, sqrt k in l2) and w of each square. Column by column, two rows
+    that are present move (u, w u^2) by at most 2, the distance of u = 1 and u = -1. For u = 1 and v = -t, the worst
+    pairs of opposite sign, t in [0, 1]: in l1 ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2; in l2 ``(1 + t)^2 (1 +
+    w^2 (1 - t)^2) <= 4`` for w <= 1.6; in linf for w <= 2. Values of equal sign are no further apart than 1 and w,
+    and so is a row from zero, but for its 1: c + 1 + w <= 2, c^2 + 1 + w^2 <= 4, and c <= 2 in the three norms.
+    *Added*: the length of a row. So under "replace" neither the squares nor the count cost anything.
+
+    Parameters
+    ----------
+    k : int
+    counted : bool
+        Whether the number of rows is released beside.
+    squares : bool
+        Whether squares are summed.
+    """
+
+    k: int
+    counted: bool
+    squares: bool = True
+
+    @property
+    def dim(self) -> int:
+        return 1 + self.k
+
+    @property
+    def size(self) -> int:
+        return int(self.counted) + (1 + self.squares) * self.k
+
+    @property
+    def reach(self) -> float:
+        return 1.0
+
+    @property
+    def entry_step(self) -> float:
+        """Grid of the values; contributions are whole numbers of its square."""
+        return step_of(1.0, ROW_BITS)
+
+    @property
+    def step(self) -> float:
+        return self.entry_step**2
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        inside = np.clip(np.nan_to_num(rows), -1.0, 1.0)
+        inside[:, 0] = np.maximum(inside[:, 0], 0.0)
+        return toward_zero(inside, self.entry_step)
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        weight, u = rows[:, :1], rows[:, 1:]
+        whole = (weight == 1.0).all()
+        values = u if whole else toward_zero(weight * u, self.step)
+        squares = [u * u if whole else toward_zero(weight * u * u, self.step)] if self.squares else []
+        return np.column_stack([*([weight] if self.counted else []), values, *squares])
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        count, square = self._weights(norm, exchange)
+        spread = {"l1": float(self.k), "l2": math.sqrt(self.k), "linf": 1.0}[norm]
+        return np.array([count * spread] * self.counted + [1.0] * self.k + [square] * (self.k if self.squares else 0))
+
+    def distance(self, norm: str) -> float:
+        return 2 * known(norm, {"l1": float(self.k), "l2": math.sqrt(self.k), "linf": 1.0})
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        count, square = self._weights(norm, exchange)
+        count, square = count * self.counted, square * self.squares
+        lengths = {
+            "l1": self.k * (count + 1 + square),
+            "l2": math.sqrt(self.k * (count**2 + 1 + square**2)),
+            "linf": max(count, 1.0, square),
+        }
+        return known(norm, lengths)
+
+    def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
+        """Return the weights of the count and of a square; what is left out makes room for the other."""
+        if not exchange:
+            return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
+        if not self.counted:
+            return {"l1": (0.0, 0.5), "l2": (0.0, 1.58)}.get(norm, (0.0, 2.0))
+        if not self.squares:
+            return {"l1": (1.0, 0.0), "l2": (1.7, 0.0)}.get(norm, (2.0, 0.0))
+        return {"l1": (0.75, 0.25), "l2": (1.2, 1.2)}.get(norm, (2.0, 2.0))
