@@ -1,1 +1,32 @@
-"""The only code that draws noise: each sampler beside its theorem."""
+"""The only code that draws noise: one file, one theorem. A line of `ADDITIVE` gives a mechanism the name of its noise."""
+
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.gaussian import Gaussian
+from privstats.mechanisms.additive.hull import Hull
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.mechanisms.additive.spherical import Spherical
+from privstats.mechanisms.base import Additive, Mechanism, RowValues, ScaledLaw
+
+ADDITIVE: dict[str, Additive] = {
+    "l1": Laplace(),
+    "l2": Spherical(),
+    "linf": Cube(),
+    "matrixt": MatrixT(),
+    "hull": Hull(),
+    "gaussian": Gaussian(),
+}
+
+__all__ = [
+    "ADDITIVE",
+    "Additive",
+    "Cube",
+    "Gaussian",
+    "Hull",
+    "Laplace",
+    "MatrixT",
+    "Mechanism",
+    "RowValues",
+    "ScaledLaw",
+    "Spherical",
+]

@@ -1,0 +1,1 @@
+"""Noise of a known law, added to exact totals."""

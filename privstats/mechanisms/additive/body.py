@@ -1,0 +1,260 @@
+"""The convex body that holds every difference of two rows' moments: its norm, its uniform points, its spread.
+
+A row z in [-1, 1]^q contributes ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``: squares are *doubled*, so that every
+coordinate u of a difference ``t(z) - t(z')`` lies in [-2, 2]. Write a_j = |u_j|, d_j = a_j - 1, (x)_+ = max(x, 0).
+
+The *body* K is the set of all u whose coordinates satisfy, for all j and all j < k,
+
+* K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``, the hull of {(z - z', 2 z^2 - 2 z'^2)};
+* K_3: ``|u_jk| <= 2`` and ``a_j + a_k + |u_jk| <= 4``, the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
+
+K contains every difference. K_2: ``|2 z^2 - 2 z'^2| = 2 a |z + z'|``, where ``|z + z'| <= 2 - a``, and ``2 a (2 - a)
+= 2 - 2 (a - 1)^2``. K_3: put s = (z + z') / 2 and t = (z - z') / 2, so ``|s_i| <= 1 - |t_i|``, a_i = 2 |t_i| and
+``|u_jk| = 2 |s_j t_k + s_k t_j| <= a_j + a_k - a_j a_k <= 4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
+
+K is an intersection of cylinders, larger than the hull of the differences (Awan and Slavkovic 2021, Section 6.1, call
+it a union and take it for the hull). The *hull* is nearer: K cut by sets ``|w.u| <= h(w)``, where h(w) is the range,
+largest less smallest value, of the quadratic polynomial ``z -> w.t(z)`` over the cube. Every such set contains every
+difference, whatever w, and all of them together leave the closed hull. `_CUTS` lists, for q = 2 and 3, those w that
+cut most; they leave .67 and .23 of the volume of K. For other q, nothing is cut off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+
+from privstats.numerics.law import FloatArray, Rng
+
+CELLS = 2048  # of the step envelope on [0, 1]
+BATCH = 4096  # proposals at a time
+POINTS = 1 << 14  # of the quadrature for second moments
+Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
+
+_CUTS = {  # orbits of w, as integers in the order of the coordinates of t
+    2: """
+        0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
+        2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
+    """,
+    3: """
+        0 0 0 1 0 -1 0 3 0  0 0 0 1 1 0 4 0 0  1 1 0 0 0 0 0 1 -1  12 12 0 10 5 0 -12 0 0  0 0 0 5 3 0 6 6 -6
+        12 8 4 9 0 1 0 -12 8  0 0 0 16 0 -7 0 24 0  3 3 0 2 0 0 -3 0 0  8 8 0 1 1 9 4 12 -12  0 0 0 10 3 0 24 0 0
+        3 3 0 4 0 0 -3 0 0  21 13 13 10 1 -15 -13 -13 24  0 0 0 7 0 0 12 12 -12  0 0 0 8 0 -5 0 12 0
+        0 0 0 5 3 2 6 6 -6  10 10 0 12 5 0 -10 0 0  12 12 0 7 6 0 -12 0 0  24 17 7 14 0 0 0 -24 17
+        0 0 0 10 0 -7 0 24 0  20 20 0 4 4 9 4 24 -24  0 0 0 1 0 0 1 1 -1  8 5 3 8 0 0 0 -8 5  0 0 0 8 1 0 12 0 0
+        0 0 0 7 5 0 24 0 0  12 12 0 7 0 0 -12 0 0  3 3 0 6 1 0 -3 0 0  12 9 4 12 0 -12 -4 -24 12
+        24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
+    """,
+}
+# Second moments of what the cuts leave: to be simulated afresh when the cuts change.
+_HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
+
+
+def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
+    """Return the norm whose unit ball is K, shape (n,); cross in the order of ``np.triu_indices(q, 1)``.
+
+    With ``a = |u_j|`` and ``b = |u_jj|`` the norm of K_2 is b / 2 where ``b >= 2 a``, and otherwise solves ``b = 2 r
+    - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. That of K_3 is, next to it, ``max(|u_jk| / 2,
+    (a_j + a_k + |u_jk|) / 4)``. That of the intersection is the largest.
+    """
+    a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
+    flat = b >= 2 * a
+    two = np.where(flat, b / 2, 2 * a * (a / np.where(flat, 1.0, 4 * a - b)))
+    three = np.maximum(c / 2, (_pair_sums(a) + c) / 4)
+    return np.maximum(two.max(axis=1), three.max(axis=1, initial=0.0))
+
+
+def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
+    """Return the norm whose unit ball is the hull, shape (n,): the largest of `gauge` and all ``|w.u| / h(w)``."""
+    values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
+    sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
+    return np.maximum(gauge(linear, squares, cross), sides)
+
+
+def sample(rng: Rng, size: int, q: int) -> Parts:
+    """Draw `size` independent uniform points of K, exactly (up to float rounding).
+
+    Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
+    (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these. Let A be
+    the k coordinates with a > 1, and t = 1 - a for the others. The density is ``prod_A (1 - d_i^2) prod_{pairs in A}
+    (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)``, times a constant, with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given
+    A and its d, the t are independent with density h / J, ``J = int_0^1 h``, drawn by rejection since h <= 1.
+
+    That leaves the target ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) / 2) J^{q - k}``, at most ``prod_A
+    g_k(d_i)``, ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}``, ``M_k(d) = int_0^1 (1 - (d - t)_+ /
+    2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, by ``1 - x <= e^{-x}`` and Hoelder's inequality. Each
+    g_k falls, so steps that take its value at the left end of each cell lie above it. Proposed are k with weight
+    ``C(q, k) (int steps)^k``, then k independent d from the steps, accepted with probability target / steps.
+    """
+    linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
+    done = 0
+    while done < size:
+        d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
+        d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)  # A: any k, alike likely
+        new = slice(done, done + len(d))
+        linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
+        squares[new] = (2 - 2 * np.maximum(d, 0.0) ** 2) * rng.uniform(-1.0, 1.0, d.shape)
+        cross[new] = (2 - np.maximum(_pair_sums(d), 0.0)) * rng.uniform(-1.0, 1.0, cross[new].shape)
+        done += len(d)
+    return linear, squares, cross
+
+
+def sample_hull(rng: Rng, size: int, q: int) -> Parts:
+    """Draw `size` independent uniform points of the hull: by rejection from K."""
+    found = [np.empty((0, 2 * q + math.comb(q, 2)))]
+    while (missing := size - sum(map(len, found))) > 0:
+        points = sample(rng, min(BATCH, 6 * missing), q)
+        found.append(np.concatenate(points, axis=1)[gauge_hull(*points) <= 1][:missing])
+    linear, squares, cross = np.split(np.concatenate(found), [q, 2 * q], axis=1)
+    return linear, squares, cross
+
+
+@cache
+def second_moments(q: int) -> tuple[float, float, float]:
+    """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 where there is none).
+
+    Given d in A all else is integrated out in closed form; d runs through a fixed lattice (multiples of 2^(i / (k +
+    1)), i = 1..k, mod 1) mapped to the steps, with weight target / steps. Relative error below 3e-4 for q <= 31.
+    """
+    weights, _, sums = _steps(q)
+    shares = weights / weights.sum()
+    totals = np.zeros(4)
+    for k in np.flatnonzero(shares > 1e-6).tolist():
+        n = math.ceil(POINTS * shares[k] ** 0.5) if k > 0 else 1
+        lattice = (np.arange(1, n + 1)[:, None] * 2 ** (np.arange(1, k + 1) / (k + 1))) % 1
+        above = np.interp(lattice, sums[max(k, 1) - 1], np.arange(CELLS + 1) / CELLS)
+        totals += shares[k] * _moments(above, q).mean(axis=1)
+    linear, square, cross = (totals[1:] / totals[0]).tolist()
+    return linear, square, cross
+
+
+def second_moments_hull(q: int) -> tuple[float, float, float]:
+    """Return the same of the hull: for q = 2 and 3 simulated by `benchmarks/hull_moments.py`, to four digits."""
+    return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments(q)
+
+
+def _pair_sums(x: FloatArray) -> FloatArray:
+    """Return x_j + x_k for all j < k, in the order of the cross coordinates."""
+    j, k = np.triu_indices(x.shape[1], 1)
+    return np.take(x, j, axis=1) + np.take(x, k, axis=1)
+
+
+@cache
+def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights of k = 0..q, heights of the steps (row k - 1), and their normalised cumulative sums from 0 to 1."""
+    d = np.arange(CELLS) / CELLS
+    k = np.arange(1, q + 1)[:, None]
+    M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
+    heights = (1 - d**2) * np.exp(-(k - 1) * d / 2) * M ** ((q - k) / k)
+    weights = [1.0, *(math.comb(q, i + 1) * mass ** (i + 1) for i, mass in enumerate(heights.mean(axis=1).tolist()))]
+    sums = np.concatenate([np.zeros((q, 1)), heights.cumsum(axis=1)], axis=1)
+    return np.array(weights), heights, sums / sums[:, -1:]
+
+
+def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
+    """Return d = a - 1 of the accepted among so many proposals, in the order proposed; A comes first in each row."""
+    weights, _, sums = _steps(q)
+    sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
+    d = np.empty((proposals, q))
+    keep = np.zeros(proposals, dtype=bool)
+    for k in np.unique(sizes).tolist():
+        group = np.flatnonzero(sizes == k)
+        cells = np.searchsorted(sums[max(k, 1) - 1], rng.uniform(0.0, 1.0, (len(group), k)), side="right") - 1
+        above = (cells + rng.uniform(0.0, 1.0, cells.shape)) / CELLS
+        taken = rng.uniform(0.0, 1.0, len(group)) < _ratio(above, _overlaps(above, 0)[1].sum(axis=1), q)
+        group, above = group[taken], above[taken]
+        keep[group] = True
+        d[group, :k] = above
+        d[group, k:] = -_below(rng, above, q - k)
+    return d[keep]
+
+
+def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
+    """Return target over steps at d = `above`, shape (n, k), where J is the integral of h."""
+    k = above.shape[1]
+    steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
+    return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
+
+
+def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss's nodes t and masses, shape (n, m), between all neighbouring d: there h has degree at most k.
+
+    The masses, times a polynomial of the given degree at the nodes, sum to its integral against h exactly.
+    """
+    n, k = above.shape
+    ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]
+    nodes, mass = np.polynomial.legendre.leggauss((k + degree) // 2 + 1)
+    half = np.diff(ends, axis=1) / 2
+    t = (ends[:, :-1] + half * (1 + nodes)).reshape(n, -1)
+    return t, (half * mass).reshape(n, -1) * _h(above, t)
+
+
+def _h(above: FloatArray, t: FloatArray) -> FloatArray:
+    return (1 - np.maximum(above.T[:, :, None] - t, 0.0) / 2).prod(axis=0)
+
+
+def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
+    """Draw `count` independent t of density h / J for each row of `above`, by rejection."""
+    t = np.empty(len(above) * count)
+    left = np.arange(len(t))
+    while len(left) > 0:
+        t[left] = rng.uniform(0.0, 1.0, len(left))
+        h = _h(above[left // count], t[left, None])[:, 0]
+        left = left[rng.uniform(0.0, 1.0, len(left)) >= h]
+    return t.reshape(len(above), count)
+
+
+def _moments(above: FloatArray, q: int) -> FloatArray:
+    """Return target over steps, and its products with the mean u^2 of each kind given d in A; shape (4, n)."""
+    n, k = above.shape
+    t, mass = _overlaps(above, 2)
+    J = mass.sum(axis=1)
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # pairs with one in A
+    linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
+    square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
+    cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)
+    means = np.array([np.ones(n), linear / q, square / (3 * q), cross / (3 * max(1, math.comb(q, 2)))])
+    return _ratio(above, J, q) * means
+
+
+@cache
+def _cuts(q: int) -> FloatArray:
+    """Return all w / h(w), one a column: `_CUTS` under the permutations and sign changes of z, which leave h alone."""
+    j, k = np.triu_indices(q, 1)
+    dim = 2 * q + len(j)
+    pair = np.zeros((q, q), dtype=int)
+    pair[j, k] = pair[k, j] = np.arange(2 * q, dim)
+    columns = [np.empty((dim, 0))]
+    for w in np.array(_CUTS.get(q, "").split(), dtype=float).reshape(-1, dim):
+        orbit = set()
+        for p in map(np.array, itertools.permutations(range(q))):
+            for s in map(np.array, itertools.product((-1.0, 1.0), repeat=q)):
+                image = np.concatenate([s * w[p], w[q + p], s[j] * s[k] * w[pair[p[j], p[k]]]])
+                orbit.add(max(tuple(image.tolist()), tuple((-image).tolist())))
+        columns.append(np.array(sorted(orbit)).T / _range(w, q))
+    return np.concatenate(columns, axis=1)
+
+
+def _range(w: FloatArray, q: int) -> float:
+    """Return h(w) for integer w.
+
+    Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
+    Hessian is regular, or the polynomial would be constant along a line that reaches a smaller face. So one
+    candidate a face is enough: its stationary point, clipped (every candidate's value is attained), or its centre.
+    The Hessian is of integers, so regular means ``|det| >= 1``. The last factor covers rounding.
+    """
+    hessian = np.diag(4 * w[q : 2 * q])
+    j, k = np.triu_indices(q, 1)
+    hessian[j, k] = hessian[k, j] = w[2 * q :]
+    values = []
+    for face in itertools.product((-1.0, 0.0, 1.0), repeat=q):
+        z = np.array(face)
+        free = z == 0
+        block = hessian[np.ix_(free, free)]
+        if abs(np.linalg.det(block)) > 0.5:
+            z[free] = np.clip(np.linalg.solve(block, -(w[:q] + hessian @ z)[free]), -1.0, 1.0)
+        values.append(float(w[:q] @ z + z @ hessian @ z / 2))
+    return (max(values) - min(values)) * (1 + 1e-12)

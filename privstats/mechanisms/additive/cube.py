@@ -1,0 +1,36 @@
+"""Cube noise: the K-norm mechanism of the linf ball."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privstats.mechanisms.base import KNorm, ScaledLaw
+from privstats.numerics.law import FloatArray, Rng
+
+
+class CubeLaw(ScaledLaw):
+    """Density proportional to ``exp(-|v|_inf)``: a Gamma(dim + 1) multiple of a uniform point of the cube.
+
+    Var = E radius^2 / 3 = (dim + 1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
+    """
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        size, dim = shape
+        radius = rng.standard_gamma(dim + 1, (size, 1))
+        draws: FloatArray = radius * rng.uniform(-1.0, 1.0, shape)
+        return draws
+
+    def standard_variance(self, dim: int) -> float:
+        return (dim + 1) * (dim + 2) / 3
+
+
+@dataclass(frozen=True)
+class Cube(KNorm):
+    """Cube noise, scaled to the linf sensitivity.
+
+    Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: that of the sensitivity. Noise: radius Gamma(dim +
+    1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, whose input must read Delta_inf).
+    """
+
+    label: ClassVar[str] = "cube"
+    norm: ClassVar[str] = "linf"
+    unit_law: ClassVar[type[ScaledLaw]] = CubeLaw

@@ -1,0 +1,36 @@
+"""Normal noise, for Gaussian differential privacy."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privstats.mechanisms.base import Additive, ScaledLaw, Sensitivity
+from privstats.numerics.law import FloatArray, Rng
+from privstats.privacy.promise import Promise
+
+
+class NormalLaw(ScaledLaw):
+    """Independent standard normal coordinates."""
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        draws: FloatArray = rng.standard_normal(shape)
+        return draws
+
+    def standard_variance(self, dim: int) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Gaussian(Additive):
+    """Normal noise, scaled to the l2 sensitivity.
+
+    Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). Weighted coordinates have sd size / mu: along the line
+    that joins two neighbouring totals the release is N(0, 1) against N(t, 1) with t at most mu, and across it the laws
+    agree. Neighbouring relation: that of the sensitivity.
+    """
+
+    label: ClassVar[str] = "gaussian"
+    norm: ClassVar[str] = "l2"
+    normal: ClassVar[bool] = True
+
+    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+        return NormalLaw(sensitivity.size / promise.as_normal().mu / sensitivity.weights)

@@ -1,0 +1,92 @@
+"""Hull noise: the K-norm mechanism of the smallest body we know that holds all differences of moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.mechanisms.additive.body import (
+    Parts,
+    gauge,
+    gauge_hull,
+    sample,
+    sample_hull,
+    second_moments,
+    second_moments_hull,
+)
+from privstats.mechanisms.additive.matrixt import matrix_entries
+from privstats.mechanisms.base import Additive, Pairs, ScaledLaw, Sensitivity
+from privstats.numerics.law import FloatArray, Rng
+from privstats.privacy.promise import Promise
+
+LARGEST_HULL = 3  # entries of z up to which the true hull is used; above, the intersection of cylinders K
+
+
+@dataclass(frozen=True, eq=False)
+class HullLaw(ScaledLaw):
+    """Density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
+
+    K is the body of `body` (its squares count double), the box ``[-2, 2]^dim`` where no first-order
+    products are released; and where a count is, the product with [-1, 1].
+    """
+
+    pairs: Pairs
+
+    @property
+    def _entries(self) -> int:
+        return int(self.pairs[1].max(initial=0))
+
+    @property
+    def _kinds(self) -> NDArray[np.int_]:
+        """For each coordinate 0, 1, 2, 3: first-order product, square, cross product, count."""
+        i, j = self.pairs
+        return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        size, dim = shape
+        kinds, q = self._kinds, self._entries
+        point = rng.uniform(-1.0, 1.0, shape) * np.where(kinds == 3, 1.0, 2.0)
+        if (kinds == 0).any():
+            drawn = sample_hull(rng, size, q) if q <= LARGEST_HULL else sample(rng, size, q)
+            for kind, part in enumerate(drawn):
+                point[:, kinds == kind] = part
+        radius = rng.standard_gamma(dim + 1, (size, 1))
+        draws: FloatArray = radius * point
+        return draws
+
+    def standard_variance(self, dim: int) -> FloatArray:
+        kinds, q = self._kinds, self._entries
+        moments = (4 / 3, 4 / 3, 4 / 3)
+        if (kinds == 0).any():
+            moments = second_moments_hull(q) if q <= LARGEST_HULL else second_moments(q)
+        return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
+
+    def norm(self, points: FloatArray) -> FloatArray:
+        """Return ``|v|_K`` of points, shape (n,)."""
+        kinds, q = self._kinds, self._entries
+        parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
+        largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)
+        if not (kinds == 0).any():
+            return np.maximum(largest, np.abs(points[:, kinds != 3]).max(axis=1, initial=0.0) / 2)
+        return np.maximum(largest, gauge_hull(*parts) if q <= LARGEST_HULL else gauge(*parts))
+
+
+@dataclass(frozen=True)
+class Hull(Additive):
+    """Hull noise, scaled to the hull norm.
+
+    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: that of the sensitivity. K holds the differences of
+    moments of any two rows: it is an intersection of half-spaces and cylinders each of which does (Awan and Slavkovic
+    2021, section 6, who take the intersection of cylinders for the hull itself; up to two predictors we cut it down
+    further). Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
+    """
+
+    label: ClassVar[str] = "hull"
+    norm: ClassVar[str] = "hull"
+
+    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+        pairs = matrix_entries(sensitivity, "hull")
+        return HullLaw(sensitivity.size / promise.as_pure().eps / sensitivity.weights, pairs)

@@ -1,0 +1,33 @@
+"""Laplace noise: the K-norm mechanism of the l1 ball."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privstats.mechanisms.additive.tails import exponential
+from privstats.mechanisms.base import KNorm, ScaledLaw
+from privstats.numerics.law import FloatArray, Rng
+
+
+class LaplaceLaw(ScaledLaw):
+    """Independent Laplace coordinates of scale 1: density proportional to ``exp(-|v|_1)``."""
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        size = exponential(rng, shape)
+        draws: FloatArray = (2 * rng.integers(0, 2, shape) - 1) * size
+        return draws
+
+    def standard_variance(self, dim: int) -> float:
+        return 2.0
+
+
+@dataclass(frozen=True)
+class Laplace(KNorm):
+    """Laplace noise on every coordinate, scaled to the joint l1 sensitivity.
+
+    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: that of the sensitivity. Noise: independent
+    Laplace numbers (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), whose tails are as fine as their centre.
+    """
+
+    label: ClassVar[str] = "laplace"
+    norm: ClassVar[str] = "l1"
+    unit_law: ClassVar[type[ScaledLaw]] = LaplaceLaw

@@ -1,0 +1,39 @@
+"""Spherical noise: the K-norm mechanism of the l2 ball."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privstats.mechanisms.base import KNorm, ScaledLaw
+from privstats.numerics.law import FloatArray, Rng
+
+
+class SphericalLaw(ScaledLaw):
+    """Density proportional to ``exp(-|v|_2)``: a Gamma(dim) length in a uniform direction.
+
+    Var = E length^2 / dim = dim (dim + 1) / dim (Awan and Slavkovic 2021, Proposition 4.13).
+    """
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        size, dim = shape
+        direction = rng.standard_normal(shape)
+        length = rng.standard_gamma(dim, (size, 1))
+        draws: FloatArray = length * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+        return draws
+
+    def standard_variance(self, dim: int) -> float:
+        return dim + 1.0
+
+
+@dataclass(frozen=True)
+class Spherical(KNorm):
+    """Spherical noise, scaled to the l2 sensitivity.
+
+    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: that of the sensitivity. Noise: length
+    Gamma(dim), direction uniform, exactly (Awan and Slavkovic 2021, section 4).
+    """
+
+    label: ClassVar[str] = "spherical"
+    norm: ClassVar[str] = "l2"
+    unit_law: ClassVar[type[ScaledLaw]] = SphericalLaw

@@ -1,0 +1,192 @@
+"""Mechanisms: a theorem and its sampler. A question's promise is all that a mechanism may spend.
+
+A new additive mechanism is one method, `Additive.noise`: the law of the noise that keeps a promise for a sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import OptionError
+from privstats.numerics.exact import Total, add_noise
+from privstats.numerics.law import FloatArray, IntArray, Law, Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+class Sensitivity(Protocol):
+    """A proved bound: ``|weights * (total - neighbouring total)| <= size`` in a norm.
+
+    Attributes
+    ----------
+    size : float
+        The bound, positive.
+    weights : ndarray, shape (dim,)
+        Positive: a coordinate of large weight gets little noise.
+    pairs : tuple of two integer arrays, shape (dim,), or None
+        Rows and columns of the coordinates, i <= j, where they are entries of a symmetric matrix.
+    """
+
+    @property
+    def size(self) -> float: ...
+    @property
+    def weights(self) -> FloatArray: ...
+    @property
+    def pairs(self) -> Pairs | None: ...
+
+
+class RowValues(Protocol):
+    """The values of rows, sealed: only a mechanism may look at them. Each call may be a pass over the data."""
+
+    def count(self) -> int:
+        """Return the number of values."""
+
+    def count_upto(self, points: FloatArray) -> IntArray:
+        """Return how many values are at most each point."""
+
+    def between(self, low: float, high: float) -> FloatArray:
+        """Return the values in (low, high], in no particular order."""
+
+    def sum(self, function: Callable[[FloatArray], FloatArray], within: Any, step: float | None = None) -> Total:
+        """Return the exact total of ``function(values)``, each bounded by the set `within`."""
+
+    def cell(self, k: int) -> RowValues:
+        """Return the values of one cell of a partition, sealed as well."""
+
+    def all(self) -> FloatArray:
+        """Return all values, shape (n, dim), in no particular order."""
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """How a question is answered. Options are fields; equal mechanisms compare equal.
+
+    Attributes
+    ----------
+    label : str
+        Short name, for plans and digests.
+    needs_delta : bool
+        Whether it keeps (eps, delta) only.
+    normal : bool
+        Whether its noise is normal, so that it keeps mu, and no eps alone.
+    """
+
+    label: ClassVar[str]
+    needs_delta: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
+
+    def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
+        """Return the law of the noise, which is public; None where it depends on the rows.
+
+        Parameters
+        ----------
+        promise : Promise
+            What the question may spend.
+        within : Set
+            What a row may contribute.
+        relation : Relation
+            What neighbours do to the contributions.
+        """
+        return None
+
+    @abstractmethod
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        """Return the release, which keeps `promise`.
+
+        Parameters
+        ----------
+        name : str
+            Label of the question.
+        exact : Total or RowValues
+            The exact answer, or sealed values: only the gate has either, and it leaves by no other way.
+        promise, within, relation
+            As in `law`.
+        rng : Rng
+            Source of randomness.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledLaw(ABC):
+    """A standard law times a public `scale`, shape (dim,), one factor a coordinate; coordinates are uncorrelated."""
+
+    scale: FloatArray
+
+    @abstractmethod
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        """Draw ``shape = (size, dim)`` of the unit law."""
+
+    @abstractmethod
+    def standard_variance(self, dim: int) -> float | FloatArray:
+        """Return the variance of one coordinate of the unit law, or of each."""
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` independent draws, shape (size, dim)."""
+        return self.scale * self.standard(rng, (size, len(self.scale)))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate, shape (dim,)."""
+        return self.scale**2 * self.standard_variance(len(self.scale))
+
+    def covariance(self, onto: FloatArray) -> FloatArray:
+        """Return the covariance of ``onto @ draw``, shape (q, q)."""
+        return (onto * self.variance()) @ onto.T
+
+
+@dataclass(frozen=True)
+class Additive(Mechanism):
+    """Noise of a known law, scaled to the sensitivity, added to an exact total.
+
+    The law that is sampled is the law that is returned, so that inference cannot disagree with the noise.
+
+    Attributes
+    ----------
+    norm : str
+        The norm in which sensitivities are taken.
+    """
+
+    norm: ClassVar[str]
+
+    @abstractmethod
+    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+        """Return the law of the noise that keeps the promise for totals this far apart."""
+
+    def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
+        law = self.noise(promise, within.sensitivity(self.norm, relation))
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # each coordinate gets noise
+            raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
+        return law
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        assert isinstance(exact, Total)
+        law = self.law(promise, within, relation)
+        return Release(name, add_noise(exact, law.sample(rng, 1)[0], law.scale), law, promise, within)
+
+
+@dataclass(frozen=True)
+class KNorm(Additive):
+    """Noise of density proportional to ``exp(-eps |weights * v|_K / size)``, K the unit ball of the norm.
+
+    Privacy: eps. Neighbours move the weighted total by at most `size` in the norm, hence the log density by at most
+    eps, by the triangle inequality (Hardt and Talwar 2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
+    """
+
+    unit_law: ClassVar[type[ScaledLaw]]
+
+    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+        return self.unit_law(sensitivity.size / promise.as_pure().eps / sensitivity.weights)
+
+
+def on_grid(values: FloatArray, size: float) -> FloatArray:
+    """Return values rounded to a public grid of 2^-44 of `size`, their largest size, so that last bits say nothing."""
+    step = math.ldexp(1.0, math.frexp(size)[1] - 1 - 44)
+    return np.rint(values / step) * step
