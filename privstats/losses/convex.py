@@ -1,0 +1,253 @@
+"""Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
+
+Nothing here is asked of rows: these are functions of a linear predictor eta and a response y, and their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal, getcontext, localcontext
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import erfcx, expit
+
+from privstats.numerics.law import FloatArray
+
+FINEST, STEPS = 2.0**-30, 2**13  # of the grid on which slope and curvature of the logistic loss are traded
+PIECES, SLACK = 2**10, 1e-9  # of the same of other losses; what covers the rounding of their bounds
+
+
+class RowLoss(ABC):
+    """A convex function ``l(eta; y)`` of a row's linear predictor, for every y of a public range.
+
+    Parameters
+    ----------
+    slope_ulps : float
+        Largest error of a computed slope, in units of rounding, at the eta that it is given.
+    log_curvature_rate : float
+        Largest derivative of the curvature's logarithm; infinite if there is no bound.
+    """
+
+    slope_ulps: ClassVar[float]
+    log_curvature_rate: ClassVar[float]
+
+    @property
+    @abstractmethod
+    def max_slope(self) -> float:
+        """The largest absolute slope."""
+
+    @property
+    @abstractmethod
+    def max_curvature(self) -> float:
+        """The largest curvature."""
+
+    @abstractmethod
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slope and the curvature: the first and second derivative by eta."""
+
+    @abstractmethod
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        """Return the derivative to the precision of the decimal context, but for a few units in its last place."""
+
+    def frontier(self) -> tuple[FloatArray, FloatArray]:
+        """Return pairs (slope, curvature): at any eta, for any y, both are at most those of one of the pairs."""
+        return np.array([self.max_slope]), np.array([self.max_curvature])
+
+
+@dataclass(frozen=True)
+class Logistic(RowLoss):
+    """Minus the log-likelihood of a share y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
+
+    With p = expit(eta) the slope is p - y, at most max(p, 1 - p), and the curvature p (1 - p): the steeper, the
+    flatter. In t = min(p, 1 - p): at most 1 - t, and t (1 - t), of which one falls and the other rises on (0, 1/2].
+
+    >>> slopes, curvatures = Logistic().frontier()
+    >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
+    True
+    """
+
+    slope_ulps, log_curvature_rate = 16.0, 1.0
+    max_slope, max_curvature = 1.0, 0.25
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p: FloatArray = expit(eta)
+        return p - y, p * (1 - p)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        small = (-abs(eta)).exp()
+        return (small if eta < 0 else Decimal(1)) / (1 + small) - y
+
+    def frontier(self) -> tuple[FloatArray, FloatArray]:
+        t = np.append(0.0, np.geomspace(FINEST, 0.5, STEPS))
+        t[-1] = 0.5
+        return 1 - t[:-1], t[1:] * (1 - t[1:])  # on each piece the largest slope and the largest curvature
+
+
+@dataclass(frozen=True)
+class Clamped(RowLoss):
+    """A loss whose slope stays, outside [low, high], what it is at the nearer end: convex, with bounds, on the line.
+
+    Where the linear predictor lies inside it is the loss itself.
+
+    Parameters
+    ----------
+    low, high : float
+    unit : float
+        Largest response: y in [0, 1] is multiplied by it.
+
+    Notes
+    -----
+    Slope and curvature are linear in y, the slope does not fall in eta, and for y = 0 and y = 1 the curvature does not
+    change direction: so on an interval neither is larger than at the worst of its ends and of these y. The slope has
+    kinks at low and high; theta and the tilt still are one-to-one, Lipschitz both ways, which is all that a change of
+    variables needs.
+    """
+
+    low: float
+    high: float
+    unit: float = 1.0
+    log_curvature_rate = math.inf
+
+    @abstractmethod
+    def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slope and curvature of the loss itself."""
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
+        return slope, np.where((eta < self.low) | (eta > self.high), 0.0, curvature)
+
+    def clamped(self, eta: Decimal) -> Decimal:
+        """Return the point of [low, high] that is nearest to eta."""
+        return min(max(eta, Decimal(self.low)), Decimal(self.high))
+
+    @property
+    def max_slope(self) -> float:
+        return float(self.frontier()[0].max())
+
+    @property
+    def max_curvature(self) -> float:
+        return float(self.frontier()[1].max())
+
+    @property
+    def slope_ulps(self) -> float:  # type: ignore[override]
+        return 16 * (self.max_slope + self.unit)  # exponentials, and Mills' ratio, to a few units of themselves
+
+    def frontier(self) -> tuple[FloatArray, FloatArray]:
+        return self._frontier
+
+    @cached_property
+    def _frontier(self) -> tuple[FloatArray, FloatArray]:
+        eta = np.linspace(self.low, self.high, PIECES + 1)
+        ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
+        slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
+        curvature = np.maximum(*(one[1] for one in ends)) * (1 + SLACK)
+        return np.maximum(slope[1:], slope[:-1]), np.maximum(curvature[1:], curvature[:-1])
+
+
+@dataclass(frozen=True)
+class ClampedPoisson(Clamped):
+    """Minus the Poisson log-likelihood, log link: ``exp(eta) - y eta``."""
+
+    def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = np.exp(eta)
+        return mean - y, mean
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        return self.clamped(eta).exp() - Decimal(self.unit) * y
+
+
+@dataclass(frozen=True)
+class ClampedGamma(Clamped):
+    """Minus the gamma log-likelihood, log link, up to its shape: ``eta + y exp(-eta)``."""
+
+    def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        ratio = y * np.exp(-eta)
+        return 1 - ratio, ratio
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        return 1 - Decimal(self.unit) * y * (-self.clamped(eta)).exp()
+
+
+@dataclass(frozen=True)
+class ClampedProbit(Clamped):
+    """Minus the log-likelihood of a share y: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
+
+    With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)`` lies between
+    0 and 1 and falls. ``1 / m`` is a scaled error function, whose relative error grows only where m is next to nothing.
+    """
+
+    def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        up, down = (math.sqrt(2 / math.pi) / erfcx(-u / math.sqrt(2)) for u in (eta, -eta))
+        slope = (1 - y) * down - y * up
+        return slope, np.clip(y * up * (up + eta) + (1 - y) * down * (down - eta), 0.0, 1.0)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        at = self.clamped(eta)
+        return (1 - y) * _mills(-at) - y * _mills(at)
+
+
+@dataclass(frozen=True)
+class SmoothedCheck(RowLoss):
+    """The check loss of order tau, smoothed by a uniform kernel: the mean of ``rho(y - eta + u)``, u in [-h, h].
+
+    Its slope ``min(max((eta - y) / 2h + 1/2, 0), 1) - tau`` lies in [-tau, 1 - tau], its curvature is 1 / 2h where
+    ``|eta - y| < h``, and zero elsewhere (Fernandes, Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
+
+    Parameters
+    ----------
+    tau : float
+        Order of the quantile, in (0, 1).
+    half_width : float
+        h, in units of the response.
+    """
+
+    tau: float
+    half_width: float
+    slope_ulps = 8.0  # of eta - y, of the quotient (no larger than 1 where it counts) and of the last two differences
+    log_curvature_rate = math.inf
+
+    @property
+    def max_slope(self) -> float:
+        return max(self.tau, 1 - self.tau)
+
+    @property
+    def max_curvature(self) -> float:
+        return 0.5 / self.half_width
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        u = (eta - y) / (2 * self.half_width)
+        return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        u = (eta - y) / (2 * Decimal(self.half_width)) + Decimal("0.5")
+        return min(max(u, Decimal(0)), Decimal(1)) - Decimal(self.tau)
+
+
+def _mills(u: Decimal) -> Decimal:
+    """Return ``phi(u) / Phi(u)``: one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
+    with localcontext() as context:
+        context.prec += 10 + int(u * u / 2)  # terms of alternating sign may cancel
+        half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
+        term, total, k = u, half + u, 1
+        while abs(term) > total * Decimal(10) ** -context.prec:
+            k += 2
+            term *= u * u / k
+            total += term
+        return 1 / total
+
+
+def _two_pi() -> Decimal:
+    """Return 2 pi to the precision of the context: ``8 (4 atan(1 / 5) - atan(1 / 239))`` (Machin)."""
+
+    def atan_of_inverse(x: int) -> Decimal:
+        term, total, k = 1 / Decimal(x), 1 / Decimal(x), 1
+        while abs(term) > Decimal(10) ** -(getcontext().prec + 5):
+            term, k = -term / (x * x), k + 2
+            total += term / k
+        return total
+
+    return 8 * (4 * atan_of_inverse(5) - atan_of_inverse(239))
