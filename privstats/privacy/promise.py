@@ -410,7 +410,7 @@ class GaussianDP(Promise):
         self._settle(mu=self.mu)
 
     def part(self, share: float) -> GaussianDP:
-        return replace(self, mu=self.mu * math.sqrt(share))
+        return replace(self, mu=self.mu * math.sqrt(max(0.0, share)))
 
     def for_group(self, k: int) -> GaussianDP:
         return replace(self, mu=self.mu / k)

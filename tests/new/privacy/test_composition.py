@@ -1,0 +1,85 @@
+"""Composed promises against closed forms, and against dp_accounting's own bounds from both sides."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from privstats.privacy import composition
+from privstats.privacy.composition import losses, together
+from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, sums
+from privstats.privacy.tradeoff import gdp_eps
+
+DELTAS = (1e-3, 1e-6, 1e-9, 1e-12)
+
+
+def randomised_responses(eps, k, at):
+    """Delta of k randomised responses, a sum of binomial probabilities (Kairouz, Oh and Viswanath 2015)."""
+    lies = np.arange(k + 1)
+    truth, false = binom.pmf(lies, k, 1 / (1 + math.exp(eps))), binom.pmf(k - lies, k, 1 / (1 + math.exp(eps)))
+    return np.maximum(0, truth - math.exp(at) * false).sum()
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 100])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_k_normal_promises_are_one_of_root_k_times_their_mu(k, delta):
+    assert together((GaussianDP(0.3),) * k, delta) == pytest.approx(gdp_eps(0.3 * math.sqrt(k), delta), rel=1e-9)
+
+
+@pytest.mark.parametrize(("eps", "k"), [(0.1, 1), (0.1, 10), (1 / math.sqrt(10), 10), (0.02, 300), (2.0, 3)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.45, 0.9])
+def test_k_pure_promises_are_k_randomised_responses(eps, k, share):
+    at = share * k * eps
+    truth = randomised_responses(eps, k, at)
+    assert losses((PureDP(eps),) * k).delta(at) == pytest.approx(truth, rel=1e-10, abs=1e-300)
+
+
+def test_different_pure_promises_are_convolved_each_as_often_as_it_occurs():
+    many = 0.0
+    for j in range(4):
+        for i in range(3):
+            loss = (3 - 2 * j) * 0.1 + (2 - 2 * i) * 0.25
+            weight = binom.pmf(j, 3, 1 / (1 + math.exp(0.1))) * binom.pmf(i, 2, 1 / (1 + math.exp(0.25)))
+            many += weight * max(0.0, 1 - math.exp(0.2 - loss))
+    assert losses((PureDP(0.1),) * 3 + (PureDP(0.25),) * 2).delta(0.2) == pytest.approx(many, rel=1e-12)
+
+
+def test_more_kinds_of_pure_promises_than_can_be_listed_are_rounded_up(monkeypatch):
+    promises = tuple(PureDP(0.05 + j / 1000) for j in range(10))
+    exact = losses(promises).delta(0.3)
+    monkeypatch.setattr(composition, "MOST_ATOMS", 100)
+    assert exact <= losses(promises).delta(0.3) <= 1.2 * exact
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.3, 1.0, 2.0])
+def test_mixtures_lie_between_the_two_bounds_of_dp_accounting(eps):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+
+    def theirs(pessimistic):
+        options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": 1e-3}
+        whole = pld.from_gaussian_mechanism(1 / 0.4, **options)
+        whole = whole.compose(pld.from_gaussian_mechanism(1 / 0.3, **options))
+        for pure in (0.5, 0.5, 0.2):
+            whole = whole.compose(pld.from_randomized_response(2 / (1 + math.exp(pure)), 2, **options))
+        return whole.get_delta_for_epsilon(eps)
+
+    found = losses((PureDP(0.5), PureDP(0.5), PureDP(0.2), GaussianDP(0.4), GaussianDP(0.3))).delta(eps)
+    assert theirs(False) * (1 - 1e-9) <= found + 1e-13
+    assert found <= 1.02 * theirs(True) + 1e-13
+
+
+def test_a_mechanism_that_may_fail_costs_its_failure_and_no_more():
+    kept = losses((ApproxDP(0.5, 1e-5), PureDP(0.5)))
+    pure = losses((PureDP(0.5), PureDP(0.5)))
+    for eps in (0.0, 0.3, 0.9):
+        assert kept.delta(eps) == pytest.approx(1e-5 + (1 - 1e-5) * pure.delta(eps), rel=1e-9)
+    assert math.isinf(together((ApproxDP(0.5, 1e-5),), 1e-6))
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_mixtures_cost_less_than_sums(delta):
+    promises = (*[PureDP(0.1)] * 10, *[GaussianDP(0.5)] * 3)
+    eps = together(promises, delta)
+    assert eps <= sums(promises, delta) * (1 + 1e-12)
+    assert losses(promises).delta(eps) <= delta * (1 + 1e-9)
