@@ -1,0 +1,1 @@
+"""Results: what the user holds. Releases, and numbers computed from releases; never rows."""
