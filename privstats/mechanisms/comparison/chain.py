@@ -1,0 +1,144 @@
+"""Draws of a location in many dimensions, where boxes do not fit: the end of a Markov chain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.mechanisms.comparison.geometric_median import Grid, Rows, Units, least_score
+from privstats.numerics.law import FloatArray, Rng
+
+EXACT_DIM = 3  # boxes fit the density in so many dimensions
+STEPS = 2000  # of the chain in more
+UNIFORM, CELL = 0.05, 0.05  # shares of the proposals: anywhere, and in the cell of the median
+DESCENT = 60  # most steps towards the geometric median, by either measure
+
+
+def exact_for(dim: int) -> bool:
+    """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
+
+    >>> exact_for(3), exact_for(4)
+    (True, False)
+    """
+    return dim <= EXACT_DIM
+
+
+def _pulls(rows: Rows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the way from each row to theta, shape (d, m), and the row's count over its length: 0 for rows at theta."""
+    away = theta[:, None] - rows.points
+    distance = np.sqrt(np.einsum("ij,ij->j", away, away))
+    return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
+
+
+def curvature(rows: Rows, theta: FloatArray) -> FloatArray:
+    """Return the derivative of the score at theta, shape (d, d), of the rows that are not there."""
+    away, weights = _pulls(rows, theta)
+    unit = away * (weights / rows.counts)
+    return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
+
+
+def geometric_median(rows: Rows, start: FloatArray) -> FloatArray:
+    """Return nearly the point of the least score, of at least one row.
+
+    The loss, which is convex, leads to where its rounding hides the way; the score from there on. Steps are those of
+    Newton, whole or short, and of Weiszfeld (from a row as in Vardi and Zhang 2000), or to the nearest row.
+    """
+    theta = start
+    for measure in (_loss, least_score):
+        least = measure(rows, theta)
+        for _ in range(DESCENT):
+            candidates = _steps(rows, theta)
+            values = [measure(rows, candidate) for candidate in candidates]
+            if min(values, default=math.inf) >= least:
+                break
+            least = min(values)
+            theta = candidates[values.index(least)]
+    return theta
+
+
+def _loss(rows: Rows, theta: FloatArray) -> float:
+    away = theta[:, None] - rows.points
+    return float(rows.counts @ np.sqrt(np.einsum("ij,ij->j", away, away)))
+
+
+def _steps(rows: Rows, theta: FloatArray) -> list[FloatArray]:
+    """Return where to go from theta: nowhere, if its score is zero."""
+    away, weights = _pulls(rows, theta)
+    gradient, steep, score = away @ weights, weights.sum(), least_score(rows, theta)
+    if score == 0:
+        return []
+    gradient = gradient * (score / np.linalg.norm(gradient))
+    newton = np.linalg.solve(curvature(rows, theta) + 1e-9 * steep * np.eye(len(theta)), gradient)
+    nearest = rows.points[:, int(np.einsum("ij,ij->j", away, away).argmin())]
+    return [theta - newton, theta - newton / 4, theta - newton / 16, theta - gradient / steep, nearest]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """Where the chain looks: near the median as the linearised score would have it, in its cell, or anywhere.
+
+    Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the ball on the score's scale
+    comes back as a location through the inverse: `slopes` are the eigenvalues of rate times the curvature, along the
+    columns of `axes`.
+    """
+
+    median: FloatArray
+    axes: FloatArray
+    slopes: FloatArray
+    grid: Grid
+
+    @classmethod
+    def of(cls, rows: Rows, start: FloatArray, grid: Grid, rate: float) -> Proposal:
+        """Return the proposal for rows, neither narrower than a cell nor wider than the cube."""
+        median = geometric_median(rows, start)
+        slopes, axes = np.linalg.eigh(rate * curvature(rows, median))
+        return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` independent points, shape (size, d)."""
+        dim = len(self.median)
+        direction = rng.standard_normal((size, dim))
+        length = rng.standard_gamma(dim, (size, 1)) / np.linalg.norm(direction, axis=1, keepdims=True)
+        near = self.median + (length * direction / self.slopes) @ self.axes.T
+        cell = np.rint(self.median) + rng.uniform(-0.5, 0.5, (size, dim))
+        anywhere = rng.uniform(self.grid.first - 0.5, self.grid.last + 0.5, (size, dim))
+        kind = rng.uniform(0.0, 1.0, (size, 1))
+        return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Return the log density of points in the cube, shape (size,)."""
+        dim = len(self.median)
+        log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
+        scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)
+        near = np.log(self.slopes).sum() - log_ball - scores
+        anywhere = math.log(UNIFORM) - dim * math.log(self.grid.last - self.grid.first + 1)
+        in_cell = (np.rint(points) == np.rint(self.median)).all(axis=1)
+        spread = np.logaddexp(math.log1p(-UNIFORM - CELL) + near, anywhere)
+        return np.logaddexp(spread, np.where(in_cell, math.log(CELL), -np.inf))
+
+
+def chain_geometric(rng: Rng, units: Units, grid: Grid, rate: float, steps: int) -> Units:
+    """Draw from nearly the law of `sample_geometric`, in any dimension.
+
+    The draw is the end of an independence Metropolis-Hastings chain of `steps` steps, which must be public. It lives on
+    the cells around the grid points, so that its stationary law is the very law of `sample_geometric`. How near it
+    comes depends on the rows and is not proved.
+    """
+    if len(units) == 0:
+        return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))
+    rows = Rows.of(units)
+    proposal = Proposal.of(rows, np.median(units, axis=0), grid, rate)
+    points = proposal.sample(rng, steps + 1)
+    nodes = np.rint(points)
+    inside = ((nodes >= grid.first) & (nodes <= grid.last)).all(axis=1)
+    log_weight = np.full(steps + 1, -np.inf)
+    scores = np.array([least_score(rows, node) for node in nodes[inside]])
+    log_weight[inside] = -rate * scores - proposal.log_density(points[inside])
+    threshold = np.log(rng.uniform(0.0, 1.0, steps + 1) + 2.0**-60)
+    now = 0
+    for k in range(1, steps + 1):
+        if threshold[k] + log_weight[now] < log_weight[k]:
+            now = k
+    return np.clip(nodes[now], *grid).astype(np.int64)

@@ -1,0 +1,300 @@
+r"""Sets that cover the low levels of a residual on the l1 ball: volumes, uniform draws and dual bounds.
+
+Notation: the residual is ``e = A theta - b``, its size ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of
+dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the size splits without remainder into
+
+    g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
+
+and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)``: weak duality, true of every y,
+optimal or not. A `Cover` keeps d of the summands, as linear coordinates of theta, and forgets the rest:
+forgetting can only enlarge a set, so it always contains the level set that it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+from scipy.special import gammaln
+
+from privstats.numerics.law import FloatArray, Rng
+
+RANK = 1e-11  # pivots below this share of the first are left to the ball: any choice of rows is a valid cover
+ROUNDING = float(np.finfo(float).eps)
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    r"""All theta whose d coordinates ``M theta - shift`` lie in a product of three simple sets.
+
+    1. A corner, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
+       coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``; by the integral of
+       Dirichlet over k curved and m linear coordinates its volume is
+       ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod (plus + minus)``.
+    2. A ball of the norm, radius gamma, over `balls` residual coordinates.
+    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `lean` is given, the simplex
+       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |lean_j|``, sign that of
+       lean_j: the corner lets theta_j pass zero against that sign by no more than delta_j.
+
+    If `slope` is positive, the last linear coordinate is ``c'theta``, taken over the coordinates of theta that
+    are no rows themselves: it is measured from ``slope * (t - sum |theta_j|)``, the sum over the others, which
+    shears the set and keeps its volume.
+    """
+
+    norm: str
+    M: FloatArray
+    shift: FloatArray
+    balls: int
+    curved: int
+    plus: FloatArray
+    minus: FloatArray
+    anchor: FloatArray
+    slope: float
+    lean: FloatArray  # empty for the l1 ball
+    signs: FloatArray  # 1 where a row of M is a coordinate of theta, else 0
+
+    def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
+        """Return the logarithm of the volume at every level."""
+        m, k, d = len(self.plus), self.curved, len(self.M)
+        gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
+        rest = d - m - k - self.balls
+        value = np.full(gamma.shape, -np.linalg.slogdet(self.M)[1] + log_ball(self.norm, self.balls))
+        value += np.log(self.plus + self.minus).sum() - gammaln(m + k / 2 + 1) - gammaln(rest + 1)
+        value += self.balls * np.log(gamma)
+        value += rest * np.log(t + rise * np.abs(self.lean).sum() if self.lean.size else 2.0 * t)
+        if k:
+            value += k / 2 * (math.log(math.pi) + np.log(curve))
+        return value + (m + k / 2) * np.log(rise) if m + k else value
+
+    def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
+        """Return one uniform point for each level, shape (len(gamma), d).
+
+        In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more
+        exponential for the slack, divided by their sum, are the law of Dirichlet, which is the uniform one.
+        """
+        size, m, k = len(gamma), len(self.plus), self.curved
+        rest = len(self.M) - m - k - self.balls
+        parts = [unit_ball(rng, self.norm, size, self.balls) * gamma[:, None]]
+        if m + k:
+            x = rng.standard_gamma(1.0, (size, m + 1))
+            bend = rng.standard_gamma(k / 2, size) if k else np.zeros(size)
+            share = rise / (x.sum(axis=1) + bend)
+            parts.append(directions(rng, size, k) * np.sqrt(curve * bend * share)[:, None])
+            side = np.where(
+                rng.uniform(0.0, 1.0, (size, m)) * (self.plus + self.minus) < self.plus, self.plus, -self.minus
+            )
+            parts.append(self.anchor * gamma[:, None] + side * x[:, :m] * share[:, None])
+        if self.lean.size:
+            delta = rise[:, None] * np.abs(self.lean)
+            x = rng.standard_gamma(1.0, (size, rest + 1))
+            x *= ((t + delta.sum(axis=1)) / x.sum(axis=1))[:, None]
+            parts.append(np.sign(self.lean) * (x[:, :rest] - delta))
+        else:
+            parts.append(unit_ball(rng, "l1", size, rest) * t[:, None])
+        z = np.concatenate(parts, axis=1)
+        if self.slope > 0.0:
+            z[:, self.balls + k + m - 1] += self.slope * (t - np.abs(z) @ self.signs)
+        return np.asarray(np.linalg.solve(self.M, (self.shift + z).T).T, dtype=float)
+
+
+def directions(rng: Rng, size: int, k: int) -> FloatArray:
+    """Draw uniform points of the unit sphere in k dimensions, shape (size, k)."""
+    normal = np.asarray(rng.standard_normal((size, k)), dtype=float)
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True) if k else normal
+
+
+def unit_ball(rng: Rng, norm: str, size: int, k: int) -> FloatArray:
+    """Draw uniform points of the unit ball of a norm in k dimensions, shape (size, k)."""
+    if norm == "linf":
+        return np.asarray(rng.uniform(-1.0, 1.0, (size, k)), dtype=float)
+    if norm == "l2":
+        return np.asarray(directions(rng, size, k) * rng.uniform(0.0, 1.0, (size, 1)) ** (1.0 / max(k, 1)))
+    x = rng.standard_gamma(1.0, (size, k + 1))
+    return np.asarray((2.0 * rng.integers(0, 2, (size, k)) - 1.0) * x[:, :k] / x.sum(axis=1, keepdims=True))
+
+
+def log_ball(norm: str, k: int) -> float:
+    """Return the logarithm of the volume of the unit ball of a norm in k dimensions."""
+    if norm == "l2":
+        return k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
+    return k * math.log(2.0) - (math.lgamma(k + 1) if norm == "l1" else 0.0)
+
+
+def size_of(norm: str, e: FloatArray) -> FloatArray:
+    """Return the norm of every row."""
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    return np.asarray(np.linalg.norm(e, order, axis=-1), dtype=float)
+
+
+def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
+    """Return the covers {||k residuals|| <= gamma, |d - k coordinates|_1 <= t}, for k from 0 to the rank.
+
+    k = 0 is the l1 ball, k = d the level set of the residual itself; those between serve a set that is thin in k
+    directions and wider than the ball in the others, as when A is singular. The best k rows span the largest
+    volume: of a symmetric semidefinite matrix that is a principal minor, found greedily by Cholesky with
+    pivots; under l2 any rotation of the residual will do, which is a QR with pivots.
+    """
+    d = A.shape[1]
+    if norm == "l2":
+        Q, R, order = linalg.qr(A, mode="economic", pivoting=True)
+        size, rows, offset = np.abs(np.diag(R)), Q.T @ A, Q.T @ b
+    else:
+        order, size = principal(A)
+        rows, offset = A[order], b[order]
+    rank = int(np.sum(size > RANK * size[0])) if size.size and size[0] > 0.0 else 0
+    none = np.zeros(0)
+    covers = []
+    for k in range(rank + 1):
+        M = np.concatenate([rows[:k], np.eye(d)[order[k:]]])
+        shift = np.concatenate([offset[:k], np.zeros(d - k)])
+        covers.append(Cover(norm, M, shift, k, 0, none, none, none, 0.0, none, np.zeros(d)))
+    return covers
+
+
+def principal(A: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Order the coordinates by a Cholesky factorisation with pivots; return the order and the pivots."""
+    S, order, pivots = A.copy(), list(range(len(A))), []
+    for k in range(len(A)):
+        j = k + int(np.argmax(np.diag(S)[k:]))
+        S[[k, j]], order[k], order[j] = S[[j, k]], order[j], order[k]
+        S[:, [k, j]] = S[:, [j, k]]
+        pivots.append(max(S[k, k], 0.0))
+        if S[k, k] > 0.0:
+            S[k + 1 :, k + 1 :] -= np.outer(S[k + 1 :, k], S[k, k + 1 :]) / S[k, k]
+    return np.array(order), np.array(pivots)
+
+
+def corner(
+    norm: str,
+    A: FloatArray,
+    b: FloatArray,
+    y: FloatArray,
+    c: FloatArray,
+    gamma: float,
+    curve: float,
+    rise: float,
+    t: float,
+) -> Cover:
+    r"""Return the cover of {||A theta - b|| <= gamma, |theta|_1 <= t} that is tight at a minimum on the boundary.
+
+    It holds, with ``rise >= gamma - G(t)``, because of the identity at the head of this file:
+
+    * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j) <= rise`` minus the other summands, each term non-negative;
+    * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
+    * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` and the linear summands
+      agree, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
+
+    Which coordinates are kept is a matter of speed alone: those of the largest determinant once each row is
+    divided by its extent, found greedily by a QR with pivots. The levels given serve only for that.
+    """
+    d = A.shape[1]
+    mu = float(np.abs(c).max())
+    share = math.e / d
+    with np.errstate(divide="ignore"):
+        if norm == "linf":
+            plus, minus = np.where(y > 0, 1 / np.abs(y), 0.0), np.where(y < 0, 1 / np.abs(y), 0.0)
+        else:
+            plus, minus = 1 / np.maximum(1 + y, 0.0), 1 / np.maximum(1 - y, 0.0)
+        up, down = 1 / np.maximum(mu - c, 0.0), 1 / np.maximum(mu + c, 0.0)
+        wide = 2 * gamma * (1.0 if norm == "linf" else share)
+        tight_e = share * rise * (plus + minus)
+        tight_e[(tight_e == 0.0) | ~np.isfinite(tight_e)] = np.inf
+        tight_x = share * rise * (up + down)
+    if norm == "l2":
+        tight_e, wide = np.full(len(A), np.inf), math.sqrt(curve * rise * 2 * math.pi * share)
+    rows = np.concatenate(
+        [A / np.minimum(tight_e, wide)[:, None], np.eye(d) / np.minimum(tight_x, 2 * t * share)[:, None]]
+    )
+    rows = np.concatenate([rows, c[None] / (share * rise)])
+    picked = linalg.qr(rows.T, mode="r", pivoting=True)[1][:d]
+    kept, free, top = (
+        picked[picked < len(A)],
+        picked[(picked >= len(A)) & (picked < len(A) + d)] - len(A),
+        len(A) + d in picked,
+    )
+    hold, loose = free[tight_x[free] < 2 * t * share], free[tight_x[free] >= 2 * t * share]
+    solved = np.setdiff1d(np.arange(d), free)
+    last = np.zeros(d)
+    last[solved] = c[solved]
+    if norm == "l2":
+        top = bool(np.any(last != 0.0))
+        spare = linalg.null_space(last[None, solved]) if top else np.eye(len(solved))
+        Q = linalg.qr(A[:, solved] @ spare, mode="economic")[0]
+        bent, ball, strong = (Q.T @ A, Q.T @ b), np.zeros(0, int), np.zeros(0, int)
+    else:
+        bent = (np.zeros((0, d)), np.zeros(0))
+        ball, strong = kept[tight_e[kept] >= wide], kept[tight_e[kept] < wide]
+    M = np.concatenate([A[ball], bent[0], A[strong], np.eye(d)[hold], *([last[None]] if top else []), np.eye(d)[loose]])
+    one = np.ones(int(top))
+    m = len(hold) + int(top)
+    shift = np.concatenate([b[ball], bent[1], b[strong], np.zeros(m + len(loose))])
+    lean = np.where(c > 0, down, -up)[loose]
+    lean = lean if rise * np.abs(lean).sum() < t else np.zeros(0)
+    anchor = np.concatenate([-np.sign(y[strong]) if norm == "linf" else np.zeros(len(strong)), np.zeros(m)])
+    signs = np.concatenate(
+        [np.zeros(len(ball) + len(bent[0]) + len(strong)), np.ones(len(hold)), 0 * one, np.ones(len(loose))]
+    )
+    return Cover(
+        norm, M, shift, len(ball), len(bent[0]),
+        np.concatenate([plus[strong], up[hold], 0 * one]), np.concatenate([minus[strong], down[hold], one]),
+        anchor, mu if top else 0.0, lean, signs,
+    )  # fmt: skip
+
+
+def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
+    """Return y of dual norm at most 1 with a large b'y - radius |A'y|_inf; zero if none is found.
+
+    Whatever the solvers return is only a proposal: every y gives a lower bound.
+    """
+    d = len(b)
+    scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))
+    if scale == 0.0:
+        return np.zeros(d)
+    A, b = A / scale * radius, b / scale
+    if norm == "l2":
+        y = b - A @ lasso(A, b, 1.0)
+        return y / max(float(np.linalg.norm(y)), ROUNDING)
+    ones = np.ones((d, 1)) if norm == "linf" else np.eye(d)
+    m = ones.shape[1]
+    upper = np.concatenate([np.c_[A, -A, -ones], np.c_[-A, A, -ones], np.r_[np.ones(2 * d), np.zeros(m)][None]])
+    solved = optimize.linprog(np.r_[np.zeros(2 * d), np.ones(m)], upper, np.r_[b, -b, 1.0], method="highs-ds")
+    if solved.status != 0:
+        return np.zeros(d)
+    lagrange = np.asarray(solved.ineqlin.marginals, dtype=float)
+    y = lagrange[:d] - lagrange[d : 2 * d]
+    if norm == "linf":
+        return y / max(1.0, float(np.abs(y).sum()))
+    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # where it is not zero, y must be its sign
+    tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
+    return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
+
+
+def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
+    """Minimise ||A theta - b||_2 on the l1 ball, well enough: the caller only needs a good point."""
+    d = A.shape[1]
+    free = np.asarray(linalg.lstsq(A, b)[0], dtype=float)
+    if np.abs(free).sum() <= radius:
+        return free
+    heavy = 1e3 * max(float(np.abs(A).max()), float(np.abs(b).max()) / radius)
+    stack = np.concatenate([np.c_[A, -A, np.zeros(len(A))], np.full((1, 2 * d + 1), heavy)])
+    try:
+        x = optimize.nnls(stack, np.r_[b, heavy * radius])[0]
+    except RuntimeError:
+        return np.zeros(d)
+    theta = x[:d] - x[d : 2 * d]
+    theta = theta * min(1.0, radius / max(float(np.abs(theta).sum()), radius))
+    on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
+    sigma = np.sign(theta[on])
+    gram = A[:, on].T @ A[:, on]
+    even = max(
+        float(np.abs(gram).max(initial=0.0)), TINY
+    )  # the multiplier in units of the matrix, for the solver's sake
+    system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
+    polished = np.zeros(d)
+    polished[on] = linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]
+    valid = np.abs(polished).sum() <= radius * (1 + 1e-12)
+    return polished if valid and np.linalg.norm(A @ polished - b) <= np.linalg.norm(A @ theta - b) else theta

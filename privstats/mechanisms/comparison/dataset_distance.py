@@ -1,0 +1,240 @@
+"""Dataset distance: how many rows must change before a statistic is a given number; and draws that this decides.
+
+Gillenwater and Munoz Medina (2020) call its negative Duff. Values are whole numbers on a public grid and so are the
+answers, hence distances, their level sets and the number of points in each are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.mechanisms.additive.tails import choose
+from privstats.numerics.law import FloatArray, Rng
+
+IntArray = NDArray[np.int64]
+FINEST_LEVEL = 10**6  # largest denominator of a quantile's order
+QUANTILE_BITS = 52  # grids of at most 2^52 steps: floats count them exactly
+MEAN_BITS = 30  # at most 2^30 steps: sums of fewer than 2^32 values, doubled, are int64
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of `unit` between `low` and `high`, its ends rounded to it; offsets count from the lower end."""
+
+    low: float
+    high: float
+    unit: float
+
+    @classmethod
+    def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
+        """Return the grid of `step`, or, where that has more than 2^bits points, of the least 2^j step that has not."""
+        width = max(high / 2 - low / 2, 1e-300)
+        excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
+        return cls(low, high, math.ldexp(step, max(0, excess)))
+
+    @property
+    def origin(self) -> float:
+        """The lower end in units, a whole number."""
+        return float(np.rint(self.low / self.unit))
+
+    @property
+    def top(self) -> int:
+        """The offset of the upper end."""
+        return int(np.rint(self.high / self.unit) - self.origin)
+
+    def offsets(self, values: FloatArray) -> IntArray:
+        """Return the offset of the grid point nearest each value, shape (n,)."""
+        return np.clip(np.rint(values / self.unit) - self.origin, 0, self.top).astype(np.int64)
+
+    def point(self, offset: int) -> float:
+        """Return the number at an offset, in [low, high]."""
+        return min(max((self.origin + offset) * self.unit, self.low), self.high)
+
+
+def exact_level(level: float) -> Fraction:
+    """Return the order of a quantile as the nearest fraction p/q with q at most 10^6, strictly between 0 and 1."""
+    least = Fraction(1, FINEST_LEVEL)
+    return min(max(Fraction(level).limit_denominator(FINEST_LEVEL), least), 1 - least)
+
+
+def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
+    """Return how many values must be replaced before x is the quantile of order p/q, the ceil(n p/q)-th smallest.
+
+    With L below x and G above it: ``max(0, L - (m - 1), G - (n - m))``, ``m = max(1, ceil(n p/q))``. Additions and
+    removals at the same price do not shorten it: with ``F = (1 - p/q)(L + a) - (p/q) G`` and a the number of equal
+    values, x is the quantile iff ``0 <= F < a``, and no step of any kind moves F or a - F by more than 1, which is
+    what replacing a value by x does.
+
+    Parameters
+    ----------
+    below, equal, above : ndarray of int, shape (m,)
+        Numbers of values below, at and above each x.
+    level : Fraction
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+    """
+    n = below + equal + above
+    m = np.maximum(1, -(-level.numerator * n // level.denominator))
+    return np.maximum(np.maximum(below - (m - 1), above - (n - m)), 0)
+
+
+def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
+    """Return how many values must be added or removed before x is the quantile, arguments as in `quantile_replacing`.
+
+    x must be there: e = 1 addition where it is not. Then, with a, F as above, removing a value above x raises F by p/q
+    and adding an x by 1 - p/q; removing one below raises a - F by 1 - p/q and adding an x by p/q. The larger of
+    the two, M, is the best step either way, and none overshoots: ``e + ceil(-F / M)`` where F < 0,
+    ``e + floor((F - a) / M) + 1`` where F >= a, and e otherwise.
+    """
+    p, q = level.numerator, level.denominator
+    missing = (equal == 0).astype(np.int64)
+    a = equal + missing
+    F = (q - p) * (below + a) - p * above  # times q
+    M = max(p, q - p)
+    return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
+
+
+QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
+
+
+def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
+    """Return runs of grid points at one distance: between neighbouring values, then at values.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n,)
+        The values, in [0, top], in any order.
+    top : int
+    level : Fraction
+    kind : {"replace", "add_remove"}
+
+    Returns
+    -------
+    starts, counts, distances : ndarray of int, shape (2 m + 1,)
+        For m different values: first point, number of points (perhaps 0) and distance of each run.
+    """
+    points, equal = np.unique(offsets, return_counts=True)
+    passed = np.concatenate([[0], np.cumsum(equal)])
+    starts = np.concatenate([[0], points + 1])
+    counts = np.append(points, top + 1) - starts
+    distance = QUANTILE[kind]
+    between = distance(passed, np.zeros_like(passed), passed[-1] - passed, level)
+    at = distance(passed[:-1], equal, passed[-1] - passed[1:], level)
+    return np.append(starts, points), np.append(counts, np.ones_like(points)), np.append(between, at)
+
+
+def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
+    """Return a grid point with probability proportional to ``exp(-rate * distance)``.
+
+    First the distance, then one of the points at it, all alike (Gillenwater and Munoz Medina 2020, Section 5).
+
+    Parameters
+    ----------
+    rng : Rng
+    offsets, top, level, kind
+        As in `quantile_pieces`.
+    rate : float
+
+    Returns
+    -------
+    int
+        In [0, top].
+    """
+    starts, counts, distances = quantile_pieces(offsets, top, level, kind)
+    drawn = _level(rng, np.bincount(distances, counts).astype(float), rate)
+    there = np.flatnonzero(distances == drawn)
+    passed = np.cumsum(counts[there])
+    nth = int(rng.integers(0, passed[-1], None))
+    run = int(np.searchsorted(passed, nth, side="right"))
+    return int(starts[there[run]] + counts[there[run]] - (passed[run] - nth))
+
+
+def _level(rng: Rng, points: FloatArray, rate: float) -> int:
+    """Return k with probability proportional to ``points[k] exp(-rate k)``."""
+    with np.errstate(divide="ignore"):
+        return choose(rng, np.log(points) - rate * np.arange(len(points)))
+
+
+def lift_replacing(gaps: IntArray) -> IntArray:
+    """Return how near the top the mean comes with k of the values replaced, k = 0, ..., n, rounded up.
+
+    The furthest are replaced by the top: a gap of ``W_k / n``, W_k the sum of all gaps but the k largest. Additions and
+    removals at the same price lead no further: k additions of the top are best, and removals of the furthest k.
+
+    Parameters
+    ----------
+    gaps : ndarray of int, shape (n,)
+        Distances of the values from the top, in descending order.
+
+    Returns
+    -------
+    ndarray of int, shape (n + 1,)
+        Descending, the last one 0.
+    """
+    left = _left(gaps)
+    return -(-left // max(len(gaps), 1))
+
+
+def lift_adding(gaps: IntArray) -> IntArray:
+    """Return how near the top the mean comes with k additions and removals, k = 1, ..., n + 1, rounded up.
+
+    With r of them removals, of the furthest, and the others additions of the top: ``W_r / (n + k - 2 r)``. One more
+    removal helps iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k rises with r, so that
+    the best r for each k is found by merging. Removals alone lead to finitely many means only, and are left out:
+    k >= 1, one of them an addition. Arguments and result as in `lift_replacing`.
+    """
+    n, left = len(gaps), _left(gaps)
+    r = np.arange(n)
+    helps = np.full(n, np.iinfo(np.int64).max)
+    np.floor_divide(2 * left[:-1], gaps, out=helps, where=gaps > 0)
+    helps = np.where(gaps > 0, helps + 1 - n + 2 * r, helps)
+    k = np.arange(1, n + 2)
+    r = np.minimum(np.searchsorted(helps, k, side="right"), k - 1)
+    return -(-left[r] // (n + k - 2 * r))
+
+
+def _left(gaps: IntArray) -> IntArray:
+    """Return the sum of all entries but the first r, r = 0, ..., n."""
+    passed = np.concatenate([[0], np.cumsum(gaps)])
+    return passed[-1] - passed
+
+
+LIFT = {"replace": lift_replacing, "add_remove": lift_adding}
+
+
+def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntArray]:
+    """Return the grid points that the mean can reach with k changes, one interval for each k.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n,)
+        The values, in [0, top], in any order; n below 2^32 and top at most 2^30.
+    top : int
+    kind : {"replace", "add_remove"}
+        For "replace", k = 0, ..., n; for "add_remove", k = 1, ..., n + 1.
+
+    Returns
+    -------
+    lowest, highest : ndarray of int, shape (n + 1,)
+        Nested, the last one (0, top); ``lowest = highest + 1`` where there is no grid point.
+    """
+    ascending = np.sort(offsets)
+    return LIFT[kind](ascending[::-1]), top - LIFT[kind](top - ascending)
+
+
+def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -> int:
+    """Return a grid point with probability proportional to ``exp(-rate * distance)``; arguments as in `mean_levels`."""
+    lowest, highest = mean_levels(offsets, top, kind)
+    points = np.diff(highest - lowest + 1, prepend=0)
+    k = _level(rng, points.astype(float), rate)
+    nth = int(rng.integers(0, points[k], None))
+    if k == 0 or nth < lowest[k - 1] - lowest[k]:
+        return int(lowest[k]) + nth
+    return int(highest[k]) - (int(points[k]) - 1 - nth)

@@ -1,0 +1,212 @@
+"""Draws of a location whose score is small: quantiles on a line, geometric medians in a cube.
+
+All points lie on a grid and are given in its units, as whole numbers. The loss is a sum of one convex function for each
+row, smooth but at the row itself. There its subgradients fill an interval or a unit ball, and the score is the shortest
+subgradient of the whole sum. So rows that tie make their common value a likely draw, where the gradient "almost
+everywhere" of a continuous law would never notice them.
+
+A box of the grid has a lower bound on its scores: the score at its centre, less how far each row's unit vector can turn
+within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the ratio: the
+accepted point has exactly the wanted law, whatever the boxes. The box of a rejected point is split, which only looks at
+points that are thrown away and so leaves the law as it is. "Exactly" means: up to the rounding of float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.numerics.law import FloatArray, Rng
+
+Units = NDArray[np.int64]
+ROUND = 32  # boxes for each further try before those that failed are split
+STEEP = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
+WIDER = 1 + 2.0**-48  # so that rounding leaves no corner of a box outside the ball around it
+BLOCK = 1 << 13  # rows at a time, which stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Different rows, shape (d, m) with coordinates first, and how often each occurs, shape (m,)."""
+
+    points: FloatArray
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, units: Units) -> Rows:
+        """Return what is left of rows, shape (n, d), when equal ones are joined."""
+        points, counts = np.unique(units, axis=0, return_counts=True)
+        return cls(np.ascontiguousarray(points.T, dtype=float), counts.astype(float))
+
+
+class Grid(NamedTuple):
+    """The whole numbers from `first` to `last`, both included, in every coordinate: below 2^52 in absolute value."""
+
+    first: int
+    last: int
+
+
+class Box(NamedTuple):
+    """Grid points from `low` to `high`, both included, and a lower bound on the score there."""
+
+    low: Units
+    high: Units
+    bound: float
+
+
+def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[Units, Grid]:
+    """Return values rounded to multiples of `step` inside [low, high], and the grid of these, in units of `step`.
+
+    >>> to_units(np.array([0.24, 1.0]), 0.0, 0.9, 0.25)
+    (array([1, 3]), Grid(first=0, last=3))
+    """
+    grid = Grid(math.ceil(low / step), math.floor(high / step))
+    return np.clip(np.rint(values / step), *grid).astype(np.int64), grid
+
+
+def sample_quantile(rng: Rng, units: Units, level: float, grid: Grid, rate: float) -> int:
+    """Draw t from the grid with probability proportional to ``exp(-rate |score(t)|)``, exactly.
+
+    The score is the number nearest to zero between ``#{units < t} - level n`` and ``#{units <= t} - level n``.
+
+    Parameters
+    ----------
+    rng : Rng
+        Where the draw comes from.
+    units : ndarray of int, shape (n,)
+        On the grid, in any order.
+    level : float
+        Order of the quantile, in (0, 1).
+    grid : Grid
+        Public.
+    rate : float
+        Positive.
+
+    Returns
+    -------
+    int
+    """
+    points, counts = np.unique(units, return_counts=True)
+    above = np.concatenate([[0], np.cumsum(counts)])  # rows below each gap
+    target = level * len(units)
+    at_gaps = np.abs(above - target)
+    at_points = np.maximum(np.maximum(above[:-1] - target, target - above[1:]), 0.0)
+    starts = np.concatenate([[grid.first], points + 1])  # of the gaps
+    sizes = np.concatenate([points, [grid.last + 1]]) - starts
+    with np.errstate(divide="ignore"):
+        log_mass = np.concatenate([np.log(sizes.astype(float)) - rate * at_gaps, -rate * at_points])
+    chosen = _choose(rng, _cumulate(log_mass))
+    if chosen >= len(sizes):
+        return int(points[chosen - len(sizes)])
+    return int(starts[chosen]) + int(rng.integers(0, int(sizes[chosen]), None))
+
+
+def least_score(rows: Rows, centre: FloatArray, radius: float = 0.0) -> float:
+    """Return a lower bound on the geometric median's score within `radius` of a centre; the score itself at radius 0.
+
+    Seen from a ball of radius rho, a row at the distance r > rho of its centre turns by the angle asin(rho / r) at
+    most, so its unit vector moves by that angle's chord at most. Rows inside the ball, or at the very point, may pull
+    one unit in any direction.
+    """
+    pull, free = np.zeros(len(centre)), 0.0
+    for start in range(0, len(rows.counts), BLOCK):
+        block = slice(start, start + BLOCK)
+        away, counts = centre[:, None] - rows.points[:, block], rows.counts[block]
+        distance = np.sqrt(np.einsum("ij,ij->j", away, away))
+        outside = distance > radius
+        inverse = np.divide(1.0, distance, out=np.zeros_like(distance), where=outside)
+        weights = counts * inverse
+        pull += away @ weights
+        free += counts.sum() - counts @ outside
+        if radius > 0:
+            sine = np.minimum(radius * inverse, 1.0)
+            free += radius * (weights @ np.sqrt(2 / (1 + np.sqrt(1 - sine * sine))))
+    return max(0.0, float(np.linalg.norm(pull)) - float(free))
+
+
+def sample_geometric(rng: Rng, units: Units, grid: Grid, rate: float) -> Units:
+    """Draw theta from ``grid^d`` with probability proportional to ``exp(-rate score(theta))``, exactly.
+
+    The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the sum of the unit vectors from rows
+    to theta, shortened by the number of rows at theta itself. Only the time depends on how well the boxes fit, which
+    they do in few dimensions.
+
+    Parameters
+    ----------
+    rng : Rng
+        Where the draw comes from.
+    units : ndarray of int, shape (n, d)
+        On the grid.
+    grid : Grid
+        Public.
+    rate : float
+        Positive.
+
+    Returns
+    -------
+    ndarray of int, shape (d,)
+    """
+    return Boxes(units, grid, rate).draw(rng)
+
+
+class Boxes:
+    """The boxes of one set of rows, of which every draw leaves better ones; for the arguments of `sample_geometric`."""
+
+    def __init__(self, units: Units, grid: Grid, rate: float) -> None:
+        dim = units.shape[1]
+        self.rows, self.rate = Rows.of(units), rate
+        self.boxes = [Box(np.full(dim, grid.first), np.full(dim, grid.last), 0.0)]
+        self.log_masses = [_log_mass(self.boxes[0], rate)]
+
+    def draw(self, rng: Rng) -> Units:
+        """Return one draw, independent of those before: whatever the boxes are, its law is the same."""
+        while True:
+            mass, rejected = _cumulate(np.array(self.log_masses)), set()
+            for _ in range(1 + len(self.boxes) // ROUND):
+                chosen = _choose(rng, mass)
+                box = self.boxes[chosen]
+                theta = np.asarray(rng.integers(box.low, box.high + 1, None))
+                excess = self.rate * (least_score(self.rows, theta.astype(float)) - box.bound)
+                if rng.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
+                    return theta
+                rejected.add(chosen)
+            for chosen in rejected:
+                self.split(chosen)
+
+    def split(self, chosen: int) -> None:
+        """Put the halves of a box, in every coordinate, in its place."""
+        first, *others = _split(self.rows, self.boxes[chosen])
+        self.boxes[chosen], self.log_masses[chosen] = first, _log_mass(first, self.rate)
+        self.boxes += others
+        self.log_masses += [_log_mass(part, self.rate) for part in others]
+
+
+def _split(rows: Rows, box: Box) -> list[Box]:
+    """Return the halves of a box in every coordinate, each with its bound; one point has itself and its score."""
+    middle = (box.low + box.high) >> 1
+    sides = [[(a, m), (m + 1, b)] if a < b else [(a, b)] for a, m, b in zip(box.low, middle, box.high, strict=True)]
+    parts = []
+    for corner in product(*sides):
+        low, high = np.array([side[0] for side in corner]), np.array([side[1] for side in corner])
+        centre, radius = (low + high) / 2, float(np.linalg.norm((high - low) / 2)) * WIDER
+        parts.append(Box(low, high, max(box.bound, least_score(rows, centre, radius))))
+    return parts
+
+
+def _log_mass(box: Box, rate: float) -> float:
+    return float(np.log((box.high - box.low + 1).astype(float)).sum()) - rate * box.bound
+
+
+def _cumulate(log_mass: FloatArray) -> FloatArray:
+    return np.cumsum(np.exp(log_mass - log_mass.max()))
+
+
+def _choose(rng: Rng, mass: FloatArray) -> int:
+    """Draw an index with probability proportional to the increments of `mass`."""
+    drawn = int(np.searchsorted(mass, rng.uniform(0.0, mass[-1], None), side="right"))
+    return min(drawn, int(np.searchsorted(mass, mass[-1])))  # where rounding makes the uniform its upper end

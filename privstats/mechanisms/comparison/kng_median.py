@@ -1,0 +1,64 @@
+"""K-norm gradient for a location: choose a quantile, or a geometric median, whose score is small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.chain import STEPS, chain_geometric, exact_for
+from privstats.mechanisms.comparison.geometric_median import STEEP, sample_geometric, sample_quantile, to_units
+from privstats.numerics.law import Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+
+@dataclass(frozen=True)
+class KNGMedian(Mechanism):
+    """Choose theta on the public grid in [low, high]^d, in proportion to ``exp(-eps |score(theta)| / (2 D))``.
+
+    The score is the shortest subgradient of the sum of losses: of the quantile loss at the wanted level for one
+    coordinate, of ``sum |theta - x_i|_2`` (the geometric median, whatever the level) for more.
+
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). A row adds a set of
+    subgradients to the sum, so neighbours move the set of all of them by at most the distance D between two such sets
+    (Hausdorff), and the distance from it to zero by no more. D is k times, for k rows of a unit,
+
+    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or what is between: D = 1 where
+      a row is replaced, which covers rows that vanish or appear, and max(t, 1 - t) where one is added or removed;
+    - more: a row adds a unit vector, or at theta itself the unit ball: D = 2, which covers the same, and 1.
+
+    The factor 1/2 pays for the normaliser, which moves as much. Corrected against the paper: D for one coordinate is
+    not 2 (1 - t), which is too small for t > 1/2 and more than is needed for t < 1/2; theta must lie in a bounded set;
+    the gradient that exists "almost everywhere" is completed by the shortest subgradient, so that tied rows count.
+
+    Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
+    chain of a fixed number of steps, and the guarantee is that of the chain's target. How long a draw takes depends on
+    the rows. For more than one coordinate the rate is at most `STEEP`: a larger eps buys no more.
+    """
+
+    label = "kng median"
+    level: float = 0.5
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        dim = within.dim
+        units, grid = to_units(exact.all(), within.low, within.high, within.grid)
+        rate = promise.as_pure().eps / (2 * score_distance(relation, dim, self.level))
+        steps = 0 if exact_for(dim) else STEPS
+        if dim == 1:
+            theta = np.array([sample_quantile(rng, units.ravel(), self.level, grid, rate)])
+        elif not steps:
+            theta = sample_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP))
+        else:
+            theta = chain_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP), steps)
+        value = np.clip(theta * within.grid, within.low, within.high)
+        return Release(name, value, None, promise, within, chain=steps)
+
+
+def score_distance(relation: Relation, dim: int, level: float) -> float:
+    """Return how far one unit moves the score (`KNGMedian`)."""
+    if dim > 1:
+        return relation.rows * (2.0 if relation.exchange else 1.0)
+    return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

@@ -1,0 +1,298 @@
+r"""Exact draws on the l1 ball by the layer cake: no Markov chain, hence no bias to add to a privacy guarantee.
+
+For a potential ``s >= s0`` on a set, ``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``: theta has the wanted
+density if (h, theta) is uniform in mass ``exp(-h) dh dtheta`` over the pairs with ``s(theta) <= s0 + h``. The ball is
+cut into shells of |theta|_1 and h into bins; in every cell the level set of the upper edge of h is covered
+by a set of known volume. A cell is drawn by its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h in it by its
+density exp(-h); theta uniformly from the cover; all are kept together if theta lies in the shell and
+``s(theta) <= s0 + h``, and all are drawn again if not. The kept pair has the wanted law, whatever the shells, bins
+and covers, provided that s0 is a lower bound of s on the shell and that each cover holds its level set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from privstats.mechanisms.comparison.covers import ROUNDING, Cover, corner, dual, lasso, nested, size_of
+from privstats.numerics.law import FloatArray, Rng
+
+FIRST, MOST = 32, 1 << 15  # proposals in the first batch, and at most
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of d: heights above the minimum for which corners are chosen
+TINY = float(np.finfo(float).tiny)
+STEEP = 1e4  # rates above are drawn at this one: a lower rate is more private, and float64 resolves it up to n = 1e7
+FLAT = 40.0  # above the level where the ball is the best cover; only speed depends on it
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Pairs of a shell ``inner < |theta|_1 <= t`` and a bin ``h0 <= h < h1``, with the levels their covers need."""
+
+    inner: FloatArray
+    t: FloatArray
+    floor: FloatArray  # s0
+    h0: FloatArray
+    h1: FloatArray
+    gamma: FloatArray
+    curve: FloatArray
+    rise: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """A density laid out in cells: all that is computed once, whatever the number of draws."""
+
+    cells: Cells
+    which: NDArray[np.intp]
+    total: FloatArray
+    covers: list[Cover]
+    potential: Callable[[FloatArray], FloatArray]
+    grain: float
+
+    def draw(self, rng: Rng, size: int = 1) -> FloatArray:
+        """Return independent exact draws, shape (size, d).
+
+        They are the first accepted of a sequence of independent proposals; batches only hasten the search.
+        Comparisons allow for the rounding of the numbers compared, so that the search ends even where
+        one unit of the potential cannot be resolved; elsewhere this is far below anything that shows.
+        """
+        cells, d = self.cells, len(self.covers[0].M)
+        radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ROUNDING
+        found, batch = np.empty((0, d)), FIRST
+        while len(found) < size:
+            u = rng.uniform(0.0, 1.0, batch) * self.total[-1]
+            at = np.searchsorted(self.total, u, side="right").clip(0, len(self.total) - 1)
+            h = cells.h0[at] - np.log1p(rng.uniform(0.0, 1.0, batch) * np.expm1(cells.h0[at] - cells.h1[at]))
+            theta = np.empty((batch, d))
+            for k in np.unique(self.which[at]):
+                here = np.flatnonzero(self.which[at] == k)
+                theta[here] = self.covers[k].draw(
+                    rng, *(level[at[here]] for level in (cells.gamma, cells.curve, cells.rise, cells.t))
+                )
+            length = np.abs(theta).sum(axis=1)
+            flat = self.which[at] == 0  # the ball is narrowed to the shell
+            share = (length[flat] / cells.t[at[flat]]) ** d
+            hole = (np.maximum(cells.inner[at[flat]], 0.0) / cells.t[at[flat]]) ** d
+            theta[flat] *= (cells.t[at[flat]] * (hole + (1.0 - hole) * share) ** (1.0 / d) / length[flat])[:, None]
+            length = np.abs(theta).sum(axis=1)
+            kept = (length > cells.inner[at]) & (length <= np.where(cells.t[at] == radius, radius * room, cells.t[at]))
+            kept &= self.potential(theta) <= cells.floor[at] + h + self.grain
+            found = np.concatenate(
+                [found, theta[kept] * np.minimum(1.0, radius / np.maximum(length[kept], radius))[:, None]]
+            )
+            batch = min(2 * batch, MOST)
+        return found[:size]
+
+
+def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> FloatArray:
+    r"""Draw theta from ``exp(-rate ||A theta - b|| / (1 + |theta|_1))`` on the l1 ball.
+
+    The K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
+    of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
+
+    On the shell ``t0 < |theta|_1 <= t1`` the level ``s <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``: a level
+    set of the residual, for which `polytope` has covers. A lower bound of the residual's size is, on the shell,
+
+    * ``b'y - t1 |A'y|_inf`` for any y of dual norm 1, by weak duality;
+    * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|theta|_1 <= kappa ||A theta||``.
+
+    Parameters
+    ----------
+    rng : Rng
+        Source of randomness.
+    A : ndarray, shape (d, d)
+        Symmetric and positive semidefinite; may be singular.
+    b : ndarray, shape (d,)
+        The gradient at theta is ``A theta - b``.
+    rate : float
+        Positive: eps / 4 when one row moves the gradient by at most ``2 (1 + |theta|_1)``.
+        Above 1e4 it counts as 1e4, which is the more private.
+    norm : {'l1', 'l2', 'linf'}
+        Norm of the gradient.
+    radius : float
+        Positive: the l1 norm of theta is at most this.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        One exact draw.
+    """
+    return gradient_union(A, b, min(rate, STEEP), norm, radius).draw(rng)[0]
+
+
+def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
+    """Lay out the density of `sample_gradient`."""
+    d = len(b)
+    edges = shells(d, radius)
+    inner, outer = edges[:-1].copy(), edges[1:]
+    inner[0] = -1.0
+    size, y = residual_bounds(norm, A, b, inner, outer, radius)
+    fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
+    if np.any(y != 0.0) and fine > 1.0:  # the density climbs towards the boundary
+        thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
+        inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
+        size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
+    floor = rate * size / (1.0 + outer)
+    covers = nested(norm, A, b)
+
+    def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        gamma = (floor[shell] + h) * (1.0 + outer[shell]) / rate
+        return gamma, 2.0 * gamma, np.maximum(gamma - lower(A, b, y, outer[shell]), 0.0)
+
+    if np.any(y != 0.0):
+        c = A.T @ y
+        for h in LEVELS:
+            gamma, curve, rise = (float(x[0]) for x in levels(np.array([h * d]), np.array([len(outer) - 1])))
+            covers.append(corner(norm, A, b, y, c, gamma, curve, rise, radius))
+
+    def potential(theta: FloatArray) -> FloatArray:
+        return rate * size_of(norm, theta @ A - b) / (1.0 + np.abs(theta).sum(axis=-1))
+
+    return Union(*lay_out(inner, outer, floor, levels, covers), covers, potential, rate * grain(A, b, radius))
+
+
+def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
+    r"""Draw theta from ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
+
+    The exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law cut to the
+    ball. With ``A = B'B``, about any point p of the ball and with ``c = b - A p``, ``mu = |c|_inf``,
+
+        loss(theta) = loss(p) + c'p - mu radius
+                      + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
+
+    so that ``loss(p) + c'p - mu radius`` is a lower bound, and a level set is covered by a corner of curve 2.
+
+    Parameters
+    ----------
+    rng : Rng
+        Source of randomness.
+    A : ndarray, shape (d, d)
+        Symmetric and positive semidefinite; may be singular.
+    b : ndarray, shape (d,)
+        Linear part of the loss.
+    rate : float
+        Positive: eps / (2 Delta) for a loss of sensitivity Delta. Above 1e4 it counts as 1e4.
+    radius : float
+        Positive: the l1 norm of theta is at most this.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        One exact draw.
+    """
+    return loss_union(A, b, min(rate, STEEP), radius).draw(rng)[0]
+
+
+def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
+    """Lay out the density of `sample_loss`."""
+    d = len(b)
+    values, vectors = np.linalg.eigh(A)
+    root = np.sqrt(np.maximum(values, 0.0))
+    B = root[:, None] * vectors.T
+    # a floor under the root keeps the part of b outside the range of A in view; it moves p a little, and p is free
+    lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
+    p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
+    c = b - A @ p
+    mu = float(np.abs(c).max())
+    slack = max(mu * radius - float(c @ p), 0.0)  # the lower bound lies this far below loss(p)
+    covers = nested("l2", B, B @ p)
+
+    def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        rise = h / rate
+        return np.sqrt(2.0 * rise), np.full(h.shape, 2.0), rise
+
+    if mu * radius * rate > 1e-9:
+        for h in LEVELS:
+            gamma, curve, rise = (float(x[0]) for x in levels(np.array([h * d]), np.zeros(1, int)))
+            covers.append(corner("l2", B, B @ p, np.zeros(d), c, gamma, curve, rise, radius))
+
+    def potential(theta: FloatArray) -> FloatArray:
+        step = theta - p
+        return rate * (slack - step @ c + 0.5 * np.sum((step @ B.T) ** 2, axis=-1))
+
+    return Union(
+        *lay_out(np.array([-1.0]), np.array([radius]), np.zeros(1), levels, covers),
+        covers,
+        potential,
+        rate * grain(A, b, radius),
+    )
+
+
+def lay_out(
+    inner: FloatArray,
+    outer: FloatArray,
+    floor: FloatArray,
+    levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
+    covers: list[Cover],
+) -> tuple[Cells, NDArray[np.intp], FloatArray]:
+    """Return the cells, the cover of least volume in each, and the running sum of their masses."""
+    d = len(covers[0].M)
+    every = np.arange(len(outer))
+    near = levels(np.full(len(outer), float(d)), every)
+    volumes = np.stack([cover.log_volume(*near, outer) for cover in covers]) - floor
+    top = float(volumes[0].max() - volumes.min(axis=0).max()) + 2.0 * d + FLAT
+    count = math.ceil(math.log(top / 0.5) / math.log1p(1.0 / d))
+    edges = np.concatenate([[0.0], np.geomspace(0.5, top, count), [np.inf]])
+    shell, bin_ = (index.ravel() for index in np.indices((len(outer), len(edges) - 1)))
+    h0, h1, t = edges[bin_], edges[bin_ + 1], outer[shell]
+    flat = ~np.isfinite(h1)
+    gamma, curve, rise = levels(np.where(flat, top, h1), shell)
+    volumes = np.stack([cover.log_volume(gamma, curve, rise, t) for cover in covers])
+    volumes[1:, flat] = np.inf
+    volumes[0] += np.log1p(-((np.maximum(inner[shell], 0.0) / t) ** d))
+    which = np.argmin(volumes, axis=0)
+    log_mass = volumes[which, np.arange(len(which))] - floor[shell] - h0 + np.log(-np.expm1(h0 - h1))
+    total = np.cumsum(np.exp(log_mass - log_mass.max()))
+    return Cells(inner[shell], t, floor[shell], h0, h1, gamma, curve, rise), which, total
+
+
+def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
+    """Return the rounding of ||A theta - b|| in any norm, and of theta times it, on the ball."""
+    return 8.0 * len(b) * ROUNDING * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
+
+
+def shells(d: int, radius: float) -> FloatArray:
+    """Return edges from 0 to the radius over which ``1 + |theta|_1`` grows by a factor of about ``1 + 1/d``."""
+    count = math.ceil(max(1.0, math.log1p(radius) * d))
+    edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))
+    edges[-1] = radius
+    return edges
+
+
+def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
+    """Return ``b'y - t |A'y|_inf`` less what rounding may have added: a lower bound of the residual's size."""
+    slack = 4.0 * (len(b) + 4) * ROUNDING
+    value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
+    return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))
+
+
+def residual_bounds(
+    norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost."""
+    d = len(b)
+    solution = linalg.lstsq(A, b)[0]
+    left = float(size_of(norm, A @ solution - b)) + 8 * d * ROUNDING * float(np.abs(b).sum() + np.abs(A).sum())
+    y = np.zeros(d)
+    if np.abs(solution).sum() > radius or left > 1e-9 * float(np.abs(b).max()):
+        y = dual(norm, A, b, radius)
+        y = y if lower(A, b, y, outer[-1:])[0] > 0.0 else np.zeros(d)
+    bound = np.maximum(lower(A, b, y, outer), 0.0)
+    if np.linalg.cond(A) < 1e8:
+        inverse = np.linalg.inv(A)
+        error = float(np.abs(inverse @ A - np.eye(d)).sum(axis=0).max()) + d * d * 1e-16 * float(
+            np.abs(inverse).sum() * np.abs(A).sum()
+        )
+        spread = float(np.linalg.norm(inverse, 2))
+        kappa = {
+            "l1": float(np.abs(inverse).sum(axis=0).max()),
+            "l2": min(math.sqrt(d) * spread, float(np.linalg.norm(inverse, axis=1).sum())),
+            "linf": min(d * spread, float(np.abs(inverse).sum())),
+        }[norm] / max(1.0 - error, ROUNDING)
+        bound = np.maximum(bound, (inner - float(np.abs(solution).sum())) / (kappa * (1 + 1e-9)) - left)
+    return bound, y

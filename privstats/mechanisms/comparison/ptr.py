@@ -1,0 +1,60 @@
+"""Propose-test-release: a quantile with noise of a declared size, or no answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.local_sensitivity import distance
+from privstats.mechanisms.comparison.smooth import climb, laplace, on_the_line, with_delta
+from privstats.numerics.law import Rng
+from privstats.privacy.promise import Promise, Relation, is_number
+from privstats.privacy.release import Release
+
+PART_OF_RANGE = 64  # without a declared eta, it is the public range divided by this
+
+
+@dataclass(frozen=True)
+class ProposeTestRelease(Mechanism):
+    """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance says that few rows cannot move it.
+
+    The answer is NaN where ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is how many units away
+    the nearest data set is at which one unit moves the quantile by more than eta (`local_sensitivity`). eta is
+    declared, or (high - low) / 64. That there is no answer is an outcome as well, and covered.
+
+    Privacy: (eps, delta) (Dwork and Lei 2009). Neighbours' A differ by at most 1. If a unit moves the quantile at this
+    data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer comes with probability
+    delta at most, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no answer, in S) + delta``. With the number of
+    changes that move the quantile *from where it is* by more than eta instead, as in some lecture notes, it is not
+    private: one row can change that from 51 to 2.
+
+    Raises
+    ------
+    OptionError
+        If `eta` is not a positive number.
+    """
+
+    label, needs_delta = "ptr", True
+    level: float = 0.5
+    eta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not (is_number(self.eta) and 0 < self.eta < math.inf):
+            raise OptionError(
+                f"eta is {quote(self.eta)}; give how far one row may move the quantile, a positive number"
+            )
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        budget = with_delta(promise)
+        quantile, moves = climb(exact, self.level, within, relation)
+        eta = (within.high - within.low) / PART_OF_RANGE if self.eta is None else self.eta
+        e = budget.eps / 2
+        test, noise = laplace(rng) / e, laplace(rng) / e
+        passed = distance(moves, eta) + test > -math.log(min(1.0, 2 * budget.delta)) / e
+        value = on_the_line(quantile + eta * noise, within) if passed else np.array([math.nan])
+        return Release(name, value, None, promise, within)

@@ -1,0 +1,1 @@
+"""K-norm gradient mechanisms for quantile regressions, and their samplers."""

@@ -1,0 +1,40 @@
+"""Lower bounds on scores and losses of quantile regressions by convexity alone, which look at no rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.mechanisms.quantile_regression.minimise import Target, dual_size
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """What convexity says about potentials far away, from scores (losses) at a few points q.
+
+    The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
+    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|`` with the dual norm below.
+
+    Parameters
+    ----------
+    points, pulls : ndarray, shape (k, d)
+        Coordinates phi of q, and the derivative of the loss by phi there.
+    losses : ndarray, shape (k,)
+    """
+
+    target: Target
+    basis: FloatArray
+    points: FloatArray
+    pulls: FloatArray
+    losses: FloatArray
+
+    def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
+        """Return lower bounds on the potential in boxes of equal halves, shape (m,)."""
+        rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
+        if self.target.norm == "loss":
+            return np.asarray((rise + self.losses).max(axis=1))
+        norm, tilt = self.target.norm, self.target.tilt
+        away = dual_size(norm, (middles[:, None] - self.points) @ self.basis.T, tilt)
+        return np.asarray((rise / (away + halves @ dual_size(norm, self.basis.T, tilt))).max(axis=1))

@@ -1,0 +1,186 @@
+"""Draws of a quantile regression whose score, or loss, is small: exactly, by rejection from boxes.
+
+In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes, each with a lower bound on
+the potential (size of the score, or loss) there. A point is proposed uniformly from a box chosen by ``volume exp(-rate
+bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter set: the
+accepted point has exactly the wanted law, whatever the boxes, the basis and the bounds. The box of a rejected point is
+split, which only looks at points that are thrown away and so leaves the law as it is. "Exactly" means: up to the
+rounding of float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from privstats.mechanisms.quantile_regression.cuts import Cuts
+from privstats.mechanisms.quantile_regression.minimise import Target, dual_size, size_of
+from privstats.mechanisms.quantile_regression.rows import Frame, Pool, Rows, Ties
+from privstats.numerics.law import FloatArray, Rng
+
+ROUND = 32  # boxes for each further try before those that failed are split
+FAR, FAR_LOSS = 400.0, 20.0  # scores, and roots of losses, times the rate (its root), beyond which convexity is enough
+EVEN = 0.4  # a box is split where it is at least so strained, of its largest strain
+EXACT_DIM = 3  # coefficients up to which boxes are quick: of four a draw took 17 to 44 s
+
+
+def exact_for(dim: int) -> bool:
+    """Return whether a regression on `dim` columns is drawn from the stated law itself, not by a chain.
+
+    >>> exact_for(3), exact_for(4)
+    (True, False)
+    """
+    return dim <= EXACT_DIM
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Points within `halves` of `middle` in every coordinate of phi; `rows` are those for use there."""
+
+    middle: FloatArray
+    halves: FloatArray
+    bound: float
+    rows: Rows
+
+    @property
+    def log_volume(self) -> float:
+        return float(np.log(self.halves).sum())
+
+
+def sample_boxes(rng: Rng, target: Target) -> FloatArray:
+    """Draw theta from the density of `target`, exactly.
+
+    Parameters
+    ----------
+    rng : Rng
+        Where the draw comes from.
+    target : Target
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    return CheckBoxes(target).draw(rng)
+
+
+class CheckBoxes:
+    """The boxes of one target, of which every draw leaves better ones."""
+
+    def __init__(self, target: Target) -> None:
+        rows: Rows = Ties.of(target) or Pool.of(Frame.of(target, turned=True))
+        self.target, self.frame = target, rows.frame
+        self.ways = ways(target)
+        d = target.x.shape[1]
+        self.boxes: list[Box] = []
+        self.log_masses: list[float] = []
+        self.core = FAR / target.rate if target.norm != "loss" else FAR_LOSS / math.sqrt(target.rate)
+        half, shells = float(self.frame.halves.max()), []
+        while half > 2 * self.core:
+            rows = rows.within(np.zeros(d), np.full(d, half))
+            shells.append((half, rows))
+            half /= 2
+        self.cuts = self.cuts_about(shells or [(half, rows)])
+        self.put(np.zeros((1, d)), np.minimum(self.frame.halves, half), np.zeros(1), rows)
+        for half, rows in shells:
+            quarters = half / 4 * np.array(list(product((-3.0, -1.0, 1.0, 3.0), repeat=d)))
+            shell, halves = quarters[np.abs(quarters).max(axis=1) > half / 2], np.full(d, half / 4)
+            self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
+
+    def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
+        """Return cuts at points of the innermost shells."""
+        d = len(self.frame.centre)
+        corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
+        points, pulls, losses = [], [], []
+        for half, rows in shells[:-6:-2]:
+            pull, value = rows.tangents(half / 4 * corners)
+            points.append(half / 4 * corners)
+            pulls.append(pull @ self.frame.basis)
+            losses.append(value)
+        return Cuts(self.target, self.frame.basis, np.vstack(points), np.vstack(pulls), np.concatenate(losses))
+
+    def draw(self, rng: Rng) -> FloatArray:
+        """Return one draw, shape (d,), independent of those before: whatever the boxes are, its law is the same."""
+        while True:
+            mass = np.array(self.log_masses)
+            mass, rejected = np.cumsum(np.exp(mass - mass.max())), set()
+            for _ in range(1 + len(self.boxes) // ROUND):
+                chosen = int(np.searchsorted(mass, rng.uniform(0.0, mass[-1], None), side="right"))
+                chosen = min(chosen, int(np.searchsorted(mass, mass[-1])))
+                box = self.boxes[chosen]
+                phi = box.middle + rng.uniform(-1.0, 1.0, len(box.middle)) * box.halves
+                theta = self.frame.centre + self.frame.basis @ phi
+                if np.abs(theta).sum() <= self.target.radius:
+                    excess = self.target.rate * (self.potential(phi, box.rows) - box.bound)
+                    if rng.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
+                        return theta
+                rejected.add(chosen)
+            for chosen in rejected:
+                self.split(chosen)
+
+    def potential(self, phi: FloatArray, rows: Rows) -> float:
+        """Return the size of the score, or the loss, at phi; the rows are those of a box around it."""
+        pull, value = rows.at(phi)
+        return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
+
+    def split(self, chosen: int) -> None:
+        """Put the halves of a box, in the coordinates that matter, in its place."""
+        box = self.boxes[chosen]
+        rows = box.rows.within(box.middle, box.halves)
+        strain = self.strain(box, rows)
+        cut = strain >= EVEN * strain.max()
+        half = np.where(cut, box.halves / 2, box.halves)
+        middles = box.middle + half * np.array(list(product(*((-1.0, 1.0) if c else (0.0,) for c in cut))))
+        bounds = np.maximum(self.bounds(rows, middles, half), self.cuts.bounds(middles, half))
+        self.log_masses[chosen] = -math.inf
+        self.put(middles, half, np.maximum(box.bound, bounds), rows)
+
+    def strain(self, box: Box, rows: Rows) -> FloatArray:
+        """Return how much each coordinate adds to what is not known of the potential in a box, or of its inside."""
+        target, frame = self.target, self.frame
+        outwards = np.abs(frame.basis).sum(axis=0) * box.halves
+        rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius
+        strain = (2.0 if rim else 1e-9) * outwards / max(target.radius, float(outwards.max()))
+        if target.norm == "loss":
+            pull, _ = rows.at(box.middle)
+            return np.asarray(strain + target.rate * np.abs(pull @ frame.basis) * box.halves)
+        return np.asarray(strain + target.rate * rows.undecided(box.middle, box.halves))
+
+    def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
+        """Add boxes of equal halves, but for those outside the parameter set."""
+        theta = self.frame.centre + middles @ self.frame.basis.T
+        reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
+        inside = reach <= self.target.radius * (1 + 1e-9)
+        parts = [Box(middle, half, float(b), rows) for middle, b in zip(middles[inside], bounds[inside], strict=True)]
+        self.boxes += parts
+        self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
+
+    def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
+        """Return lower bounds on the potential in boxes of equal halves, shape (k,).
+
+        Every undecided row may be below or not, which puts the product of the score with each of `ways` in an interval.
+        The loss is convex: it lies above its tangent at the middle.
+        """
+        target, d = self.target, len(halves)
+        if target.norm == "loss":
+            pulls, values = rows.tangents(middles)
+            return np.asarray(values - np.abs(pulls @ self.frame.basis) @ halves)
+        least, most = rows.ranges(self.ways, middles, halves)
+        away = np.maximum(np.maximum(least, -most), 0.0)
+        sizes = dual_size(target.norm, self.ways, target.tilt)
+        found = np.maximum(size_of(target.norm, away[:, :d], target.tilt), (away / sizes).max(axis=1))
+        equal, none, every = rows.jumps(middles, halves)
+        either = np.minimum(size_of(target.norm, none, target.tilt), size_of(target.norm, every, target.tilt))
+        return np.where(equal, np.maximum(found, either), found)
+
+
+def ways(target: Target) -> FloatArray:
+    """Return directions in which scores are bounded: the coordinates, and combinations of them.
+
+    Rows that are undecided together may move a combination less than each entry alone, or not at all.
+    """
+    d = target.x.shape[1]
+    signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])
+    return np.vstack([np.eye(d), signs.reshape(-1, d)])

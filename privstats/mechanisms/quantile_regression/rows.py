@@ -1,0 +1,289 @@
+"""Rows of a quantile regression as boxes see them: which are below everywhere in a box, which only in parts of it.
+
+Rows in general (`Pool`): only those whose side depends on where in a box theta lies (`x'theta` passes y there) are
+looked at again in its parts; the others' scores, and losses, are summed once. Rows of few distinct x (`Ties`: dummies)
+are kept in the order of their residuals, one list for each x, and are counted by bisection, however many there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.mechanisms.quantile_regression.minimise import Target, curvature, minimise, nearest
+from privstats.numerics.law import FloatArray
+
+BLOCK = 1 << 14  # rows at a time, which stay in the cache
+SOME = 500  # rows that tell which coordinate matters
+SLACK = 2.0**-44  # residuals that are nearer to a bound than this count as undecided
+DISTINCT, GLANCE = 32, 1000  # distinct x that count as few; rows that show that they are not
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows as seen from the minimiser: the residual at phi is ``u - slopes phi``, where ``theta = centre + basis phi``.
+
+    Parameters
+    ----------
+    target : Target
+    centre : ndarray, shape (d,)
+    basis : ndarray, shape (d, d)
+        One column for each coordinate of phi; invertible.
+    inverse : ndarray, shape (d, d)
+        Its inverse.
+    """
+
+    target: Target
+    centre: FloatArray
+    basis: FloatArray
+    inverse: FloatArray
+
+    @cached_property
+    def halves(self) -> FloatArray:
+        """Half-widths of a box about zero that holds the parameter set."""
+        most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
+        return np.asarray(most * (1 + 1e-9))
+
+    @cached_property
+    def u(self) -> FloatArray:
+        return self.target.y - self.target.x @ self.centre
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        return self.target.x @ self.basis
+
+    @classmethod
+    def of(cls, target: Target, turned: bool = False) -> Frame:
+        """Return a frame in which scores (losses) are about as steep along each coordinate.
+
+        Along a column of the inverse curvature one entry of the score moves; along its root the loss is round. Where
+        the frame is turned, coordinates are principal axes: boxes are long where fits hardly move.
+        """
+        centre = minimise(target.x, target.y, target.tau, target.radius)
+        values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
+        values = np.asarray(np.maximum(values, _flattest(target)) ** (0.5 if target.norm == "loss" else 1.0))
+        back: FloatArray = np.eye(len(centre)) if turned else vectors
+        return cls(target, centre, np.asarray((vectors / values) @ back.T), np.asarray((back * values) @ vectors.T))
+
+    @classmethod
+    def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> Frame:
+        """Return a frame each of whose coordinates moves the fit of one of the distinct x, and of no other if it can.
+
+        Where responses tie as well, scores are steps in these fits: flat between ties, however large the curvature.
+        """
+        centre = minimise(target.x, target.y, target.tau, target.radius)
+        near, width = nearest(target.x, target.y, centre)
+        steep = np.maximum(np.bincount(groups[near], minlength=len(x)) / (2 * width), _flattest(target))
+        chosen, rest = [], x * np.sqrt(steep)[:, None]
+        for _ in range(min(x.shape)):
+            k = int(np.argmax((rest * rest).sum(axis=1)))
+            if np.abs(rest[k]).max() <= 1e-9 * np.sqrt(steep[k]):
+                break
+            chosen.append(k)
+            unit = rest[k] / np.linalg.norm(rest[k])
+            rest = rest - np.outer(rest @ unit, unit)
+        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # along which no fit moves
+        rates = np.append(steep[chosen], np.full(len(null), _flattest(target)))
+        rates = rates ** (0.5 if target.norm == "loss" else 1.0)
+        inverse: FloatArray = np.asarray(np.vstack([x[chosen], null]) * rates[:, None])
+        return cls(target, centre, np.linalg.inv(inverse).astype(float), inverse)
+
+
+def _flattest(target: Target) -> float:
+    """Return the least curvature of a frame: no direction is longer than the parameter set."""
+    return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
+
+
+class Rows(Protocol):
+    """The rows of a frame, for use in a box and its parts."""
+
+    @property
+    def frame(self) -> Frame: ...
+
+    def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
+        """Return the rows for use in parts of a box."""
+
+    def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
+        """Return the score and the loss at phi."""
+
+    def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on ``way'score`` in boxes of equal halves: two arrays of shape (boxes, ways)."""
+
+    def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return scores and losses at points, shapes (k, d) and (k,)."""
+
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Return in which boxes all undecided rows are equal, and the scores there with none and all of them below."""
+
+    def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
+        """Return the number of undecided rows in a box, shared among the coordinates that make them so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """Rows of few distinct x.
+
+    Parameters
+    ----------
+    frame : Frame
+    x, slopes : ndarray, shape (k, d)
+        The distinct x, and what phi does to their fits.
+    u : tuple of ndarray
+        Residuals of the rows of each, in order.
+    sums : tuple of ndarray
+        Sums of the first 0, 1, ... of these.
+    """
+
+    frame: Frame
+    x: FloatArray
+    slopes: FloatArray
+    u: tuple[FloatArray, ...]
+    sums: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, target: Target) -> Ties | None:
+        """Return the rows, unless their x are many."""
+        key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
+        if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
+            return None
+        found, first, groups = np.unique(key, return_index=True, return_inverse=True)
+        x = target.x[first]
+        if len(found) > DISTINCT or not (x[groups] == target.x).all():
+            return None
+        frame = Frame.along(target, x, groups)
+        u = tuple(np.sort(target.y[groups == k] - x[k] @ frame.centre) for k in range(len(x)))
+        return cls(frame, x, x @ frame.basis, u, tuple(np.append(0.0, np.cumsum(v)) for v in u))
+
+    @cached_property
+    def base(self) -> FloatArray:
+        return -self.frame.target.tau * np.array([len(v) for v in self.u]) @ self.x
+
+    def within(self, middle: FloatArray, halves: FloatArray) -> Ties:
+        return self
+
+    def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
+        pull, value = self.tangents(phi[None])
+        return pull[0], float(value[0])
+
+    def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
+        """Return how many rows of each x lie below given fits, shape (boxes, k)."""
+        return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
+
+    def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        fits, tau = middles @ self.slopes.T, self.frame.target.tau
+        counts = self.below(fits)
+        value = np.zeros(len(middles))
+        for k, sums in enumerate(self.sums):
+            below = counts[:, k]
+            value += tau * (sums[-1] - (len(sums) - 1) * fits[:, k]) - sums[below] + below * fits[:, k]
+        return self.base + counts @ self.x, value
+
+    def _counts(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        fits = middles @ self.slopes.T
+        reach = np.abs(self.slopes) @ halves + SLACK * (1 + self.frame.target.radius)
+        sure = self.below(fits - reach, "left")
+        return sure, self.below(fits + reach) - sure
+
+    def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sure, either = self._counts(middles, halves)
+        moved = self.x @ ways.T
+        start = self.base @ ways.T + sure @ moved
+        return start + either @ np.minimum(moved, 0.0), start + either @ np.maximum(moved, 0.0)
+
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        sure, either = self._counts(middles, halves)
+        alone = (either > 0).sum(axis=1) == 1
+        for box in np.flatnonzero(alone):
+            k = int(np.argmax(either[box] > 0))
+            first = int(sure[box, k])
+            alone[box] = self.u[k][first] == self.u[k][first + int(either[box, k]) - 1]
+        return alone, self.base + sure @ self.x, self.base + (sure + either) @ self.x
+
+    def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
+        reach = np.abs(self.slopes) * halves
+        _, either = self._counts(middle[None], halves)
+        return np.asarray(either[0] @ (reach / np.maximum(reach.sum(axis=1, keepdims=True), 1e-300)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The rows that are undecided somewhere in a box, and the sums of the others there.
+
+    Parameters
+    ----------
+    frame : Frame
+    rows : ndarray of int, shape (m,)
+    pull : ndarray, shape (d,)
+        Score of the decided rows, and ``-tau x`` of the undecided: the score is this and x of the rows below.
+    level : float
+        Loss of the decided rows at the centre, and tau times the residual of the undecided.
+    """
+
+    frame: Frame
+    rows: NDArray[np.intp]
+    pull: FloatArray
+    level: float
+
+    @classmethod
+    def of(cls, frame: Frame) -> Pool:
+        """Return the pool of all rows."""
+        tau, x = frame.target.tau, frame.target.x
+        return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
+
+    def within(self, middle: FloatArray, halves: FloatArray) -> Pool:
+        frame, kept, pull, level = self.frame, [], self.pull.copy(), self.level
+        for start in range(0, len(self.rows), BLOCK):
+            rows = self.rows[start : start + BLOCK]
+            u = frame.u[rows] - frame.slopes[rows] @ middle
+            reach = np.abs(frame.slopes[rows]) @ halves + SLACK * (1 + frame.target.radius)
+            below = rows[u < -reach]
+            pull += frame.target.x[below].sum(axis=0)
+            level -= float(frame.u[below].sum())
+            kept.append(rows[np.abs(u) <= reach])
+        return Pool(frame, np.concatenate(kept) if kept else self.rows, pull, level)
+
+    def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
+        pull, value = self.tangents(phi[None])
+        return pull[0], float(value[0])
+
+    def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        frame = self.frame
+        pulls, values = np.tile(self.pull, (len(middles), 1)), self.level + middles @ (frame.basis.T @ self.pull)
+        for start in range(0, len(self.rows), BLOCK):
+            rows = self.rows[start : start + BLOCK]
+            u = frame.u[rows, None] - frame.slopes[rows] @ middles.T
+            pulls += (u <= 0).T.astype(float) @ frame.target.x[rows]
+            values -= np.minimum(u, 0.0).sum(axis=0)
+        return pulls, values
+
+    def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        frame = self.frame
+        least = np.tile(ways @ self.pull, (len(middles), 1))
+        most = least.copy()
+        for start in range(0, len(self.rows), BLOCK):
+            rows = self.rows[start : start + BLOCK]
+            slopes, moved = frame.slopes[rows], frame.target.x[rows] @ ways.T
+            u = frame.u[rows, None] - slopes @ middles.T
+            reach = (np.abs(slopes) @ halves + SLACK * (1 + frame.target.radius))[:, None]
+            sure = (u < -reach).T.astype(float)
+            either = (u <= reach).T.astype(float) - sure
+            both, rising = sure @ moved, np.maximum(moved, 0.0)
+            least += both + either @ (moved - rising)
+            most += both + either @ rising
+        return least, most
+
+    def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        rows, target, none = self.rows, self.frame.target, np.tile(self.pull, (len(middles), 1))
+        equal = len(rows) > 0 and bool(target.y[rows[0]] == target.y[rows[-1]])
+        equal = equal and all(bool((part[rows] == part[rows[0]]).all()) for part in (target.y, target.x))
+        return np.full(len(middles), equal), none, none + (len(rows) * target.x[rows[0]] if equal else 0.0)
+
+    def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
+        some = self.rows[:: 1 + len(self.rows) // SOME]
+        reach = np.abs(self.frame.slopes[some]) * halves
+        shares = (reach / np.maximum(reach.sum(axis=1, keepdims=True), 1e-300)).sum(axis=0)
+        return np.asarray(shares * (len(self.rows) / max(len(some), 1)))
