@@ -1,0 +1,103 @@
+"""What estimators share: public facts of a fit, additive mechanisms by kind of question, and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+from privstats.errors import OptionError
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.gaussian import Gaussian
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.mechanisms.additive.spherical import Spherical
+from privstats.mechanisms.base import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """What is public about a fit.
+
+    Parameters
+    ----------
+    offered : int or None
+        Rows handed over, where their number is public.
+    used : int or None
+        Rows that contribute, where that number is public: every row is complete, and none is left out or weighted.
+    units : int or None
+        Units, where rows belong to units and their number is public.
+    by_unit : bool
+        Whether rows belong to units: then scores are folded, and counted in units.
+    intervals : bool
+        Whether standard errors are wanted.
+    design : Design
+        Names, factors with contrasts, bounds; no data.
+    assumed : int or None
+        Rows that a plan assumes; never used by an estimator.
+    """
+
+    offered: int | None
+    used: int | None
+    units: int | None
+    by_unit: bool
+    intervals: bool
+    design: Any
+    assumed: int | None = None
+
+
+@dataclass(frozen=True)
+class Noises:
+    """Which additive mechanism answers which kind of question.
+
+    Parameters
+    ----------
+    counts : Mechanism
+        Of histograms and counts.
+    columns : Mechanism
+        Of sums of columns and of their squares.
+    vector : Mechanism
+        Of scores.
+    matrix : Mechanism
+        Of second moments.
+    free_products : bool
+        Whether the second moments of clipped scores cost nothing beside their sum (`SumAndProducts`).
+    shares : str
+        Which table of default shares fits these laws.
+    """
+
+    counts: Mechanism
+    columns: Mechanism
+    vector: Mechanism
+    matrix: Mechanism
+    free_products: bool
+    shares: str
+
+
+NORMAL = Noises(Gaussian(), Gaussian(), Gaussian(), Gaussian(), free_products=True, shares="normal")
+PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, shares="pure")
+
+
+class Estimator(Protocol):
+    """A frozen conversation with its options as fields.
+
+    ``estimator(ask, public)`` returns an estimate in the coordinates of the design's columns. `shares` are budget parts
+    by name of question.
+    """
+
+    @property
+    def shares(self) -> Mapping[str, float]: ...
+    def __call__(self, ask: Any, public: PublicFacts) -> Any: ...
+
+
+FIXED = ("noises", "branches", "shares", "loss")  # fields that the model sets, not the user
+
+
+def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
+    """Return the estimator with the options that were given; refuse those that it does not have."""
+    own = {f.name for f in fields(estimator)} - set(FIXED)
+    for name in options:
+        if name not in own:
+            has = f"it has {', '.join(sorted(own))}" if own else "it has none"
+            raise OptionError(f"mech='{mech}' has no option {name}=; {has}")
+    return estimator(**fixed, **options)

@@ -1,0 +1,1 @@
+"""Mathematics of one row: losses, and the vectors that rows contribute. Nothing here is trusted."""

@@ -1,0 +1,184 @@
+"""Vectors that a row contributes: frozen mathematics whose fields are numbers and earlier releases.
+
+A row is z = (columns, [offset], response), and ``block.times(M)`` is z'M for every row of a block. A row's weight in
+[0, 1] multiplies its score; the root of the weight multiplies its Hessian row. Nothing here is trusted: sets bound
+whatever these functions return, and the rehearsal checks that each row is treated alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.losses.base import Loss
+from privstats.numerics.law import FloatArray
+
+
+class Block(Protocol):
+    """Rows inside the gate, as far as row functions read them."""
+
+    @property
+    def present(self) -> NDArray[np.bool_]: ...
+    @property
+    def codes(self) -> tuple[NDArray[np.intp], ...]: ...
+    @property
+    def weight(self) -> FloatArray: ...
+    @property
+    def response(self) -> FloatArray: ...
+    def times(self, matrix: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Linear functions z'M of a row."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        return block.times(self.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """(weight, z'M): rows of `Squares`, whose sums and sums of squares are moments of columns."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        return np.column_stack([block.weight, block.times(self.matrix)])
+
+
+@dataclass(frozen=True, eq=False)
+class RootWeighted:
+    """The root of the weight times (1, z'M): rows of `BoxProducts`."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        root = np.sqrt(block.weight)
+        return np.column_stack([root, block.times(self.matrix) * root[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores ``w psi(eta, y)`` times the row's weight, for predictors w = z'P and eta = z'theta.
+
+    Parameters
+    ----------
+    loss : Loss
+    P : ndarray, shape (width, m)
+        Preconditioned predictors; its rows for offset and response are 0.
+    theta : ndarray, shape (width,)
+        The linear predictor: 1 for an offset, 0 for the response.
+    """
+
+    loss: Loss
+    P: FloatArray
+    theta: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        eta = block.times(self.theta[:, None])[:, 0]
+        psi = self.loss.psi(eta, block.response) * block.weight
+        return block.times(self.P) * psi[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class HessianRows:
+    """Rows ``w sqrt(slope(eta, y))`` times the root of the weight; their products add up to the Hessian of the loss."""
+
+    loss: Loss
+    P: FloatArray
+    theta: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        eta = block.times(self.theta[:, None])[:, 0]
+        root = np.sqrt(self.loss.slope(eta, block.response) * block.weight)
+        return block.times(self.P) * root[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class HessianRowsAndScore:
+    """(x, c): a Hessian row x, moved into the ball of this radius, and the row's residual c in parts of its clip.
+
+    Products of (x, c) have the Hessian in their first block and the scores ``x c`` beside it. The last
+    entry is `beside` times the residual over `clip`, at most 1 in size, times the root of the weight.
+    """
+
+    rows: HessianRows
+    radius: float
+    clip: float
+    beside: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        x = self.rows(block)
+        eta = block.times(self.rows.theta[:, None])[:, 0]
+        part = np.clip(self.rows.loss.psi(eta, block.response) / self.clip, -1.0, 1.0) * np.sqrt(block.weight)
+        squared = np.zeros(len(x))
+        for column in x.T:
+            squared += column * column
+        shrink = np.minimum(1.0, self.radius / np.sqrt(np.maximum(squared, 1e-300)))
+        return np.column_stack([x * shrink[:, None], self.beside * part])
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """The residual ``y - z'theta`` of a row, shape (n, 1)."""
+
+    theta: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        residual: FloatArray = block.response - block.times(self.theta[:, None])[:, 0]
+        return residual[:, None]
+
+
+@dataclass(frozen=True)
+class Level:
+    """The number of a factor's level."""
+
+    factor: int
+
+    def __call__(self, block: Block) -> FloatArray:
+        return block.codes[self.factor].astype(np.float64)[:, None]
+
+
+@dataclass(frozen=True)
+class LevelWeight:
+    """The number of a factor's level, and the row's weight."""
+
+    factor: int
+
+    def __call__(self, block: Block) -> FloatArray:
+        return np.column_stack([block.codes[self.factor].astype(np.float64), block.weight])
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The row's weight, 1 where there are none: its sum is the number of rows."""
+
+    def __call__(self, block: Block) -> FloatArray:
+        return block.weight[:, None]
+
+
+@dataclass(frozen=True)
+class One:
+    """Every row counts once, in the only cell."""
+
+    def __call__(self, block: Block) -> FloatArray:
+        return np.zeros((len(block.present), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class AtLevels:
+    """Whether a row's level of each factor is among those kept; None: all levels of that factor are."""
+
+    kept: tuple[NDArray[np.bool_] | None, ...]
+
+    def __call__(self, block: Block) -> NDArray[np.bool_]:
+        keep = np.ones(len(block.present), dtype=np.bool_)
+        for codes, kept in zip(block.codes, self.kept, strict=True):
+            if kept is not None:
+                keep &= kept[codes]
+        return keep
