@@ -1,130 +1,113 @@
-"""Polynomials and splines of a bounded expression, on its public range.
+"""TRUSTED. Polynomials and splines of a bounded expression, on its public range.
 
-The usual versions choose knots, or orthogonalise, by looking at the data; these take what they need from the
-formula and the domain. Each knows the exact range of its columns.
+The usual versions choose knots, or orthogonalise, by looking at the data; these take what they need from the formula and
+the domain. Each column is a piecewise polynomial, made once of public points, so that its range is known exactly.
 """
 
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Polynomial, legendre
-from patsy.mgcv_cubic_splines import CC, CR
-from patsy.splines import BS
+from numpy.polynomial import Legendre
+from numpy.polynomial.legendre import legvander
 
 from privstats.errors import FormulaError
 from privstats.formula.interval import Interval
+from privstats.formula.language import SPLINES, spline
 from privstats.numerics.law import FloatArray
 
-
-class Basis(ABC):
-    """Columns that are functions of one number in a public interval."""
-
-    @abstractmethod
-    def columns(self, x: FloatArray) -> FloatArray:
-        """Return the columns, shape (n, k); NaN where x is NaN."""
-
-    @abstractmethod
-    def bounds(self) -> list[Interval]:
-        """Return the range of each column over the public interval."""
+HIGHEST = 20  # degree of polynomials
 
 
-class LegendreBasis(Basis):
-    """Legendre polynomials of degree 1 to k on the public range: orthogonal there, each within [-1, 1]."""
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Columns that are piecewise polynomials of one number; outside the ends it is moved to the nearer one.
 
-    def __init__(self, code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> None:
-        degree = (arguments or [keywords.get("degree")])[0]
-        if len(arguments) + len(keywords) != 1 or type(degree) is not int or not 1 <= degree <= 20:
-            raise FormulaError(f"'{code}': write poly(x, k) with a whole degree k from 1 to 20")
-        self.public, self.degree = public, degree
-
-    def columns(self, x: FloatArray) -> FloatArray:
-        z = (np.asarray(x, dtype=float) - self.public.middle) / self.public.half
-        return np.array(legendre.legvander(z, self.degree)[:, 1:], dtype=np.float64)
-
-    def bounds(self) -> list[Interval]:
-        return [_range(Polynomial(legendre.leg2poly([0] * k + [1])), -1.0, 1.0) for k in range(1, self.degree + 1)]
-
-
-class SplineBasis(Basis):
-    """A spline basis of patsy's with knots and bounds from the formula and the domain.
-
-    Between two neighbouring knots each column is a polynomial, so its exact range follows from its values at a
-    few points. Outside the bounds x is held at them.
+    Parameters
+    ----------
+    knots : ndarray, shape (pieces + 1,)
+        Ends of the pieces, ascending.
+    series : ndarray, shape (pieces, columns, degree + 1)
+        Legendre series of each column in the position in a piece, from -1 to 1.
+    extend : bool
+        Whether polynomials go on outside the ends.
     """
 
-    def __init__(self, kind: type, code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> None:
-        ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
-        knots = keywords.pop("knots", None)
-        if arguments or knots is None or not {*keywords} <= {"degree", "include_intercept"} or "df" in keywords:
-            raise FormulaError(
-                f"'{code}': the knots of a spline must be given, as in bs(x, knots=[1, 2]); data may not choose them"
-            )
-        self.degree = keywords.get("degree", 3)
-        try:
-            self.knots = sorted({float(knot) for knot in knots})
-            self.ends = Interval(float(ends[0]), float(ends[1]))
-            inside = all(self.ends.lo < knot < self.ends.hi for knot in self.knots)
-            self._spline = kind()
-            # on [0, 1], where patsy's arithmetic loses no digits, however far off the range
-            options = {"knots": self._unit(np.array(self.knots)), "lower_bound": 0.0, "upper_bound": 1.0, **keywords}
-            self._spline.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
-            self._spline.memorize_finish()
-            self._options = options
-            self.columns(np.array([self.ends.lo, self.ends.hi]))
-        except Exception:  # patsy complains in many ways
-            inside = False
-        if not inside:
-            raise FormulaError(
-                f"'{code}': the knots must be numbers strictly between the bounds, and the options patsy's"
-            )
-
-    def _unit(self, x: FloatArray) -> FloatArray:
-        return np.asarray((x - self.ends.lo) / (self.ends.hi - self.ends.lo), dtype=np.float64)
+    knots: FloatArray
+    series: FloatArray
+    extend: bool = False
 
     def columns(self, x: FloatArray) -> FloatArray:
-        held = self.ends.clamp(np.asarray(x, dtype=float))
-        missing = np.isnan(held)
-        unit = np.clip(self._unit(np.where(missing, self.ends.lo, held)), 0.0, 1.0)
-        columns = np.asarray(self._spline.transform(unit, **self._options), dtype=float)
-        columns = columns.reshape(len(held), -1)
-        columns[missing] = np.nan
-        return columns
+        """Return the columns, shape (n, columns); NaN where x is NaN. By Bonnet's recursion, each row by itself."""
+        x = np.asarray(x, dtype=float)
+        inside = x if self.extend else np.clip(x, self.knots[0], self.knots[-1])
+        piece = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.series) - 1)
+        low, high = self.knots[piece], self.knots[piece + 1]
+        place = ((inside - (low + high) / 2) / ((high - low) / 2))[:, None]
+        before, power = np.zeros_like(place), np.ones_like(place)
+        values = self.series[piece, :, 0] * power
+        for k in range(1, self.series.shape[2]):
+            before, power = power, ((2 * k - 1) * place * power - (k - 1) * before) / k
+            values = values + self.series[piece, :, k] * power
+        return np.where(np.isnan(x)[:, None], np.nan, values)
 
     def bounds(self) -> list[Interval]:
-        pieces = [self.ends.lo, *self.knots, self.ends.hi]
-        ranges: list[list[Interval]] = []
-        for low, high in itertools.pairwise(pieces):
-            # inside the piece, where the polynomial is smooth: its ends belong to two pieces
-            at = low + (high - low) * (np.arange(self.degree + 1) + 0.5) / (self.degree + 1)
-            values = self.columns(at).T
-            ranges.append(
-                [_range(Polynomial.fit(at, column, self.degree, domain=[low, high]), low, high) for column in values]
-            )
-        return [
-            Interval.hull([end for piece in column for end in (piece.lo, piece.hi)])
-            for column in zip(*ranges, strict=True)
-        ]
+        """Return the exact range of each column."""
+        pieces = [[_range(Legendre(column)) for column in piece] for piece in self.series]
+        return [Interval.hull([end for i in column for end in (i.lo, i.hi)]) for column in zip(*pieces, strict=True)]
 
 
-def _range(polynomial: Polynomial, low: float, high: float) -> Interval:
-    """Return the exact range of a polynomial over an interval: at its ends and stationary points."""
+def _range(polynomial: Legendre) -> Interval:
+    """Return the range of a polynomial over [-1, 1]: at its ends and stationary points."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
-    stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and low < root.real < high]
-    return Interval.hull([float(polynomial(point)) for point in (low, high, *stationary)])
+    stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
+    return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
 
 
-def _spline(kind: type) -> Callable[..., Basis]:
-    return lambda code, public, arguments, keywords: SplineBasis(kind, code, public, arguments, keywords)
+def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
+    """Return Legendre polynomials of degree 1 to k on the public range: orthogonal there, each within [-1, 1]."""
+    degree = (arguments or [keywords.get("degree")])[0]
+    if len(arguments) + len(keywords) != 1 or type(degree) is not int or not 1 <= degree <= HIGHEST:
+        raise FormulaError(f"'{code}' needs a whole degree from 1 to {HIGHEST}; write poly(x, 2)")
+    return Basis(np.array([public.lo, public.hi]), np.eye(degree + 1)[None, 1:], extend=True)
 
 
-BASES: dict[str, Callable[..., Basis]] = {
-    "poly": LegendreBasis,
-    "bs": _spline(BS),
-    "cr": _spline(CR),
-    "cc": _spline(CC),
-}
+def _spline(kind: str) -> Callable[..., Basis]:
+    def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
+        """Return a spline basis with knots and bounds from the formula and the domain."""
+        keywords = dict(keywords)
+        ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
+        knots = keywords.pop("knots", None)
+        if arguments or knots is None or not {*keywords} <= {"degree", "include_intercept"}:
+            raise FormulaError(
+                f"the data may not choose the knots of '{code}'; give them, as in {kind}(x, knots=[1, 2])"
+            )
+        try:
+            return _of_knots(kind, sorted({float(knot) for knot in knots}), float(ends[0]), float(ends[1]), keywords)
+        except Exception:  # patsy complains in many ways
+            pass
+        raise FormulaError(
+            f"the knots of '{code}' must lie strictly between its bounds; write {kind}(x, knots=[1, 2], degree=3)"
+        )
+
+    return made
+
+
+def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: dict[str, Any]) -> Basis:
+    if not all(low < knot < high for knot in knots):
+        raise ValueError
+    breaks = np.array([low, *knots, high])
+    unit = (breaks - low) / (high - low)  # on [0, 1] patsy's arithmetic loses no digits, however far off the range
+    values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
+    degree = keywords.get("degree", 3)
+    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # inside each piece, of [-1, 1]
+    series = np.linalg.inv(legvander(points, degree))
+    pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]
+    return Basis(breaks, np.array(pieces).transpose(0, 2, 1))
+
+
+BASES: dict[str, Callable[..., Basis]] = {"poly": _legendre, **{kind: _spline(kind) for kind in SPLINES}}

@@ -1,4 +1,4 @@
-"""What can be declared of a column: numbers in an interval, dates, or levels. Each reads its own cells."""
+"""What can be declared of a column: numbers in an interval, dates, or levels. Public: no cell is read here."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import datetime
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.errors import DomainError
-from privstats.formula.cells import days, numbers, positions, read
+from privstats.errors import DomainError, quote
 from privstats.formula.interval import EVERYTHING, Interval
-from privstats.numerics.law import FloatArray, Rng
+from privstats.numerics.law import Rng
 
 
 class Known(ABC):
@@ -31,10 +30,6 @@ class Known(ABC):
     def typical(self) -> Known:
         """What most values are thought to be: where only centre and scale are known, uniform numbers of those."""
         return self
-
-    @abstractmethod
-    def admit(self, column: pd.Series, clamp: bool) -> tuple[Any, NDArray[np.bool_]]:
-        """Return the column held to what is known, each row by itself, and which rows had a legal value."""
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
@@ -65,16 +60,6 @@ class Numbers(Known):
     def meaning(self) -> Interval:
         return Interval(self.lo, self.hi)
 
-    def read(self, column: pd.Series) -> FloatArray:
-        """Return the column as numbers; NaN where a value is none."""
-        return numbers(column)
-
-    def admit(self, column: pd.Series, clamp: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
-        values, within = self.read(column), self.meaning
-        legal = ~np.isnan(values)
-        values = np.where(legal, values, within.middle if within.is_finite else 0.0)
-        return (within.clamp(values) if clamp else values), legal
-
     def draw(self, n: int, rng: Rng) -> pd.Series:
         inside = self.meaning if self.meaning.is_finite else Interval(0.5, 2.0)
         return pd.Series(rng.uniform(inside.lo, inside.hi, n))
@@ -83,7 +68,7 @@ class Numbers(Known):
         return {"bounds": [self.lo, self.hi]}
 
     def __str__(self) -> str:
-        return f"from {self.lo:g} to {self.hi:g}"
+        return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
@@ -119,13 +104,10 @@ class Dates(Numbers):
         begin, end = _date(first), _date(last)
         start = begin if origin is None else _date(origin)
         if not begin < end:
-            raise DomainError("the first date must lie before the last")
+            raise DomainError("the first date is not before the last; write ('2020-01-01', '2024-12-31')")
         for name, value in (("lo", (begin - start).days), ("hi", (end - start).days)):
             object.__setattr__(self, name, float(value))
         object.__setattr__(self, "origin", start)
-
-    def read(self, column: pd.Series) -> FloatArray:
-        return days(column, self.origin)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
         return pd.Series(pd.Timestamp(self.origin) + pd.to_timedelta(np.floor(super().draw(n, rng)), unit="D"))
@@ -137,7 +119,8 @@ class Dates(Numbers):
         return self.origin + datetime.timedelta(days=number)
 
     def __str__(self) -> str:
-        return f"dates from {self._day(self.lo)} to {self._day(self.hi)}, as days since {self.origin}"
+        since = "" if self.lo == 0 else f", as days since {self.origin}"
+        return f"{self._day(self.lo)} to {self._day(self.hi)}{since}"
 
 
 def _date(day: Any) -> datetime.date:
@@ -148,7 +131,7 @@ def _date(day: Any) -> datetime.date:
             return datetime.date(day.year, day.month, day.day)
     except ValueError:
         pass
-    raise DomainError("dates are written as '2020-01-31', or datetime.date")
+    raise DomainError("dates are texts such as '2020-01-31', or datetime.date; write ('2020-01-01', '2024-12-31')")
 
 
 @dataclass(frozen=True)
@@ -170,29 +153,28 @@ class Levels(Known):
     Examples
     --------
     >>> print(Levels(["low", "middle", "high"], ordered=True))
-    low < middle < high
+    levels 'low' < 'middle' < 'high'
     """
 
     values: tuple[Any, ...]
     ordered: bool = False
+    listed: bool = field(
+        default=False, repr=False, compare=False
+    )  # a plain list in a domain: perhaps bounds were meant
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
         legal = all(isinstance(value, str | bool | int | float) and _is_kept(value) for value in plain)
         if not legal or len(set(plain)) < max(2, len(plain)):
             raise DomainError(
-                "levels are at least two different texts in UTF-8, truth values or finite numbers (whole numbers up to "
-                "2^53; give longer identifiers as text)"
+                "levels are at least two different texts (in UTF-8), truth values or finite numbers; write ['a', 'b'], and "
+                "whole numbers above 2^53 as texts"
             )
         object.__setattr__(self, "values", plain)
 
     @property
     def meaning(self) -> Levels:
         return self
-
-    def codes(self, column: pd.Series) -> NDArray[np.intp]:
-        """Return the position of each row's level, -1 where it is missing or undeclared."""
-        return positions(column, {read(value): code for code, value in enumerate(self.values)})
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
         """Return the test of codes that a comparison with levels asks for.
@@ -213,13 +195,6 @@ class Levels(Known):
         relations = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
         return lambda codes: relations[symbol](codes, only)
 
-    def admit(self, column: pd.Series, clamp: bool) -> tuple[pd.Categorical, NDArray[np.bool_]]:
-        codes = self.codes(column)
-        legal = codes >= 0
-        return pd.Categorical.from_codes(
-            np.where(legal, codes, 0), categories=pd.Index(self.values, dtype=object)
-        ), legal
-
     def draw(self, n: int, rng: Rng) -> pd.Series:
         every = np.arange(len(self.values))  # first, so that each level appears when n allows it
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
@@ -229,9 +204,7 @@ class Levels(Known):
         return {"levels": list(self.values), **({"ordered": True} if self.ordered else {})}
 
     def __str__(self) -> str:
-        if self.ordered:
-            return " < ".join(map(str, self.values))
-        return f"one of {', '.join(map(str, self.values))}"
+        return f"levels {(' < ' if self.ordered else ', ').join(map(repr, self.values))}"
 
 
 def _is_kept(value: Any) -> bool:
@@ -241,13 +214,15 @@ def _is_kept(value: Any) -> bool:
     return value.encode(errors="ignore").decode() == value
 
 
-def declared(what: Any) -> Known:
+def declared(what: Any, name: str) -> Known:
     """Return the declaration that a plain value stands for.
 
     Parameters
     ----------
     what : tuple, list, range, bool or Known
         ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``.
+    name : str
+        What is declared, for an error.
 
     Raises
     ------
@@ -266,17 +241,22 @@ def declared(what: Any) -> Known:
         case (low, high) if isinstance(what, tuple):
             return _numbers(low, high)
         case list():
-            return Levels(tuple(what))
+            return Levels(tuple(what), listed=True)
     if what is bool:
         return Levels((False, True))
-    raise DomainError("give bounds as a tuple (low, high), or levels as a list")
+    raise DomainError(f"{name} is {quote(what)}; write bounds as (low, high), or levels as a list of at least two")
 
 
 def _numbers(low: Any, high: Any) -> Numbers:
     for end in (low, high):
         number = isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool)
         if not number or not math.isfinite(end):
-            raise DomainError("bounds are two finite numbers, as in (0, 100)")
+            raise DomainError("bounds are two finite numbers; write them as (0, 100)")
     if not low < high:
-        raise DomainError(f"the lower bound {low:g} is not below the upper bound {high:g}")
+        raise DomainError(f"the lower bound {low:g} is not below the upper bound {high:g}; write (low, high)")
     return Numbers(float(low), float(high))
+
+
+def plain(number: float) -> str:
+    """Return a number with all its digits, as short as it can be written."""
+    return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privstats.errors import DomainError, quote
 from privstats.formula.declarations import UNKNOWN, Dates, Known, Levels, declared
@@ -42,15 +40,17 @@ class Domain(Mapping[str, Known]):
     Examples
     --------
     >>> Domain({"age": (0, 100), "region": ["N", "S"], "since": ("2020-01-01", "2024-12-31")}, complete=["age"])
-    Domain
-      age     from 0 to 100
-      region  one of N, S   may be missing
-      since   dates from 2020-01-01 to 2024-12-31, as days since 2020-01-01   may be missing
+    Domain of 3 columns
+      age     0 to 100                  complete
+      region  levels 'N', 'S'
+      since   2020-01-01 to 2024-12-31
     """
 
     def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:
         if not isinstance(columns, Mapping):
-            raise DomainError("a domain is a dict of bounds and levels, like {'age': (0, 100), 'region': ['N', 'S']}")
+            raise DomainError(
+                f"the domain is {quote(columns)}; write a dict of bounds and levels, as {{'age': (0, 100), 'sex': ['f', 'm']}}"
+            )
         self._columns = {_name(name): _declared(name, known) for name, known in columns.items()}
         self._spelt = {spelling(name): name for name in self._columns}
         if isinstance(complete, bool):
@@ -75,12 +75,12 @@ class Domain(Mapping[str, Known]):
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        width = max((len(name) for name in self), default=0)
+        width, wide = (max(map(len, texts), default=0) for texts in (self, map(str, self._columns.values())))
         lines = (
-            f"  {name:<{width}}  {known}{'' if name in self.complete else '   may be missing'}"
+            f"  {name:<{width}}  {known!s:<{wide}}  {'complete' if name in self.complete else ''}".rstrip()
             for name, known in self._columns.items()
         )
-        return "\n".join(("Domain", *lines))
+        return "\n".join((f"Domain of {len(self)} column{'s' * (len(self) != 1)}", *lines))
 
     def known(self, name: str) -> Interval | Levels:
         """Return what formulas see of a column; where nothing is declared, everything may be in it."""
@@ -103,36 +103,6 @@ class Domain(Mapping[str, Known]):
     def typical(self) -> Domain:
         """The domain of usual values: bounds in place of scales."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
-
-    def admit(
-        self, columns: Mapping[str, pd.Series] | pd.DataFrame, names: Sequence[str], *, clamp: bool = True
-    ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-        """Hold the rows to the domain, each by itself.
-
-        Numbers are clamped; a missing number becomes the middle of its interval and an undeclared level
-        the reference.
-
-        Parameters
-        ----------
-        columns : DataFrame, or mapping of name to Series
-            Raw rows.
-        names : sequence of str
-            The columns wanted, at least one.
-        clamp : bool
-            False leaves numbers where they are: for prediction at rows that are nobody's secret.
-
-        Returns
-        -------
-        tuple of DataFrame and ndarray
-            The admitted columns, and which rows had a legal value in each of them.
-        """
-        n = len(columns[names[0]])
-        present = np.ones(n, dtype=bool)
-        admitted: dict[str, Any] = {}
-        for name in names:
-            admitted[name], legal = self.get(name, UNKNOWN).admit(columns[name], clamp)
-            present &= legal
-        return pd.DataFrame(admitted, index=range(n)), present
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
         """Return synthetic rows, uniform on the domain, that owe nothing to any data."""
@@ -195,7 +165,7 @@ class Domain(Mapping[str, Known]):
             }
             try:
                 if not cells.get("name") or cells["name"] in columns:
-                    raise DomainError("it needs a name of its own")
+                    raise DomainError("the name is missing or stands twice; give each line a name of its own")
                 columns[cells["name"]] = _from_codebook(cells)
             except DomainError as error:
                 problem = str(error)
@@ -215,16 +185,17 @@ def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise DomainError(f"a column name must be text, not {quote(name)}")
+        raise DomainError(f"a column of the domain is called {quote(name)}; write column names as texts")
     return name
 
 
 def _declared(name: str, known: Any) -> Known:
+    called = f"domain['{name}']"
     try:
-        return declared(known)
+        return declared(known, called)
     except DomainError as error:
         problem = str(error)
-    raise DomainError(f"column '{name}': {problem}")
+    raise DomainError(problem if problem.startswith(called) else f"{called}: {problem}")
 
 
 def _from_json(known: Mapping[str, Any]) -> Known:
@@ -234,20 +205,20 @@ def _from_json(known: Mapping[str, Any]) -> Known:
         return Dates(*known["dates"])
     if "scale" in known:
         return Scale(*known["scale"])
-    return declared(tuple(known["bounds"]))
+    return declared(tuple(known["bounds"]), "bounds")
 
 
 def _from_codebook(cells: Mapping[str, str]) -> Known:
     kind = cells.get("kind", "").lower()
     if kind == "boolean":
-        return declared(bool)
+        return declared(bool, "kind")
     if levels := cells.get("levels"):
         parts = [part.strip() for part in levels.split("|")]
         whole = all(part.lstrip("-").isdigit() for part in parts)
         return Levels(tuple(int(part) if whole else part for part in parts), ordered=kind == "ordered")
     low, high = cells.get("low", ""), cells.get("high", "")
     try:
-        return declared((float(low), float(high)))
+        return declared((float(low), float(high)), "bounds")
     except ValueError as error:
         if isinstance(error, DomainError):
             raise

@@ -43,7 +43,7 @@ class Scale(Numbers):
     def __init__(self, center: float, scale: float) -> None:
         legal = all(isinstance(part, int | float) and math.isfinite(part) for part in (center, scale))
         if not legal or not abs(center) / 2**40 < scale < 1e300:
-            raise DomainError("Scale(center, scale) takes two finite numbers, the scale positive")
+            raise DomainError("a scale is a positive number and a center a finite one; write Scale(170, 10)")
         for name, value in (("lo", center - FAR * scale), ("hi", center + FAR * scale)):
             object.__setattr__(self, name, float(value))
         object.__setattr__(self, "center", float(center))

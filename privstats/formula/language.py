@@ -1,0 +1,211 @@
+"""The one file that knows patsy: it parses formulas, codes factors, names columns, and reads hypotheses.
+
+patsy sees texts, declared levels, and public points: never a row of the data. Which dummies are redundant, what columns
+are called and what a contrast or a spline basis is, is its word; another parser could take its place here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from patsy import DesignInfo, Diff, Helmert, ModelDesc, NAAction, Poly, Sum, Term, Treatment
+from patsy.build import design_matrix_builders
+from patsy.categorical import C
+from patsy.mgcv_cubic_splines import CC, CR
+from patsy.parse_formula import parse_formula as patsy_tree
+from patsy.splines import BS
+
+from privstats.errors import FormulaError
+from privstats.numerics.law import FloatArray
+
+CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}
+SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
+NAME = re.compile(r"[^\W\d][\w.]*")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A parsed formula.
+
+    Parameters
+    ----------
+    left, right : tuple of tuple of str
+        Terms, each the expressions of its factors; () is the intercept.
+    written : tuple of str
+        Every expression that stands in the text, also one that a minus sign takes out again.
+    """
+
+    left: tuple[tuple[str, ...], ...]
+    right: tuple[tuple[str, ...], ...]
+    written: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Subterm:
+    """Neighbouring columns that one product of factors makes: the first factor varies fastest.
+
+    Parameters
+    ----------
+    factors : tuple of str
+        The expressions of its factors.
+    contrasts : mapping of str to ndarray, shape (levels, columns)
+        The coding of each factor that has levels.
+    columns : int
+        How many columns it makes.
+    """
+
+    factors: tuple[str, ...]
+    contrasts: Mapping[str, FloatArray]
+    columns: int
+
+
+def parse_formula(formula: Any, like: str) -> Formula:
+    """Return what a formula says; `like` is an example for whoever wrote none.
+
+    Raises
+    ------
+    FormulaError
+        If it cannot be read.
+    """
+    if not isinstance(formula, str):
+        raise FormulaError(f"a formula is a text, not a {type(formula).__name__}; write '{like}'")
+    try:
+        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
+    except Exception:  # patsy raises more than PatsyError on malformed text
+        read = None
+    if read is None:
+        raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'")
+    sides = [tuple(_codes(term) for term in side) for side in (read.lhs_termlist, read.rhs_termlist)]
+    return Formula(sides[0], sides[1], tuple(dict.fromkeys(_written(tree))))
+
+
+def _codes(term: Term) -> tuple[str, ...]:
+    return tuple(part.code for part in term.factors)
+
+
+def _written(tree: Any) -> Iterator[str]:
+    if tree.type == "PYTHON_EXPR":
+        yield tree.token.extra
+    for part in tree.args:
+        yield from _written(part)
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A factor as patsy wants it: one made-up row, and no memory."""
+
+    code: str
+    value: Any
+    origin = None
+
+    def name(self) -> str:
+        return self.code
+
+    def memorize_passes_needed(self, state: dict[str, Any], eval_env: Any) -> int:
+        return 0
+
+    def eval(self, state: dict[str, Any], data: Any) -> Any:
+        return self.value
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Probe) and self.code == other.code
+
+
+def numeric_probe(columns: int) -> Any:
+    """Return one made-up row of a numeric factor of so many columns."""
+    return np.zeros(1) if columns == 0 else np.zeros((1, columns))
+
+
+def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
+    """Return one made-up row of a factor with these levels and this coding."""
+    return C(pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object)), contrast)
+
+
+def code_columns(
+    terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[Subterm, ...]]:
+    """Return the names of a formula's columns, and what makes them, in order.
+
+    Parameters
+    ----------
+    terms : sequence of tuple of str
+        As in `Formula.right`.
+    probes : mapping of str to object
+        One made-up row of each factor.
+
+    Raises
+    ------
+    FormulaError
+        If two columns would have one name.
+    """
+    ours = [Term([_Probe(code, probes[code]) for code in term]) for term in terms]
+    try:
+        (info,) = design_matrix_builders([ours], lambda: iter([{}]), 0, NAAction(on_NA="raise", NA_types=[]))
+    except Exception:  # patsy stumbles where two columns get one name
+        info = None
+    if info is None:
+        raise FormulaError("two columns of the formula would have one name; rename a column, such as 'Intercept'")
+    subterms = tuple(_subterm(part) for term in info.terms for part in info.term_codings[term])
+    return tuple(info.column_names), subterms
+
+
+def _subterm(part: Any) -> Subterm:
+    contrasts = {f.code: np.asarray(c.matrix, dtype=float) for f, c in part.contrast_matrices.items()}
+    return Subterm(tuple(factor.code for factor in part.factors), contrasts, int(part.num_columns))
+
+
+def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
+    """Return a coding of levels, None where the arguments do not fit."""
+    try:
+        made = CODINGS[kind](*arguments, **keywords)
+        made.code_without_intercept(list(levels))
+    except Exception:
+        return None
+    return made
+
+
+def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
+    """Return the columns of a factor with an intercept beside it, shape (levels, columns)."""
+    return np.asarray(contrast.code_without_intercept(list(levels)).matrix, dtype=float)
+
+
+def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
+    """Return a spline basis on [0, 1] as a function of public points, shape (points,) to (points, columns)."""
+    basis = SPLINES[kind]()
+    basis.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
+    basis.memorize_finish()
+    return lambda points: np.asarray(basis.transform(points, **options), dtype=float).reshape(len(points), -1)
+
+
+def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArray[np.float64]]:
+    """Return (R, r) such that a hypothesis about coefficients reads ``R @ params = r``.
+
+    Raises
+    ------
+    FormulaError
+        If it names another coefficient, or cannot be read as linear equations.
+    """
+    try:
+        read = DesignInfo(list(names)).linear_constraint(hypothesis)
+    except Exception:  # patsy raises more than PatsyError
+        read = None
+    if read is not None:
+        return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()
+    if not isinstance(hypothesis, str):
+        raise FormulaError(f"a hypothesis is a text like '{names[-1]} = 0', or a matrix with {len(names)} columns")
+    rest = hypothesis
+    for name in sorted(names, key=len, reverse=True):
+        rest = rest.replace(name, " ")
+    unknown = next((word for word in NAME.findall(rest)), None)
+    if unknown is not None:
+        raise FormulaError(f"the fit has no coefficient '{unknown}'; it has {', '.join(names)}")
+    raise FormulaError(f"the hypothesis {hypothesis!r} is not a linear equation; write it like '{names[-1]} = 0'")

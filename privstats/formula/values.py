@@ -1,0 +1,214 @@
+"""TRUSTED. What a formula computes of each row: cells held to what is declared, and whitelisted expressions.
+
+Every value of a row depends on that row's cells alone, to the last bit: cells are read one by one, and arithmetic is
+elementwise. The same walker gives an expression's bounds (`expression.bounds_of`) and its values, so that nothing can be
+computed of a row whose bounds are not known; there is no ``eval``.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.formula.cells import days, numbers, positions, read
+from privstats.formula.declarations import Dates, Known, Levels
+from privstats.formula.functions import FUNCTIONS, Rowwise, logical, relation
+from privstats.numerics.law import FloatArray
+
+ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+LOGIC: dict[type[ast.AST], Rowwise] = {
+    ast.And: logical(np.minimum),
+    ast.Or: logical(np.maximum),
+    ast.BitAnd: logical(np.minimum),
+    ast.BitOr: logical(np.maximum),
+    ast.Not: logical(lambda a: 1 - a),
+    ast.Invert: logical(lambda a: 1 - a),
+    ast.Lt: relation(np.less),
+    ast.LtE: relation(np.less_equal),
+    ast.Gt: relation(np.greater),
+    ast.GtE: relation(np.greater_equal),
+    ast.Eq: relation(np.equal),
+    ast.NotEq: relation(np.not_equal),
+}
+SYMBOLS: dict[type[ast.AST], str] = {  # of comparisons with levels
+    ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of declared levels: the position of each row's level.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        From 0; that of the reference where a row has no declared level.
+    levels : Levels
+    """
+
+    codes: NDArray[np.intp]
+    levels: Levels
+
+
+def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
+    """Return a column held to what is declared of it, each row by itself, and which rows had a legal value.
+
+    Parameters
+    ----------
+    known : Known
+        A number outside its interval is moved to the nearer end; a missing one becomes the middle, and an undeclared
+        level the reference.
+    column : Series
+        Raw cells.
+    clamp : bool
+        False leaves numbers where they are: in rows that are nobody's secret, and where bounds are to be estimated.
+
+    Returns
+    -------
+    tuple of (ndarray or Coded) and ndarray of bool, shape (n,)
+    """
+    if isinstance(known, Levels):
+        codes = positions(column, {read(value): code for code, value in enumerate(known.values)})
+        return Coded(np.where(codes >= 0, codes, 0), known), codes >= 0
+    values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
+    within, legal = known.meaning, ~np.isnan(values)
+    assert not isinstance(within, Levels)
+    values = np.where(legal, values, within.middle if within.is_finite else 0.0)
+    return (within.clamp(values) if clamp else values), legal
+
+
+class Algebra(Protocol):
+    """What the leaves and functions of an expression mean: arrays here, intervals in `expression`."""
+
+    @property
+    def of(self) -> Mapping[str, Any]: ...
+    def constant(self, number: float) -> Any: ...
+    def function(self, function: Rowwise) -> Callable[..., Any]: ...
+    def levels(self, name: str) -> Levels | None: ...
+    def compare(self, name: str, symbol: str, chosen: list[Any]) -> Any: ...
+    def refuse(self, node: ast.expr) -> NoReturn: ...
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """Columns as arrays: an expression's value in each row."""
+
+    of: Mapping[str, Any]
+
+    def constant(self, number: float) -> Any:
+        return np.float64(number)
+
+    def function(self, function: Rowwise) -> Callable[..., Any]:
+        return function.values
+
+    def levels(self, name: str) -> Levels | None:
+        column = self.of[name]
+        return column.levels if isinstance(column, Coded) else None
+
+    def compare(self, name: str, symbol: str, chosen: list[Any]) -> FloatArray:
+        column = self.of[name]
+        return column.levels.compare(symbol, chosen)(column.codes).astype(float)
+
+    def refuse(self, node: ast.expr) -> NoReturn:
+        raise TypeError("an expression without bounds was evaluated")
+
+
+def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
+    """Return the values of an expression that `bounds_of` has accepted, one for each row.
+
+    Parameters
+    ----------
+    node : ast.expr
+    of : mapping of str to ndarray or Coded
+        Admitted columns.
+    """
+    with np.errstate(all="ignore"):
+        return np.asarray(walk(node, _Arrays(of)), dtype=float)
+
+
+def walk(node: ast.expr, algebra: Algebra) -> Any:
+    """Return what an expression means in an algebra; nothing but what stands here can be written."""
+
+    def value(part: ast.expr) -> Any:
+        return walk(part, algebra)
+
+    def logic(op: ast.AST, *parts: Any) -> Any:
+        return algebra.function(LOGIC[type(op)])(*parts)
+
+    match node:
+        case ast.Name(id=name) if name in algebra.of and algebra.levels(name) is None:
+            return algebra.of[name]
+        case ast.Name(id=name) if name in algebra.of and _is_truth(algebra.levels(name)):
+            return algebra.compare(name, "==", [True])
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float() as number):
+            return algebra.constant(_finite(number))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in ARITHMETIC:
+            return ARITHMETIC[type(op)](value(operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in LOGIC:
+            return logic(op, value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in LOGIC:
+            return logic(op, value(operand))
+        case ast.BoolOp(op=op, values=[first, *others]):
+            result = value(first)
+            for other in others:
+                result = logic(op, result, value(other))
+            return result
+        case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[right]) if (
+            name in algebra.of and algebra.levels(name) is not None and type(op) in SYMBOLS
+        ):
+            return algebra.compare(name, SYMBOLS[type(op)], literals(right, algebra))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in LOGIC:
+            return logic(op, value(left), value(right))
+        case ast.Compare(left=left, ops=[first_op, *ops], comparators=[middle, *rights]) if ops:  # 2 < x < 5
+            first = ast.Compare(left, [first_op], [middle])
+            return logic(ast.And(), value(first), value(ast.Compare(middle, ops, rights)))
+        case ast.Call(func=func, args=arguments, keywords=[]) if _arity(func) == len(arguments):
+            return algebra.function(FUNCTIONS[ast.unparse(func)])(*map(value, arguments))
+    return algebra.refuse(node)
+
+
+def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
+    """Return the constants of a level, or of a list of levels."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        value = {}
+    if isinstance(value, dict):
+        algebra.refuse(node)
+    return list(value) if isinstance(value, list | tuple | set) else [value]
+
+
+def _is_truth(levels: Levels | None) -> bool:
+    return levels is not None and all(isinstance(level, bool) for level in levels.values)
+
+
+def _arity(func: ast.expr) -> int:
+    name = ast.unparse(func)
+    return FUNCTIONS[name].arity if name in FUNCTIONS else -1
+
+
+def _finite(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
