@@ -1,4 +1,4 @@
-"""The only code that draws noise: one file, one theorem. A line of `ADDITIVE` gives a mechanism the name of its noise."""
+"""The only code that draws noise: one file, one theorem. A line of `ADDITIVE` names the noise of a mechanism."""
 
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian

@@ -1,0 +1,1 @@
+"""Mechanisms that choose among or between the values of a column."""

@@ -1,0 +1,144 @@
+"""The rank exponential mechanism: choose numbers whose ranks are near the target ranks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.mechanisms.base import Mechanism, RowValues
+from privstats.mechanisms.order.bracket import draw_box
+from privstats.mechanisms.order.joint import draw_joint
+from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
+from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.numerics.law import FloatArray, Rng
+from privstats.numerics.rank_law import Ends, box_targets, cell_rate, interval_targets
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+
+class Range(Protocol):
+    """A set of values on a line: its ends, and the public grid of values and releases (0: as fine as doubles are)."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def grid(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Rank(Mechanism):
+    """Choose one number, or several jointly, with a density that falls with the errors of their ranks.
+
+    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours move the error by at most S for each of the `rows`
+    that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by eps / 2,
+    and the normaliser by as much again. Neighbouring relation: that of the question. Sampled exactly (`rank_sampler`,
+    `joint`), on a public grid.
+
+    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
+    inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high): an interval where R is flat, and
+    then the error is the distance to it. S = max(tau, 1 - tau) where rows only come and go, 1 where one is exchanged.
+    Proof: with a value more ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s, so each end of the interval moves
+    by an amount in [0, 1], and ``tau (n + 1)`` by tau. For a value replaced, both data sets are the same one with a
+    value more, and ``tau (n + 1)`` stays. A value replaced by none is removed, and max(tau, 1 - tau) <= 1.
+
+    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The error is ``sum_j |c_j - w_j|``: the chosen numbers cut
+    the values into cells of c_j, of which w_j are wanted, in sum n. A value replaced moves two counts by 1, S = 2. One
+    more, in cell i, adds 1 to c_i and w'_j >= 0, in sum 1, to each w_j: the error moves by at most
+    ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels, whatever n,
+    S = 2 (1 - min_j w'_j) where rows only come and go (their Lemma 1), and 2 where one is exchanged, whether or not
+    values may be missing.
+
+    *Levels with the ends of their intervals*: the same with target ranks ``tau n -+ h(n)`` of the ends, where h holds
+    the error of sampling and that of the mechanism. S = 2 under each relation: no w_j falls as n grows, so
+    ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters through the error.
+    *A single level with its ends*: the error is the largest of the three ranks'. A value replaced moves each rank by at
+    most 1, S = 1. One more moves it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) + sup h' where rows
+    only come and go, the larger of both where values may be missing (`bracket`).
+
+    Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
+    more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
+    several are chosen; numbers lie on a public grid, so that their last bits say nothing.
+
+    Parameters
+    ----------
+    levels : tuple of float
+        Orders of the quantiles, ascending, each in (0, 1).
+    confidence : float, optional
+        Also draw the ends of intervals for the population's quantiles at this confidence, three numbers for each level:
+        lower end, quantile, upper end.
+    ends_only : bool
+        With `confidence`: the two ends of each level without the quantile.
+    """
+
+    levels: tuple[float, ...] = (0.5,)
+    confidence: float | None = None
+    ends_only: bool = False
+
+    label: ClassVar[str] = "rank"
+
+    def __post_init__(self) -> None:
+        ascending = all(a < b for a, b in zip((0.0, *self.levels), (*self.levels, 1.0), strict=True))
+        if not self.levels or not ascending:
+            raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as q=[0.25, 0.5]")
+        if self.confidence is not None and not 0 < self.confidence < 1:
+            raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
+
+    def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
+        """Return the law of the errors of ranks: it does not depend on the rows."""
+        eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
+        if self.confidence is not None:
+            return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only)
+        if len(self.levels) == 1:  # two cells: each rank costs both of them
+            return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
+        return RankErrors(
+            cell_rate(eps, relation.rows, moved_by_several(self.levels, relation)), len(self.levels), False
+        )
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        law, values = self.law(promise, within, relation), values_of(exact)
+        grid = within.low, within.high, grid_of(within)
+        if isinstance(law, Ends):
+            value = draw_ends(law, values, *grid, rng)
+        elif len(self.levels) == 1:
+            value = draw_rank(values, self.levels[0], 2 * law.rate, *grid, rng)
+        else:
+            targets = np.array(self.levels) * len(values)
+            value = draw_joint(values, targets, np.full(len(targets) + 1, law.rate), *grid, rng)
+        return Release(name, value, law, promise, within)
+
+
+def values_of(exact: RowValues) -> FloatArray:
+    """Return the sealed values of a column, shape (n,)."""
+    return np.ravel(exact.all())
+
+
+def grid_of(within: Range) -> float:
+    """Return the step of the public grid: where none is declared the finest whose points doubles can count."""
+    return within.grid or math.ldexp(max(abs(within.low), abs(within.high)), -50)
+
+
+def moved_by_one(level: float, relation: Relation) -> float:
+    """Return S of a single level: how far one row moves the error of a number's rank."""
+    return 1.0 if relation.exchange else max(level, 1 - level)
+
+
+def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
+    """Return S of several levels: how far one row moves the sum of the cells' errors."""
+    shares = np.diff(levels, prepend=0.0, append=1.0)
+    return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
+
+
+def draw_ends(ends: Ends, values: FloatArray, low: float, high: float, step: float, rng: Rng) -> FloatArray:
+    """Draw the boundaries, ascending: for each level its lower end, itself unless `alone`, its upper end."""
+    n = len(values)
+    if ends.box:
+        targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)
+        return draw_box(values, targets, ends.rate, low, high, step, rng)
+    targets = interval_targets(n, ends.levels, ends.confidence, ends.rate, ends.alone)
+    return draw_joint(values, targets, np.full(len(targets) + 1, ends.rate), low, high, step, rng)

@@ -1,0 +1,99 @@
+"""Laws of the errors of ranks that are drawn by the exponential mechanism: public, whatever the rows are.
+
+An error is what the rank of a drawn number differs by from the target rank, where ranks may be any real numbers: gaps
+between values and the ends of the range make the errors of a draw a little different.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from privstats.mechanisms.additive.tails import exponential
+from privstats.numerics.law import FloatArray, Rng
+from privstats.numerics.rank_law import Ends
+
+
+@dataclass(frozen=True)
+class RankErrors:
+    """Errors of J ranks.
+
+    Parameters
+    ----------
+    rate : float
+        Decay of the log density.
+    J : int
+        Numbers that are drawn together.
+    largest : bool
+        True: the density is ``exp(-rate max_j |e_j|)``, of errors that are drawn by their largest. False: it is
+        ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0, the Laplace bridge.
+    """
+
+    rate: float
+    J: int
+    largest: bool
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` independent draws, shape (size, J).
+
+        A bridge has J + 1 increments, k of them positive: these have the sum s, and the others -s. Then s has a gamma
+        law with shape J, each side is split uniformly, and k has weight ``C(J + 1, k) / ((k - 1)! (J - k)!)``.
+        """
+        radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
+        if self.largest:
+            return np.asarray(radius * rng.uniform(-1.0, 1.0, (size, self.J)))
+        m, k = self.J + 1, np.arange(1, self.J + 1)
+        weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
+        positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # which increments are positive: any k of them
+        up = order < np.minimum(positive, self.J)[:, None]
+        parts = exponential(rng, (size, m))
+        sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
+        steps = np.where(up, parts / sides[0], -parts / sides[1]) * radius / 2
+        return np.asarray(np.cumsum(steps, axis=1)[:, :-1])
+
+    @cached_property
+    def _increment(self) -> float:
+        """Return the variance of one increment of a bridge of rate 1, by the mixture over k as in `sample`."""
+        m, k = self.J + 1, np.arange(1, self.J + 1)
+        weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # of both sides' parts, in s^2
+        return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
+
+    def covariance(self, onto: FloatArray) -> FloatArray:
+        """Return the covariance of ``onto @ draw``."""
+        if self.largest:
+            return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
+        j = np.arange(1, self.J + 1)
+        low, high = np.minimum(j[:, None], j), np.maximum(j[:, None], j)
+        bridge = self._increment / self.rate**2 * low * (self.J + 1 - high) / self.J
+        return np.asarray(onto @ bridge @ onto.T)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each error, shape (J,)."""
+        return np.asarray(np.diag(self.covariance(np.eye(self.J))))
+
+
+@dataclass(frozen=True)
+class RankLaw(Ends):
+    """The law of quantiles drawn with the ends of their intervals: `Ends`, and the moments of the ranks' errors."""
+
+    @property
+    def errors(self) -> RankErrors:
+        """The errors of all numbers of the draw, in its order."""
+        return RankErrors(self.rate, (2 if self.alone else 3) * len(self.levels), self.box)
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` draws of the errors of ranks, shape (size, numbers drawn)."""
+        return self.errors.sample(rng, size)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each rank's error."""
+        return self.errors.variance()
+
+    def covariance(self, onto: FloatArray) -> FloatArray:
+        """Return the covariance of ``onto @ errors``."""
+        return self.errors.covariance(onto)

@@ -1,0 +1,221 @@
+"""The rank exponential mechanism on a public grid: which point is drawn, exactly, after one partition of the values.
+
+Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
+rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval where knots
+are tied. A point has mass proportional to ``exp(-rate d)``, with d the distance from ``T = level (n + 1)`` to rho.
+Positions are counted in steps of the grid throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.numerics.law import FloatArray, Rng
+
+RARE = 30.0  # what lies beyond the window is proposed with probability of at most about exp(-RARE)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of `step` in [low, high]; if there is none, the one nearest to `low`."""
+
+    low: float
+    high: float
+    step: float
+
+    @property
+    def first(self) -> float:
+        """The first point, in steps."""
+        first = math.ceil(self.low / self.step)
+        return float(first if first <= math.floor(self.high / self.step) else round(self.low / self.step))
+
+    @property
+    def last(self) -> float:
+        """The last point, in steps."""
+        return float(max(math.floor(self.high / self.step), self.first))
+
+    def units(self, values: FloatArray) -> FloatArray:
+        """Return the nearest points, in steps."""
+        units: FloatArray = np.clip(np.rint(values / self.step), self.first, self.last)
+        return units
+
+    def points(self, units: FloatArray) -> FloatArray:
+        """Return points given in steps as numbers in [low, high]."""
+        return np.clip(units * self.step, self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of neighbouring grid points, along each of which the log density falls by a constant per point.
+
+    Parameters
+    ----------
+    first : ndarray, shape (m,)
+        The point of largest density of each run.
+    sign : ndarray, shape (m,)
+        1 where the density falls to the right of it, -1 to the left.
+    count : ndarray, shape (m,)
+        Points of each run; may be zero.
+    top : ndarray, shape (m,)
+        Log density at `first`.
+    fall : ndarray, shape (m,)
+        What the log density loses from point to point, positive.
+    """
+
+    first: FloatArray
+    sign: FloatArray
+    count: FloatArray
+    top: FloatArray
+    fall: FloatArray
+
+    def log_mass(self) -> FloatArray:
+        """Return the logarithms of the runs' masses: geometric series."""
+        with np.errstate(divide="ignore"):
+            log_mass: FloatArray = self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall))
+        return log_mass
+
+    def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
+        """Return a point of each of the runs with these numbers: a geometric step from its first point."""
+        count, fall = self.count[run], self.fall[run]
+        uniform = rng.uniform(0.0, 1.0, len(run))
+        steps = np.floor(-np.log1p(uniform * np.expm1(-fall * count)) / fall)
+        return self.first[run] + self.sign[run] * np.minimum(steps, count - 1)
+
+
+def draw_rank(
+    values: FloatArray,
+    level: float,
+    rate: float,
+    low: float,
+    high: float,
+    step: float,
+    rng: Rng,
+    size: int = 1,
+    width: float | None = None,
+) -> FloatArray:
+    """Draw grid points whose rank among the values is near that of a quantile.
+
+    Only a window of knots around T is sorted. The stretches on both sides of it are proposed at an upper bound of their
+    mass, their number of points times the density at the window's edge. Where one is proposed, everything is sorted and
+    the point accepted with the ratio of its density to the bound: the law is exact whatever the window.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        In [low, high], in any order; not changed.
+    level : float
+        Order of the quantile, in (0, 1).
+    rate : float
+        What the log density loses per rank, positive.
+    low, high, step : float
+        The grid: multiples of `step` in [low, high].
+    rng : Rng
+        Source of randomness.
+    size : int
+        Number of independent draws.
+    width : float, optional
+        Knots on each side of T in the window; by default so many that a draw beyond them is improbable.
+
+    Returns
+    -------
+    ndarray, shape (size,)
+        Multiples of `step`, clipped to [low, high].
+    """
+    grid, n = Grid(low, high, step), len(values)
+    target = level * (n + 1)
+    if width is None:
+        width = (math.log(grid.last - grid.first + 1) + RARE) / rate + 1
+    start, stop = int(max(0.0, math.floor(target) - width)), int(min(n + 1.0, math.ceil(target) + width))
+    knots, full = knots_between(values, start, stop, grid), None
+    runs = runs_between(knots, start, target, rate)
+    edges = np.array([knots[0], knots[-1]])
+    beyond = np.array([edges[0] - grid.first, grid.last - edges[1]])
+    bound = np.array([target - start, stop - target])
+    with np.errstate(divide="ignore"):
+        log_mass = np.concatenate([np.log(beyond) - rate * bound, runs.log_mass()])
+    drawn, open_ = np.empty(size), np.arange(size)
+    while len(open_):
+        choice = choose(log_mass, rng, len(open_))
+        far = choice < 2
+        drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
+        if far.any():
+            full = knots_between(values, 0, n + 1, grid) if full is None else full
+            side = choice[far]
+            step_out = 1 + np.floor(beyond[side] * rng.uniform(0.0, 1.0, len(side)))
+            point = edges[side] + (2 * side - 1) * np.minimum(step_out, beyond[side])
+            excess = distance(full, point, target) - bound[side]
+            drawn[open_[far]] = point
+            far[far] = rng.uniform(0.0, 1.0, len(side)) >= np.exp(-rate * np.maximum(excess, 0.0))
+        open_ = open_[far]
+    return grid.points(drawn)
+
+
+def log_density(
+    values: FloatArray, level: float, rate: float, low: float, high: float, step: float, at: FloatArray
+) -> FloatArray:
+    """Return the logarithms of the probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
+    grid, target = Grid(low, high, step), level * (len(values) + 1)
+    knots = knots_between(values, 0, len(values) + 1, grid)
+    normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
+    log_density: FloatArray = -rate * distance(knots, grid.units(at), target) - normaliser
+    return log_density
+
+
+def knots_between(values: FloatArray, start: int, stop: int, grid: Grid) -> FloatArray:
+    """Return knots start, ..., stop, ascending, in steps of the grid. Rounding keeps the order: it may come last."""
+    n = len(values)
+    lowest, highest = max(start - 1, 0), min(stop - 1, n - 1)
+    if n == 0 or (start <= 1 and stop >= n):
+        inside = np.sort(values)
+    else:
+        upper = np.partition(values, lowest)[lowest:]
+        upper.partition(highest - lowest)
+        inside = np.sort(upper[: highest - lowest + 1])
+    ends = [grid.first] * (start == 0), [grid.last] * (stop == n + 1)
+    return np.concatenate([ends[0], grid.units(inside[max(start - 1, 0) - lowest :]), ends[1]])
+
+
+def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
+    """Return the runs of grid points from the first to the last of these knots, which are numbered from `start` on.
+
+    Knots that are tied with the first or the last one may be missing: they lie on the far side of the target, where
+    they do not matter.
+    """
+    point, index, ties = np.unique(knots, return_index=True, return_counts=True)
+    lower = start + index.astype(float)
+    upper = lower + ties - 1
+    at_knots = -rate * np.maximum(0.0, np.maximum(lower - target, target - upper))
+    left, u, gap = point[:-1], upper[:-1], np.diff(point)
+    # points left + t, t = 1 .. gap - 1, have rank u + t / gap: below the target up to t = split
+    split = np.clip(np.floor((target - u) * gap), 0, gap - 1)
+    rising, falling = -rate * (target - u - split / gap), -rate * (u + (split + 1) / gap - target)
+    one, fall = np.ones(len(point)), rate / gap
+    return Runs(
+        np.concatenate([point, left + split, left + split + 1]),
+        np.concatenate([one, -one[1:], one[1:]]),
+        np.concatenate([one, split, gap - 1 - split]),
+        np.concatenate([at_knots, rising, falling]),
+        np.concatenate([one, fall, fall]),
+    )
+
+
+def distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
+    """Return the distances of the target from the ranks of grid points, shape (m,), among all knots."""
+    below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
+    left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = upto - 1 + (units - left) / (right - left)
+    tied = upto > below
+    lower, upper = np.where(tied, below, between), np.where(tied, upto - 1, between)
+    distance: FloatArray = np.maximum(0.0, np.maximum(lower - target, target - upper))
+    return distance
+
+
+def choose(log_mass: FloatArray, rng: Rng, size: int) -> np.ndarray:
+    """Draw numbers of alternatives with these logarithms of masses, not all minus infinity, shape (size,)."""
+    mass = np.cumsum(np.exp(log_mass - log_mass.max()))
+    last = np.searchsorted(mass, mass[-1], side="left")
+    return np.minimum(np.searchsorted(mass, rng.uniform(0.0, mass[-1], size), side="right"), last)
