@@ -1,0 +1,1 @@
+"""Objective perturbation: minimisers of losses that are tilted by random linear terms."""

@@ -1,0 +1,200 @@
+r"""Sums of row losses, tilted and with a ridge, minimised to a distance that is proved for the numbers returned.
+
+``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
+``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Nothing here trusts convergence: Newton's steps in float64 are
+believed if a bound of the gradient, its rounding included, shows that they came close enough, and if not the gradient
+is taken in decimal arithmetic of sixty digits, with steps that end by a theorem. Nothing is raised, whatever the rows:
+separated or all alike.
+
+The theorem: let ``H <= M`` for all Hessians H, as ``M = k sum w x x' + gamma I`` is, k the largest curvature of the
+loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g gets as small as one
+likes. A step by another matrix is taken where it halves the smallest gradient so far, which can happen finitely often
+before it is small enough.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+
+import numpy as np
+
+from privstats.losses.convex import RowLoss
+from privstats.numerics.law import FloatArray
+
+UNIT = 2.0**-53  # rounding of one float64 operation
+BLOCK = 128  # rows whose scores are added in float64; the sums of blocks are added exactly
+MOST_STEPS, MOST_HALVINGS = 60, 60  # of the float64 run alone
+CLOSE = 0.1  # of the slope along a step, which a step must do away with
+DIGITS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """The function f.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+        Entries in [-1, 1].
+    y, offset, weight : ndarray, shape (n,)
+        Weights in [0, 1].
+    loss : RowLoss
+        l.
+    gamma : float
+        Positive.
+    tilt : ndarray, shape (d,)
+    """
+
+    x: FloatArray
+    y: FloatArray
+    offset: FloatArray
+    weight: FloatArray
+    loss: RowLoss
+    gamma: float
+    tilt: FloatArray
+
+    def eta(self, theta: FloatArray) -> FloatArray:
+        """Return the linear predictors."""
+        return self.x @ theta + self.offset
+
+    def near(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
+
+        A linear predictor is wrong by at most ``(d + 2) u (|theta|_1 + |o|)``, in any order of summation (Higham 2002,
+        section 3.1), hence a slope by the curvature near it times that and `slope_ulps` u. A block's sum is wrong by
+        ``(BLOCK + 2) u`` times the sum of its absolute terms; the blocks' sums are added without error. A tenth covers
+        what is of the order of u^2, here and in the bound.
+        """
+        eta, d = self.eta(theta), len(theta)
+        slope, curvature = self.loss.derivatives(eta, self.y)
+        score, h = self.weight * slope, self.weight * curvature
+        whole = len(score) // BLOCK * BLOCK
+        sums = np.matmul(score[:whole].reshape(-1, 1, BLOCK), self.x[:whole].reshape(-1, BLOCK, d))[:, 0]
+        rest = score[whole:] @ self.x[whole:]
+        scores = np.array([math.fsum(column) for column in np.vstack([sums, rest]).T.tolist()])
+        ridge = self.gamma * theta
+        shift = (d + 2) * (float(np.abs(theta).sum()) + np.abs(self.offset))
+        farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))  # times infinity, a number
+        grown = math.exp(min(self.loss.log_curvature_rate * farthest, 700.0))
+        wrong = (BLOCK + 2) * np.abs(score).sum() + self.loss.slope_ulps * self.weight.sum()
+        wrong = wrong + np.minimum(grown * h, self.loss.max_curvature) @ shift
+        wrong = wrong + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
+        rounding = 1.1 * UNIT * float(np.linalg.norm(wrong)) + float(np.finfo(float).tiny)
+        hessian = self.x.T @ (self.x * h[:, None]) + self.gamma * np.eye(d)
+        return scores + ridge + self.tilt, rounding, hessian
+
+    def along(self, theta: FloatArray, step: FloatArray) -> float:
+        """Return how much of a step to take: so much that most of the slope along it is gone, and not uphill."""
+        eta, rise = self.eta(theta), self.x @ step
+        linear, square = float(self.tilt @ step + self.gamma * theta @ step), self.gamma * float(step @ step)
+
+        def slope(t: float) -> float:
+            score = self.weight * self.loss.derivatives(eta + t * rise, self.y)[0]
+            return float(score @ rise) + linear + t * square
+
+        start, t = slope(0.0), 1.0
+        for _ in range(MOST_HALVINGS):
+            if slope(t) <= CLOSE * abs(start):
+                break
+            t /= 2
+        return t
+
+
+def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
+    """Return nearly the minimiser theta* of f.
+
+    ``|theta - theta*|_2 <= tolerance / gamma``, and in any case, where float64 is too coarse for that, at most as much
+    plus the rounding of theta to float64, ``2^-53 |theta|_2``.
+
+    Parameters
+    ----------
+    f : Tilted
+        Whatever its finite rows.
+    tolerance : float
+        Positive, in units of the gradient.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> from privstats.losses.convex import Logistic
+    >>> x, half = np.ones((4, 1)), np.zeros(4)
+    >>> f = Tilted(x, np.array([1.0, 1, 1, 0]), half, np.ones(4), Logistic(), 1e-9, np.zeros(1))
+    >>> bool(abs(minimise_rows(f, 1e-12) - np.log(3)) < 1e-8)
+    True
+    """
+    with np.errstate(all="ignore"):
+        theta, done = fast(f, tolerance)
+    return theta if done else exact(f, tolerance, theta)
+
+
+def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
+    """Return the best of some Newton steps in float64, and whether it is proved to be close enough."""
+    theta = np.zeros(len(f.tilt))
+    best, least = theta, math.inf
+    for _ in range(MOST_STEPS):
+        gradient, wrong, hessian = f.near(theta)
+        size = float(np.linalg.norm(gradient))
+        if size < least:
+            best, least = theta, size
+        if size * (1 + 2.0**-40) + wrong <= tolerance:
+            return theta, True
+        if not math.isfinite(size) or size <= wrong / 8:  # nothing but rounding is left
+            break
+        step = -np.linalg.solve(hessian, gradient).astype(float)
+        theta = theta + f.along(theta, step) * step
+    return best, False
+
+
+def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
+    """Return the minimiser by steps whose gradients are decimal, rounded to float64."""
+    x = [[Decimal(value) for value in row] for row in f.x.tolist()]
+    y, offset, weight, tilt = (
+        [Decimal(value) for value in part.tolist()] for part in (f.y, f.offset, f.weight, f.tilt)
+    )
+    d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
+    steep = f.x.T @ (f.x * (f.loss.max_curvature * f.weight)[:, None])
+    steep = steep + (f.gamma + 2.0**-30 * float(np.trace(steep))) * np.eye(d)  # above all Hessians, rounding included
+    surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.near(start)[2]))
+
+    def gradient(theta: list[Decimal]) -> list[Decimal]:
+        g = [gamma * value + push for value, push in zip(theta, tilt, strict=True)]
+        for row, response, shift, w in zip(x, y, offset, weight, strict=True):
+            score = w * f.loss.exact_slope(_dot(row, theta) + shift, response)
+            g = [value + score * entry for value, entry in zip(g, row, strict=True)]
+        return g
+
+    with localcontext() as context:
+        context.prec = DIGITS  # rounding, of the order of n d 10^-60, is far below half the tolerance
+        theta = [Decimal(value) for value in start.tolist()]
+        g = gradient(theta)
+        least = size = _length(g)
+        while size > enough:
+            new = _less(theta, quickly, g)
+            tried = gradient(new)
+            if _length(tried) > least / 2:
+                new = _less(theta, surely, g)
+                tried = gradient(new)
+            theta, g, size = new, tried, _length(tried)
+            least = min(least, size)
+        return np.array([float(value) for value in theta])
+
+
+def _decimals(matrix: FloatArray) -> list[list[Decimal]]:
+    return [[Decimal(value) for value in row] for row in ((matrix + matrix.T) / 2).tolist()]
+
+
+def _dot(a: list[Decimal], b: list[Decimal]) -> Decimal:
+    return sum((one * other for one, other in zip(a, b, strict=True)), Decimal(0))
+
+
+def _less(theta: list[Decimal], matrix: list[list[Decimal]], g: list[Decimal]) -> list[Decimal]:
+    return [value - _dot(row, g) for value, row in zip(theta, matrix, strict=True)]
+
+
+def _length(g: list[Decimal]) -> Decimal:
+    return _dot(g, g).sqrt()

@@ -1,0 +1,161 @@
+"""Objective perturbation: the minimiser of a sum of convex losses, tilted by a random linear term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.losses.convex import RowLoss
+from privstats.mechanisms.additive.cube import CubeLaw
+from privstats.mechanisms.additive.spherical import SphericalLaw
+from privstats.mechanisms.base import Mechanism, ScaledLaw, on_grid
+from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
+from privstats.numerics.law import FloatArray, Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+GUARD = 0.01  # share of the budget that the error of the computed minimiser costs
+LEAST_GUARD = 1e-5  # least scale of the guard's noise, in units of theta: it hides the error of the minimiser
+FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
+ROUNDING = 2.0**-53 * FARTHEST  # rounding error of such coefficients, in float64
+MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ridge than needed is private too
+LAWS: dict[str, type[ScaledLaw]] = {"l2": SphericalLaw, "linf": CubeLaw}
+
+
+class Losses(Protocol):
+    """The bounds of rows' losses that the theorem needs (`WeightedLosses`)."""
+
+    @property
+    def m(self) -> int: ...
+    @property
+    def loss(self) -> RowLoss: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def curvature(self) -> float: ...
+    @property
+    def longest(self) -> float: ...
+    @property
+    def geometry(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TiltLaw:
+    """The law of b: at the release t the scores of the rows add up to ``-(ridge t + b)``.
+
+    Parameters
+    ----------
+    noise : ScaledLaw
+        Of b.
+    ridge : float
+        gamma.
+    """
+
+    noise: ScaledLaw
+    ridge: float
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` independent draws of b, shape (size, m)."""
+        return self.noise.sample(rng, size)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of b, shape (m,)."""
+        return self.noise.variance()
+
+    def covariance(self, onto: FloatArray) -> FloatArray:
+        """Return the covariance of ``onto @ b``, shape (q, q)."""
+        return self.noise.covariance(onto)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """Release the minimiser of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, b of K-norm noise.
+
+    Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
+    may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m with Lipschitz
+    slopes, so b and t determine each other, Lipschitz both ways, and t has density
+    ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of the rest. *b* has density proportional to
+    ``exp(-c |b|_K / R)``, R the largest ``w |x|_K``. Let one row have slope s and curvature h at t, and let S be the
+    largest slope of any row, C the largest ``w |x|_2^2``. Where a row is replaced, b(t) moves by at most ``(s + S) R``;
+    where it appears or vanishes, by ``s R``. A row's curvature has rank one, so the ratio of the determinants is at
+    most ``1 + h C / gamma``, of the row in the numerator. So the log density moves by at most e for each row, and rows
+    that change together add up, if for every (s, h) that a row can have
+
+        replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
+        add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S,
+
+    which is met by ``gamma = max h C / (exp(e - c (s + S)) - 1)``, or c s in place of c (s + S), for any split q below
+    1; a larger gamma is private too. Rows that are missing, or of a lower weight, have smaller s and h. (Awan and
+    Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and Thakurta 2012. The former print
+    ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without saying so, and bound slope and curvature
+    apart: a logistic row has s = max(p, 1 - p) where h = p (1 - p), so that the largest of both never meet.) The offset
+    o may hold the linear predictor of an earlier release: the ridge is then centred there, and t is the step from it.
+
+    *Guard*: the computed minimiser is certified to lie within r of the true one; spherical noise of sensitivity 2 r at
+    `GUARD` of the budget makes the release private in its own right (the shift is at most 2 r). Both are moved into the
+    ball of length `FARTHEST`, which brings them no farther apart, so that r holds the rounding of the coefficients to
+    float64; at small eps the noise grows, as ``4 ROUNDING / (GUARD eps)``, so as to hide that, too. The certificate
+    never fails (`minimise`). Neighbouring relation: that of the question. Promises in mu are kept as pure ones.
+
+    Parameters
+    ----------
+    split : float
+        q, the share of the budget that b has; the ridge has the rest.
+    """
+
+    label: ClassVar[str] = "objpert"
+    split: float = 0.96
+
+    def __post_init__(self) -> None:
+        if not 0 < self.split < 1:
+            raise OptionError("split is not between 0 and 1; leave it out, or give a share such as split=0.9")
+
+    def law(self, promise: Promise, within: Losses, relation: Relation) -> TiltLaw:
+        c, gamma = calibrated(promise, within, relation, self.split)
+        return TiltLaw(LAWS[within.geometry](np.full(within.m, within.radius / c)), gamma)
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Losses, relation: Relation, rng: Rng) -> Release:
+        law, eps = self.law(promise, within, relation), promise.as_pure().eps
+        rows, tilt = exact.all(), law.sample(rng, 1)[0]
+        scale, error = guard_of(eps)
+        theta = minimiser(rows, within, law.ridge, tilt, error)
+        theta = theta * (FARTHEST / max(float(np.linalg.norm(theta)), FARTHEST))
+        guard = SphericalLaw(np.full(within.m, scale))
+        theta = on_grid(theta + guard.sample(rng, 1)[0], FARTHEST)
+        return Release(name, theta, law, promise, within)
+
+
+def calibrated(promise: Promise, within: Losses, relation: Relation, split: float) -> tuple[float, float]:
+    """Return c and gamma, which is rounded up.
+
+    ``promise.for_group(rows)`` is what one row may spend, the guard's share left out.
+    """
+    loss, others = within.loss, int(relation.exchange)
+    e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps
+    c = split * e / ((1 + others) * loss.max_slope)
+    slopes, curvatures = loss.frontier()
+    left = e - c * (slopes + others * loss.max_slope)
+    gamma = float((curvatures / np.expm1(np.minimum(left, 700.0))).max()) * (1 + 1e-9)
+    return c, within.curvature * max(gamma, loss.max_curvature / math.expm1(MOST_EXPONENT))
+
+
+def guard_of(eps: float) -> tuple[float, float]:
+    """Return the scale of the guard's noise, and the distance from the minimiser, less rounding, that it hides."""
+    scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
+    return scale, scale * GUARD * eps / 2 - ROUNDING
+
+
+def minimiser(rows: FloatArray, within: Losses, ridge: float, tilt: FloatArray, error: float) -> FloatArray:
+    """Return the minimiser of projected rows (w, x, y, o), wrong by at most `error` and its rounding to float64.
+
+    Rows are divided by a power of two, above the longest, and t is multiplied by it: the same function, exactly, of
+    rows with entries in [-1, 1].
+    """
+    unit = math.ldexp(1.0, math.frexp(within.longest)[1])
+    x = np.ascontiguousarray(rows[:, 1:-2]) / unit
+    f = Tilted(x, rows[:, -2], rows[:, -1], rows[:, 0], within.loss, ridge / unit**2, tilt / unit)
+    return minimise_rows(f, error * ridge / unit) / unit

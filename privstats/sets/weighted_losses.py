@@ -1,0 +1,105 @@
+"""Rows with convex losses of a linear predictor, weighted so that no score and no curvature exceeds a public bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.numerics.law import FloatArray
+from privstats.sets.base import Set, known, positive_radius, squared_length
+
+GEOMETRIES = ("l2", "linf")
+MARGIN = 1 - 1e-14  # of the weights: covers the rounding of the lengths that they are computed from
+LARGEST = 1e150  # entries are moved to this size, whose square is finite, before they are bounded
+
+
+@dataclass(frozen=True)
+class WeightedLosses(Set):
+    """Rows (w, x, y, o), whose loss is ``w l(x't + o; y)`` for a convex l: for mechanisms that minimise its sum.
+
+    A row is moved into the set by its weight: x is shortened to `longest`, and w is lowered until ``w |x| <= radius``
+    and ``w |x|_2^2 <= curvature``. Then, at every t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in
+    the norm of the geometry, and its curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max
+    l''``. A weight that depends on x alone leaves the minimiser of a right model where it is (Mallows 1975).
+
+    Parameters
+    ----------
+    m : int
+        Entries of x.
+    loss : RowLoss
+        l, with the bounds `max_slope`, `max_curvature` and `frontier`, for any y in the range.
+    radius : float
+        Largest ``w |x|``.
+    curvature : float
+        Largest ``w |x|_2^2``.
+    longest : float
+        Largest ``|x|_2``.
+    y, offset : tuple of float
+        Public ranges of the response, and of o: values outside are moved to the nearer end.
+    geometry : {"l2", "linf"}
+        Norm of `radius`.
+    """
+
+    m: int
+    loss: Any
+    radius: float
+    curvature: float
+    longest: float
+    y: tuple[float, float] = (0.0, 1.0)
+    offset: tuple[float, float] = (0.0, 0.0)
+    geometry: str = "l2"
+
+    def __post_init__(self) -> None:
+        for size in (self.radius, self.curvature, self.longest):
+            positive_radius(size)
+        if self.geometry not in GEOMETRIES:
+            raise OptionError(f"noise='{self.geometry}' is unknown here; choose among {', '.join(GEOMETRIES)}")
+        if not all(math.isfinite(end) for end in (*self.y, *self.offset)):
+            raise OptionError("the response or the offset has no finite bounds; declare them in domain=")
+
+    @property
+    def dim(self) -> int:
+        return self.m + 3
+
+    @property
+    def size(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return max(1.0, self.longest, *map(abs, (*self.y, *self.offset)))
+
+    @property
+    def folds(self) -> bool:
+        return False
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        rows = np.clip(np.nan_to_num(rows, posinf=LARGEST, neginf=-LARGEST), -LARGEST, LARGEST)
+        weight, x, y, offset = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1]
+        length = np.sqrt(squared_length(x))
+        x = x * np.minimum(1.0, self.longest / np.maximum(length, 1e-300))[:, None]
+        squared = squared_length(x)
+        size = np.sqrt(squared) if self.geometry == "l2" else _largest_entry(x)
+        most = np.minimum(self.radius / np.maximum(size, 1e-300), self.curvature / np.maximum(squared, 1e-300))
+        weight = np.clip(weight, 0.0, np.where(most >= 1, 1.0, most * MARGIN))
+        return np.column_stack([weight, x, np.clip(y, *self.y), np.clip(offset, *self.offset)])
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        raise OptionError("losses are minimised, not added up; choose mech='newton' for sums")
+
+    def distance(self, norm: str) -> float:
+        return 2 * self.length(norm)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return float(known(norm, {"score": self.radius * self.loss.max_slope}))
+
+
+def _largest_entry(x: FloatArray) -> FloatArray:
+    largest = np.zeros(len(x))
+    for column in x.T:
+        largest = np.maximum(largest, np.abs(column))
+    return largest
