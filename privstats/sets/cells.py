@@ -1,0 +1,267 @@
+"""One cell for each contribution: levels, shells of a vector's length, groups. And values on a line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import OptionError
+from privstats.numerics.exact import SUM_BITS, Total, step_of
+from privstats.numerics.law import FloatArray, IntArray
+from privstats.sets.base import FOLD_BITS, Set, known, onto_ball, positive_radius, squared_length
+
+COUNT_STEP = 2.0**-SUM_BITS  # far finer than a count: the noise of counts is not a whole number
+HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
+FARTHEST = 1e150  # vectors are cut to this length before it is squared
+APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # of two unit vectors at right angles
+
+
+class OneHot(Set):
+    """One of `size` cells; a projected row is the number of its cell.
+
+    A contribution is a unit vector: two of them are 2 (l1), sqrt 2 (l2), 1 (linf) apart, and nothing where there is one
+    cell only; each is 1 long.
+    """
+
+    @property
+    def reach(self) -> float:
+        return 1.0
+
+    @property
+    def step(self) -> float:
+        return COUNT_STEP
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(rows == np.arange(self.size), dtype=np.float64)
+
+    def total(self, rows: FloatArray) -> Total:
+        counts = np.bincount(rows[:, 0].astype(np.intp), minlength=self.size)
+        return Total(tuple(int(count) << SUM_BITS for count in counts), self.step)
+
+    def distance(self, norm: str) -> float:
+        return known(norm, APART) if self.size > 1 else 0.0 * known(norm, APART)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return known(norm, {"l1": 1.0, "l2": 1.0, "linf": 1.0})
+
+
+@dataclass(frozen=True)
+class Cells(OneHot):
+    """The cell whose number the row function returns, from 0; numbers outside are moved to the nearest cell.
+
+    With one cell it counts rows, and folded it counts units; with more it cannot be folded, as numbers of cells would
+    be added up.
+    """
+
+    cells: int
+
+    def __post_init__(self) -> None:
+        _positive_count(self.cells)
+
+    @property
+    def dim(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> int:
+        return self.cells
+
+    @property
+    def folds(self) -> bool:
+        return self.cells == 1
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return _cell_numbers(rows[:, :1], self.cells)
+
+
+@dataclass(frozen=True)
+class Shells(OneHot):
+    """The shell in which a vector's length lies: a histogram of lengths, which may be folded.
+
+    Parameters
+    ----------
+    m : int
+        Length of the vectors.
+    edges : tuple of float
+        Outer radii of the shells, increasing; a vector on an edge lies in the inner shell. The last shell is open: its
+        edge is the scale of the grid on which vectors of a unit are added.
+
+    Notes
+    -----
+    A projected row is the number of its shell. Squared lengths are compared with squared edges, both computed in one
+    way, so that the place of a vector beside an edge does not depend on a square root's rounding.
+    """
+
+    m: int
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(map(positive_radius, self.edges)))
+        if not self.edges or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+            raise OptionError("the edges of shells do not increase; check what they were computed from")
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def size(self) -> int:
+        return len(self.edges)
+
+    @property
+    def row_step(self) -> float:
+        return step_of(self.edges[-1], FOLD_BITS)
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        squared = squared_length(onto_ball(rows, FARTHEST))
+        shells = np.searchsorted(np.square(self.edges[:-1]), squared)
+        return shells[:, None].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class ByCell(Set):
+    """`inner` in each of `cells` groups: the row function returns (number of the cell, vector).
+
+    A row is in one cell. So two rows either differ within a cell, or are two contributions in different cells: the
+    distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2), 1 (linf) times the inner length. In both cases
+    the coordinates of a cell weigh what they weigh where rows come and go, as a cell's rows do even under "replace":
+    the inner length must be proved, so inner sets whose count is not released are refused.
+    """
+
+    inner: Set
+    cells: int
+
+    def __post_init__(self) -> None:
+        _positive_count(self.cells)
+
+    @property
+    def dim(self) -> int:
+        return 1 + self.inner.dim
+
+    @property
+    def size(self) -> int:
+        return self.cells * self.inner.size
+
+    @property
+    def reach(self) -> float:
+        return max(self.inner.reach, self.cells - 1.0)
+
+    @property
+    def step(self) -> float:
+        return self.inner.step
+
+    @property
+    def folds(self) -> bool:
+        return False
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return np.column_stack([_cell_numbers(rows[:, :1], self.cells), self.inner.project(rows[:, 1:])])
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        inside = self.inner.contribution(rows[:, 1:])
+        placed = (rows[:, :1] == np.arange(self.cells))[:, :, None] * inside[:, None, :]
+        return np.asarray(placed, dtype=np.float64).reshape(len(rows), self.size)
+
+    def total(self, rows: FloatArray) -> Total:
+        cell, units = rows[:, 0].astype(np.intp), _whole(self.inner.contribution(rows[:, 1:]), self.step)
+        sums = np.column_stack([_sum_by_cell(cell, column, self.cells) for column in units.T])
+        return Total(tuple(map(int, sums.ravel())), self.step)
+
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        return np.tile(self.inner.weights(norm, exchange), self.cells)
+
+    def distance(self, norm: str) -> float:
+        across = known(norm, APART) * self.inner.length(norm)
+        return max(self.inner.distance(norm), across if self.cells > 1 else 0.0)
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        known(norm, APART)
+        return self.inner.length(norm, exchange)
+
+
+@dataclass(frozen=True)
+class Line(Set):
+    """Values in [low, high], for mechanisms that look at their order: one by one, never by a sum.
+
+    In the norm "rank" both lengths are 1: a change of one row changes one value. How far this moves a rank is the
+    mechanism's theorem; it also reads the public fields here, and in the relation whether a value may appear or vanish.
+
+    Parameters
+    ----------
+    low, high : float
+        Public range. Values outside are moved to the nearer end; NaN counts as zero.
+    grid : float
+        Step of the public grid ``k * grid`` of values and releases, 0 for none: values are rounded to it where it is
+        given, and moved to the last of its points inside the range.
+    dim : int
+        Coordinates of a value, all of this range.
+    """
+
+    low: float
+    high: float
+    grid: float = 0.0
+    dim: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise OptionError("the range of values is empty or infinite; check the bounds that it was computed from")
+        if not 0 <= self.grid < math.inf:
+            raise OptionError("the grid of values is not a positive number, or 0 for none")
+        if self.grid and self._last < self._first:
+            raise OptionError("no point of the grid lies between the bounds; give a finer grid")
+
+    @property
+    def reach(self) -> float:
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def folds(self) -> bool:
+        return False
+
+    @property
+    def _first(self) -> float:
+        return math.ceil(self.low / self.grid)
+
+    @property
+    def _last(self) -> float:
+        return math.floor(self.high / self.grid)
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        inside = np.clip(np.nan_to_num(rows), self.low, self.high)
+        if not self.grid:
+            return inside
+        return np.clip(np.rint(inside / self.grid), self._first, self._last) * self.grid
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        raise OptionError("values are not added up: a mechanism looks at their order")
+
+    def distance(self, norm: str) -> float:
+        return known(norm, {"rank": 1.0})
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return known(norm, {"rank": 1.0})
+
+
+def _positive_count(cells: int) -> None:
+    if cells < 1:
+        raise OptionError("there is no cell; check how the cells were counted")
+
+
+def _cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
+    """Return numbers of cells: whole, from 0 to cells - 1."""
+    inside: FloatArray = np.floor(np.clip(np.nan_to_num(rows), 0.0, cells - 1.0))
+    return inside
+
+
+def _whole(contributions: FloatArray, step: float) -> IntArray:
+    return (contributions / step).astype(np.int64)
+
+
+def _sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
+    """Return the exact sum of whole numbers, of at most 2^42 and at most 2^20 of them, in each cell."""
+    high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
+    sums = [np.bincount(cell, half, cells).astype(np.int64) for half in (high, low)]
+    return (sums[0] << HALF_BITS) + sums[1]
