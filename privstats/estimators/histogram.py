@@ -1,0 +1,255 @@
+"""Denoised histograms of lengths: what is seen, what noise may hide beyond, and the clip that follows.
+
+Bins have ratio sqrt 2. Beyond the last visible window counts are continued geometrically: this is the one assumption on
+tails that intervals rest on. Everything here is a function of noisy counts and of public numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import gamma, norm, t
+
+from privstats.numerics.law import FloatArray
+
+VISIBLE = 2.3  # noise sds that make the window next to the last visible one visible: false alarm .01
+AFTER_GAP = 4.3  # noise sds that make a window visible beyond empty ones: false alarm 1e-5
+RESIDUE = 1.0  # noise sds that the hidden counts may exceed their fitted size by
+FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
+INVISIBLE = 0.004  # where VISIBLE + 1 noise sds are a larger share of all counts, the tail takes its slowest ratio
+PER_BIN = 5  # lengths a bin, log-uniform
+ALONG_SEEN = 4.0  # rows beyond the clip lie along one coefficient by at most sqrt(this / m): visible ones
+ALONG_HIDDEN = 2.0  # the same for hidden ones
+LONG = 3.0  # beyond this many sds the critical value of a biased normal is its bias plus the one-sided quantile
+
+
+@dataclass(frozen=True)
+class Tail:
+    """How hidden counts may fall from bin to bin of ratio sqrt 2.
+
+    Parameters
+    ----------
+    slowest : float
+        Largest ratio: .5 is a finite variance, .25 finite fourth moments.
+    fastest : float
+        Least ratio, as a share of `slowest`.
+    residue : float
+        Noise sds by which hidden counts may exceed their fitted size.
+    aligned : bool
+        Whether rows beyond the clip may all lie along one coefficient.
+    """
+
+    slowest: float
+    fastest: float = 1.0
+    residue: float = RESIDUE
+    aligned: bool = False
+
+
+TAILS = {
+    "usual": Tail(0.5, fastest=0.92),
+    "cautious": Tail(0.5, residue=1.3, aligned=True),
+    "leverages": Tail(0.25, fastest=0.92),
+}
+
+
+def edges(low: float, cap: float) -> tuple[float, ...]:
+    """Return upper ends of bins of ratio sqrt 2, from `low` to the domain's cap."""
+    bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
+    last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
+    return (*(low * 2 ** (np.arange(bins) / 2)).tolist(), float(last))
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Counts at lengths, five lengths a bin.
+
+    Parameters
+    ----------
+    counts, lengths : ndarray, shape (5 * bins,)
+    hidden : ndarray of bool, shape (5 * bins,)
+        Whether a length lies beyond the last visible bin, so that its count is an assumption.
+    """
+
+    counts: FloatArray
+    lengths: FloatArray
+    hidden: NDArray[np.bool_]
+
+    @classmethod
+    def denoised(cls, counts: FloatArray, sd: float, ends: tuple[float, ...], total: float, tail: Tail) -> Lengths:
+        """Return visible counts, lowered evenly so that all counts add up to `total`, and a tail beyond them.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (bins,)
+            Released.
+        sd : float
+            Of the noise of a count.
+        ends : tuple of float
+            Upper ends of the bins.
+        total : float
+            Rows, or units.
+        tail : Tail
+        """
+        seen, last = with_tail(counts, sd, tail)
+        filled = lowered_to(seen, last, total)
+        low = np.r_[ends[0] / 2, ends[:-1]]
+        steps = (np.arange(PER_BIN) + 0.5) / PER_BIN
+        lengths = (low[:, None] * (np.asarray(ends) / low)[:, None] ** steps).ravel()
+        return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, np.repeat(np.arange(len(seen)) > last, PER_BIN))
+
+    def excess(self, radius: float) -> float:
+        """Return the sum of (length - radius)+."""
+        return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
+
+    def square_excess(self, radius: float) -> float:
+        """Return the sum of (length^2 - radius^2)+: by how much a sum of products is short of its trace."""
+        return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
+
+    def radius(self, noise: float, least: float) -> float:
+        """Return the radius R, at least `least`, with the smallest ``noise R^2 + sum of (length^2 - R^2)+``."""
+        tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
+        return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
+
+
+def with_tail(counts: FloatArray, sd: float, tail: Tail) -> tuple[FloatArray, int]:
+    """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
+
+    Contiguous windows count as visible from `VISIBLE` noise sds, windows after a gap from `AFTER_GAP`. The first hidden
+    bin holds at most what the last windows let expect, and at most what it shows itself plus `residue` of its sd.
+    """
+    windows = np.r_[0.0, counts[:-1] + counts[1:]]
+    clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
+    last = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0
+    while True:
+        beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else AFTER_GAP)]
+        if not beyond:
+            break
+        last = beyond[-1] if clear[beyond[-1]] > AFTER_GAP else beyond[0]
+    while counts[last] < sd and last > 1:
+        last -= 1
+    window = max(counts[max(last - 1, 0)] + counts[last], sd)
+    before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
+    fast = tail.fastest if (VISIBLE + 1) * sd < INVISIBLE * counts.sum() else 1.0
+    ratio = float(np.clip(FALLING * np.sqrt(window / before), fast * tail.slowest, tail.slowest))
+    base = window * ratio**2 / (1 + ratio)
+    hidden = counts[last + 1 :]
+    if len(hidden):
+        powers = ratio ** np.arange(len(hidden))
+        squared = (powers**2).sum()
+        base = min(base, max((powers * hidden).sum() / squared, 0.0) + tail.residue * sd / np.sqrt(squared))
+    k = np.arange(len(counts))
+    continued = base * ratio ** np.maximum(k - last - 1, 0)
+    return np.where(k <= last, np.maximum(counts, 0.0), continued), last
+
+
+def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
+    """Return counts, the visible ones lowered or raised evenly, not below zero, so that all add up to `total`."""
+    visible, tail = counts[: last + 1], counts[last + 1 :]
+    rest = max(total - tail.sum(), 0.0)
+    ordered = np.sort(visible)[::-1]
+    kept = np.arange(1, len(ordered) + 1)
+    shifts = (np.cumsum(ordered) - rest) / kept  # were only the k largest above zero
+    valid = np.flatnonzero(ordered - shifts > 0)
+    shift = shifts[valid[-1]] if valid.size else ordered[0]
+    return np.r_[np.maximum(visible - shift, 0.0), tail]
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A clipping threshold of scores.
+
+    Parameters
+    ----------
+    radius : float
+        The threshold B.
+    excess : float
+        What clipping may have moved the score by, along the direction of any one coefficient.
+    variance : float
+        Of a coordinate of the clipped score: its sampling part.
+    noise : float
+        Standard deviation of the noise of a coordinate.
+    length : float
+        Half-length of the interval, in units of a coordinate of the score.
+    """
+
+    radius: float
+    excess: float
+    variance: float
+    noise: float
+    length: float
+
+
+def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
+    """Return the clip with the shortest honest interval.
+
+    Parameters
+    ----------
+    lengths : Lengths
+        Of scores, in a metric in which their coordinates have equal variance.
+    noise : float
+        Standard deviation of the noise of a coordinate at radius 1.
+    m : int
+        Coordinates.
+    tail : Tail
+
+    Notes
+    -----
+    The half-length is ``cv(a / s) s``: s^2 is the variance of the clipped score and of the noise, a the excess, and cv
+    the quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018). Rows that differ do not all lie along one coefficient.
+    """
+    seen, unseen = (1.0, 1.0) if tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
+    p, counts = lengths.lengths, lengths.counts
+    moved = np.where(lengths.hidden, unseen, seen) * counts
+    tried = p[p > min(m**0.5 / 2, p[-2])]
+    variance = (counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) / m
+    excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
+    s = np.sqrt(variance + (noise * tried) ** 2)
+    half = critical(excess / s) * s
+    k = int(np.argmin(half))
+    return Clip(float(tried[k]), float(excess[k]), float(variance[k]), float(noise * tried[k]), float(half[k]))
+
+
+def critical(bias: FloatArray) -> FloatArray:
+    """Return the 95 % quantile of |N(bias, 1)|, tabulated: for choices, not for intervals that are reported."""
+    grid, values = _critical_table()
+    return np.where(bias > LONG, bias + 1.6449, np.interp(bias, grid, values))
+
+
+@cache
+def _critical_table() -> tuple[FloatArray, FloatArray]:
+    grid = np.linspace(0.0, LONG, 61)
+    low, high = np.ones_like(grid), grid + 3
+    for _ in range(60):
+        middle = (low + high) / 2
+        short = norm.cdf(middle - grid) - norm.cdf(-middle - grid) < 0.95
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return grid, low
+
+
+def predicted_clip(noise: float, count_sd: float, m: int, scores: float, tail: Tail) -> Clip:
+    """Return the clip that a fit would take if its rows were a little heavier than normal ones: public."""
+    ends = edges(m**0.5 / 8, 60 * m**0.5)
+    counts = np.histogram(reference_sizes(m), np.r_[0.0, ends])[0] * scores / REFERENCE
+    return best_clip(Lengths.denoised(counts, count_sd, ends, scores, tail), noise, m, tail)
+
+
+REFERENCE = 20_000  # public rows on which lengths are predicted
+_PLASTIC = 1.3247179572447460  # its powers make a sequence of points that fills a square evenly (Roberts 2018)
+
+
+@cache
+def reference_sizes(m: int) -> FloatArray:
+    """Return public score sizes |w||e|: nearly normal rows, errors with six degrees of freedom.
+
+    Entries of w are normal times lognormal(.2); the sum of their squares is taken to be a gamma number of the same mean
+    and variance. Quantiles are taken at quasi-random points: no chance has a part in it.
+    """
+    k = np.arange(1, REFERENCE + 1)
+    u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
+    mean, variance = np.exp(0.08), 3 * np.exp(0.32) - np.exp(0.16)
+    squared = gamma.ppf(u, (m - 1) * mean**2 / variance, scale=variance / mean) if m > 1 else np.zeros(REFERENCE)
+    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(t.ppf(v, 6)) / np.sqrt(1.5)
+    return sizes
