@@ -161,7 +161,8 @@ class Additive(Mechanism):
         """Return the law of the noise that keeps the promise for totals this far apart."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        law = self.noise(promise, within.sensitivity(self.norm, relation))
+        with np.errstate(over="ignore"):
+            law = self.noise(promise, within.sensitivity(self.norm, relation))
         if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # each coordinate gets noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law

@@ -1,0 +1,111 @@
+"""The ends of an interval, drawn by the largest error of their ranks: the law that is drawn, and what it costs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.mechanisms.order import bracket as box_ranks
+from privstats.mechanisms.order.bracket import draw_box
+from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
+
+LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
+
+
+def log_normaliser(values, targets, rate):
+    knots = np.concatenate([[LOW], np.sort(values), [HIGH]])
+    n = len(values)
+    nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
+    levels = box_ranks.Boxes.of(knots, 0, n, targets, nearest, math.inf)
+    return np.logaddexp.reduce(levels.log_mass(rate, math.inf))
+
+
+def log_density(values, targets, rate, x):
+    """Return the log density at ordered points, shape (m, J)."""
+    ranks = np.searchsorted(np.sort(values), x)
+    return -rate * np.abs(ranks - targets).max(axis=-1) - log_normaliser(values, targets, rate)
+
+
+def masses(values, targets, rate):
+    """Return the probabilities of all combinations of gaps, by enumeration."""
+    lengths = np.diff(np.concatenate([[LOW], np.sort(values), [HIGH]]))
+    gaps = np.array(list(itertools.combinations_with_replacement(range(len(lengths)), len(targets))))
+    volume = [
+        np.prod([lengths[i] ** k / math.factorial(k) for i, k in zip(*np.unique(g, return_counts=True), strict=True)])
+        for g in gaps
+    ]
+    mass = np.array(volume) * np.exp(-rate * np.abs(gaps - targets).max(axis=1))
+    return gaps, mass
+
+
+@pytest.mark.parametrize("ends_only", [False, True])
+def test_gaps_are_drawn_with_the_mass_that_enumeration_gives_them(ends_only):
+    values, rate, draws = np.array([1.0, 2.0, 2.5, 7.0]), 0.9, 10_000
+    targets = box_targets(4, 0.5, 0.95, 1.2, ends_only)
+    gaps, mass = masses(values, targets, rate)
+    assert np.log(mass.sum()) == pytest.approx(log_normaliser(values, targets, rate), abs=1e-9)
+    rng = np.random.default_rng(1)
+    drawn = np.array([draw_box(values, targets, rate, LOW, HIGH, STEP, rng) for _ in range(draws)])
+    assert (np.diff(drawn, axis=1) >= 0).all()
+    ranks = np.searchsorted(values, drawn)
+    seen = np.array([(ranks == g).all(axis=1).sum() for g in gaps])
+    expected = draws * mass / mass.sum()
+    assert stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(gaps) - 1) > 1e-4
+    wrong = masses(values, targets, rate / 2)[1]
+    wrong *= draws / wrong.sum()
+    assert stats.chi2.sf(((seen - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6  # half the noise is noticed
+
+
+def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
+    rng = np.random.default_rng(2)
+    rate = box_rate(eps, 1, level, kind, 0.95, ends_only)
+    J = 2 if ends_only else 3
+    margin, worst = box_quantile(J, 0.95) / rate, 0.0
+    for _ in range(40):
+        n = int(rng.integers(1, 7))
+        values, other = 2.0 * rng.integers(0, 6, n), float(rng.choice([0.0, 10.0, rng.uniform(0, 10)]))
+        pairs = [(values, np.append(values, other))]
+        if kind == "replace":
+            pairs = [(values, np.append(values[1:], other)), (values, values[1:])]
+        for one, two in pairs:
+            cuts = np.unique(np.concatenate([[LOW, HIGH], one, two]))
+            x = np.array(list(itertools.combinations_with_replacement((cuts[1:] + cuts[:-1]) / 2, J)))
+            logs = [
+                log_density(v, box_targets(len(v), level, 0.95, margin, ends_only), tampered * rate, x)
+                for v in (one, two)
+            ]
+            worst = max(worst, float(np.abs(logs[0] - logs[1]).max()))
+    return worst
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("eps", [0.1, 1.0, 8.0])
+def test_no_neighbour_moves_the_log_density_by_more_than_eps(level, eps, kind):
+    assert all(worst_ratio(level, eps, kind, ends_only) <= eps * (1 + 1e-9) for ends_only in (False, True))
+
+
+def test_the_bound_is_nearly_reached_and_half_the_noise_is_caught():
+    assert worst_ratio(0.5, 0.1, "replace", False) > 0.08
+    assert worst_ratio(0.5, 0.1, "replace", False, tampered=2.0) > 0.1
+
+
+@pytest.mark.parametrize("J", [2, 3])
+def test_margins_are_quantiles_of_the_error_where_gaps_are_equal(J):
+    rng = np.random.default_rng(3)
+    r = rng.gamma(J + 1, size=200_000)
+    beyond = np.abs(r * rng.uniform(-1, 1, len(r))) > box_quantile(J, 0.95)
+    assert abs(beyond.mean() - 0.05) < 4 * math.sqrt(0.05 * 0.95 / len(r))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 300])
+def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
+    rng = np.random.default_rng(4)
+    for eps in (1e-6, 1.0, 1e6):
+        rate = box_rate(eps, 1, 0.5, "add_remove", 0.95, False)
+        targets = box_targets(n, 0.5, 0.95, box_quantile(3, 0.95) / rate, False)
+        for values in (np.zeros(n), np.full(n, 10.0), rng.uniform(0, 10, n)):
+            x = draw_box(values, targets, rate, LOW, HIGH, STEP, rng)
+            assert np.isfinite(x).all() and (np.diff(x) >= 0).all() and x[0] >= LOW and x[-1] <= HIGH

@@ -1,0 +1,199 @@
+"""Ranks on a grid: what is drawn has the stated law, whatever the window; the law of the noise in ranks."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privstats.mechanisms.order.joint import draw_joint, laplace_kernel
+from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.rank_law import (
+    bridge_quantile,
+    bridge_tail,
+    interval_targets,
+)
+
+LOW, HIGH, STEP = -3.0, 3.0, 0.25
+GRID = np.arange(LOW, HIGH + STEP / 2, STEP)
+FINE = 2.0**-30
+
+
+def by_definition(values, level, rate):
+    """Log probabilities of the grid points, one by one: the error of the rank where the line through the knots is x."""
+    knots = np.concatenate([[LOW], np.sort(np.rint(values / STEP) * STEP), [HIGH]])
+    target, errors = level * (len(values) + 1), []
+    for x in GRID:
+        held = np.flatnonzero(knots == x)
+        if len(held):
+            errors.append(max(0.0, held[0] - target, target - held[-1]))
+        else:
+            i = np.flatnonzero(knots < x)[-1]
+            errors.append(abs(i + (x - knots[i]) / (knots[i + 1] - knots[i]) - target))
+    log = -rate * np.array(errors)
+    return log - np.logaddexp.reduce(log)
+
+
+def fit(draws, probabilities, points):
+    """p-value of a chi-square test that draws have these probabilities; the rare ones are pooled."""
+    counts = (np.abs(draws[:, None] - points) < 1e-9).sum(axis=0)
+    assert counts.sum() == len(draws)
+    return chi_square(counts, len(draws) * probabilities)
+
+
+def chi_square(counts, expected):
+    rare = expected < 5
+    counts, expected = (np.append(x[~rare], x[rare].sum()) for x in (counts, expected))
+    used = expected > 0
+    return stats.chi2.sf(((counts - expected)[used] ** 2 / expected[used]).sum(), max(used.sum() - 1, 1))
+
+
+@pytest.mark.parametrize("level", [0.02, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [1e-7, 0.4, 50.0])
+def test_the_masses_of_grid_points_are_those_of_the_definition(level, rate):
+    rng = np.random.default_rng(1)
+    for n in (0, 1, 2, 3, 8, 40):
+        values = np.clip(rng.normal(size=n) * rng.choice([0.0, 0.5, 3.0]), LOW, HIGH)
+        stated = log_density(values, level, rate, LOW, HIGH, STEP, GRID)
+        np.testing.assert_allclose(stated, by_definition(values, level, rate), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [None, 0, 1, 4])
+def test_draws_have_the_stated_masses_whatever_the_window(width):
+    rng, chance, p = np.random.default_rng(2), public_stream(50), []
+    for n, level, rate in ((0, 0.5, 0.3), (5, 0.3, 0.3), (60, 0.8, 0.05), (301, 0.4, 0.02), (301, 0.4, 0.3)):
+        values = np.clip(rng.normal(size=n), LOW, HIGH)
+        draws = draw_rank(values, level, rate, LOW, HIGH, STEP, chance, 20_000, width)
+        p.append(fit(draws, np.exp(by_definition(values, level, rate)), GRID))
+    assert min(p) > 1e-4
+    twice = by_definition(values, level, 0.6)  # a rate that is twice what it should be is seen
+    assert fit(draws, np.exp(twice), GRID) < 1e-12
+
+
+def test_a_window_and_everything_sorted_give_the_same_law_on_a_fine_grid():
+    values, chance = np.random.default_rng(3).normal(size=2001), public_stream(51)
+    tiny = draw_rank(values, 0.7, 0.02, -10, 10, FINE, chance, 5000, width=5)
+    wide = draw_rank(values, 0.7, 0.02, -10, 10, FINE, chance, 5000, width=5000)
+    assert stats.ks_2samp(tiny, wide).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("rate", [1e-7, 1.0, 5e5])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5000])
+def test_nothing_depends_on_where_the_values_lie(rate, size):
+    chance = public_stream(52)
+    rng = np.random.default_rng(4)
+    shapes = [np.zeros(size), np.full(size, -10.0), np.full(size, 10.0), rng.choice([-10.0, 10.0], size)]
+    for values in [*shapes, rng.uniform(-10, 10, size)]:
+        for level in (1e-6, 0.5, 1 - 1e-6):
+            drawn = draw_rank(values, level, rate, -10, 10, 20 / 2**24, chance, 3)
+            assert np.isfinite(drawn).all() and (np.abs(drawn) <= 10).all()
+        for J in (1, 2, 4):
+            targets = np.linspace(0.1, 0.9, J) * size
+            drawn = draw_joint(values, targets, np.full(J + 1, rate), -10, 10, 20 / 2**24, chance)
+            assert np.isfinite(drawn).all() and (np.diff(drawn) >= 0).all() and (np.abs(drawn) <= 10).all()
+
+
+def test_a_range_that_holds_few_points_of_the_grid_is_kept():
+    chance = public_stream(53)
+    for low, high in ((0.1, 0.2), (0.9, 1.1), (0.3, 1.9)):
+        values = np.linspace(low, high, 7)
+        drawn = draw_rank(values, 0.5, 1.0, low, high, 1.0, chance, 9)
+        both = draw_joint(values, np.array([2.0, 5.0]), np.ones(3), low, high, 1.0, chance)
+        assert ((low <= drawn) & (drawn <= high)).all() and ((low <= both) & (both <= high)).all()
+
+
+def test_the_kernel_sums_what_it_says():
+    rng = np.random.default_rng(5)
+    for K, centre in itertools.product((1, 2, 7, 40), (0.0, 0.3, 1.0, 2.5, 7.0, 39.0, 40.0, 100.0)):
+        x = np.where(rng.uniform(size=K) < 0.3, -np.inf, rng.normal(size=K) * 5)
+        terms = [[x[k] - 0.7 * abs(i - k - centre) for k in range(i)] or [-np.inf] for i in range(K)]
+        np.testing.assert_allclose(laplace_kernel(x, 0.7, centre), list(map(np.logaddexp.reduce, terms)), atol=1e-9)
+
+
+def joint_law(values, low, high, targets, rates):
+    """Probabilities of the ranks of boundaries, by enumeration."""
+    n, law = len(values), {}
+    lengths, w = np.diff([low, *np.sort(values), high]), np.diff(targets, prepend=0, append=n)
+    for ranks in itertools.combinations_with_replacement(range(n + 1), len(targets)):
+        volume = math.prod(lengths[i] ** ranks.count(i) / math.factorial(ranks.count(i)) for i in set(ranks))
+        law[ranks] = volume * math.exp(-rates @ abs(np.diff(ranks, prepend=0, append=n) - w))
+    total = sum(law.values())
+    return {ranks: mass / total for ranks, mass in law.items()}
+
+
+WHOLE = [(1, 2, None, True), (3, 2, None, False), (4, 3, None, False), (5, 3, None, True)]
+JOINT = [*WHOLE, (5, 2, 0, True), (5, 3, 1, True)]
+
+
+@pytest.mark.parametrize("n, J, width, equal", JOINT)
+def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
+    rng, chance, draws = np.random.default_rng(6), public_stream(54), 1500
+    values = np.sort(rng.uniform(0, 100, n))
+    targets, rates = np.sort(rng.uniform(0, n, J)), np.full(J + 1, 0.6) if equal else rng.uniform(0.1, 1.0, J + 1)
+    counts = dict.fromkeys(law := joint_law(values, 0, 100, targets, rates), 0)
+    for _ in range(draws):
+        x = draw_joint(values, targets, rates, 0, 100, FINE, chance, width)
+        counts[tuple(np.searchsorted(values, x).tolist())] += 1
+    counts, expected = np.array(list(counts.values())), draws * np.array(list(law.values()))
+    assert chi_square(counts, expected) > 1e-4
+    assert abs(counts - expected).sum() / 2 < 1.5 * np.sqrt(2 / math.pi * expected).sum() / 2  # total variation
+    doubled = draws * np.array(list(joint_law(values, 0, 100, targets, 2 * rates).values()))
+    assert n == 1 or chi_square(counts, doubled) < 1e-6
+
+
+def test_a_window_of_ranks_and_all_of_them_give_the_same_boundaries():
+    values, chance = np.random.default_rng(7).uniform(size=60), public_stream(55)
+    values[::3] = np.round(values[::3], 1)  # ties, also across the window's edges
+    targets, rates = np.array([25.0, 30.0, 35.0]), np.full(4, 0.2)
+    tiny, wide = (
+        np.array([draw_joint(values, targets, rates, 0, 1, 0.05, chance, width) for _ in range(700)])
+        for width in (3, 1000)
+    )
+    for j in range(3):
+        both = np.array([[(np.abs(x[:, j] - t) < 1e-9).sum() for t in np.linspace(0, 1, 21)] for x in (tiny, wide)])
+        assert stats.chi2_contingency(both[:, both.sum(axis=0) > 9]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("j, J", [(1, 1), (1, 2), (1, 3), (2, 3), (3, 7)])
+def test_the_law_of_ranks_is_that_of_conditioned_laplace_steps(j, J):
+    width, rate = 0.05, 0.7
+    a = np.arange(-1200, 1201) * width
+    step = np.exp(-rate * np.abs(a))
+
+    def summed(m):
+        out = step
+        for _ in range(m - 1):
+            out = np.convolve(out, step, "same")
+        return out
+
+    density = summed(j) * summed(J + 1 - j)
+    density /= density.sum() * width
+    p = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.975])
+    np.testing.assert_allclose(bridge_tail(bridge_quantile(p, rate, j, J), rate, j, J), 1 - p, rtol=1e-9)
+    cumulated = np.cumsum(density) * width
+    np.testing.assert_allclose(1 - bridge_tail(a + width / 2, rate, j, J), cumulated, atol=1e-3)
+
+
+def test_ranks_of_evenly_spread_values_err_as_the_bridge_says():
+    n, rate, chance = 400, 0.4, public_stream(57)
+    values, targets = (np.arange(n) + 0.5) / n, np.array([120.0, 200.0, 280.0])
+    drawn = np.array([draw_joint(values, targets, np.full(4, rate), 0, 1, FINE, chance) for _ in range(600)])
+    errors = n * drawn - targets
+    for j in (1, 2, 3):
+        assert stats.kstest(errors[:, j - 1], lambda x, j=j: 1 - bridge_tail(x, rate, j, 3)).pvalue > 1e-4
+        assert stats.kstest(errors[:, j - 1] / 2, lambda x, j=j: 1 - bridge_tail(x, rate, j, 3)).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("levels", [(0.01,), (0.5,), (0.9,), (0.1, 0.2, 0.9), tuple(np.arange(1, 20) / 20)])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 10.0, 1e7])
+def test_no_cell_of_intervals_is_wanted_smaller_when_a_value_is_added(levels, rate):
+    for ends_only, confidence in itertools.product((True, False), (0.5, 0.95, 0.9999)):
+        n = [*range(400), *range(9990, 10_010)]
+        targets = np.array([interval_targets(k, levels, confidence, rate, ends_only) for k in n])
+        w = np.diff(targets, axis=1, prepend=0.0, append=np.array(n)[:, None])
+        grown = np.diff(w, axis=0)[np.diff(n) == 1]
+        assert w.min() >= 0
+        assert grown.min() >= -1e-9
+        assert np.abs(grown.sum(axis=1) - 1).max() < 1e-9
