@@ -95,7 +95,7 @@ class WeightedLosses(Set):
         return 2 * self.length(norm)
 
     def length(self, norm: str, exchange: bool = True) -> float:
-        return float(known(norm, {"score": self.radius * self.loss.max_slope}))
+        return float(known(norm, {f"score {self.geometry}": self.radius * self.loss.max_slope}))
 
 
 def _largest_entry(x: FloatArray) -> FloatArray:

@@ -1,0 +1,243 @@
+"""Likelihoods and check losses as losses of adaptive regression, and the row functions that only these need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.losses.base import Loss
+from privstats.losses.families import Family
+from privstats.losses.rows import Block
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True)
+class Likelihood(Loss):
+    """Minus the log-likelihood of a family, up to a dispersion.
+
+    Parameters
+    ----------
+    family : Family
+        With its largest response as `unit`.
+    center, half : float
+        A block's response v means ``center + half v``.
+    """
+
+    family: Family
+    center: float = 0.0
+    half: float = 1.0
+
+    def response(self, y: FloatArray) -> FloatArray:
+        """Return responses in their own unit, inside the support."""
+        return np.clip(self.center + self.half * y, *self.family.support)
+
+    def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        return self.family.psi(self.family.fitted(eta), self.response(y))
+
+    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        return self.family.observed(self.family.fitted(eta), self.response(y))
+
+    @property
+    def largest_slope(self) -> float:
+        return float(self.family.largest[1])
+
+    def largest(self, reach: float) -> float:
+        return self.family.largest_psi
+
+    def in_units(self, center: float, half: float) -> Self:
+        family = replace(self.family, unit=center + half) if np.isinf(self.family.support[1]) else self.family
+        return replace(self, family=family, center=center, half=half)
+
+    def transform(self, y: FloatArray) -> FloatArray:
+        """Return the response that the least-squares start regresses, moved from its range to [-1, 1]."""
+        low, high = self.family.transformed_range
+        t: FloatArray = 2 * (self.family.transform(self.response(y)) - low) / (high - low) - 1
+        return t
+
+    def from_transformed(self, mean: float) -> float:
+        """Return a mean of `transform` in the units of the family's transform."""
+        low, high = self.family.transformed_range
+        return low + (mean + 1) / 2 * (high - low)
+
+    @property
+    def transformed_half(self) -> float:
+        """Half of the range of the family's transform."""
+        low, high = self.family.transformed_range
+        return (high - low) / 2
+
+
+@dataclass(frozen=True)
+class CheckLoss(Loss):
+    """The check loss of order tau, smoothed by a uniform kernel of this half-width (0: not at all).
+
+    psi is ``tau - 1{y < eta}``, or its mean over ``eta + u``, u in [-half_width, half_width]; with a half-width the
+    slope is at most ``1 / (2 half_width)`` whatever the density of the responses is.
+    """
+
+    tau: float
+    half_width: float = 0.0
+
+    def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        if not self.half_width:
+            return np.where(y < eta, self.tau - 1, self.tau)
+        above: FloatArray = np.clip((y - eta) / (2 * self.half_width) + 0.5, 0.0, 1.0) - (1 - self.tau)
+        return above
+
+    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        return np.where(np.abs(y - eta) < self.half_width, self.largest_slope, 0.0)
+
+    @property
+    def largest_slope(self) -> float:
+        return 0.5 / self.half_width if self.half_width else 0.0
+
+    def largest(self, reach: float) -> float:
+        return max(self.tau, 1 - self.tau)
+
+
+class Transform(Protocol):
+    """An increasing function of a block's response."""
+
+    def __call__(self, y: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """``(y - center) / (most scale)``, clipped to [-1, 1]: a response that is clipped at `most` scales."""
+
+    center: float
+    scale: float
+    most: float
+
+    def __call__(self, y: FloatArray) -> FloatArray:
+        return np.clip((y - self.center) / (self.most * self.scale), -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _TransformedBlock:
+    """A block whose response is another function of the same cells."""
+
+    block: Block
+    response: FloatArray
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        return self.block.present
+
+    @property
+    def codes(self) -> tuple[NDArray[np.intp], ...]:
+        return self.block.codes
+
+    @property
+    def weight(self) -> FloatArray:
+        return self.block.weight
+
+    def times(self, matrix: FloatArray) -> FloatArray:
+        columns = matrix.copy()
+        columns[-1] = 0.0
+        product: FloatArray = self.block.times(columns)
+        for k, factor in enumerate(matrix[-1]):
+            product[:, k] += factor * self.response
+        return product
+
+
+class RowFunction(Protocol):
+    """A function of a block, row by row."""
+
+    def __call__(self, block: Block) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class OfTransformed:
+    """A row function of rows whose response is transformed."""
+
+    inner: RowFunction
+    transform: Transform
+
+    def __call__(self, block: Block) -> FloatArray:
+        return self.inner(_TransformedBlock(block, self.transform(block.response)))
+
+
+@dataclass(frozen=True, eq=False)
+class AtMost:
+    """Whether ``y - z'theta - center``, or its absolute value, is at most each point, times the weight."""
+
+    theta: FloatArray
+    points: tuple[float, ...]
+    absolute: bool = False
+    center: float = 0.0
+
+    def __call__(self, block: Block) -> FloatArray:
+        residual = block.response - block.times(self.theta[:, None])[:, 0] - self.center
+        if self.absolute:
+            residual = np.abs(residual)
+        return np.column_stack([(residual <= point) * block.weight for point in self.points])
+
+
+@dataclass(frozen=True, eq=False)
+class Shortened:
+    """Predictors w = z'P times the root of ``weight min(1, radius / |w|)``, where ``|y - z'theta| < width``.
+
+    Their products add up to the Hessian of the check loss for scores that are clipped at `radius`, times twice the
+    width: a uniform kernel's estimate of the density at the quantile (Powell 1991).
+    """
+
+    P: FloatArray
+    theta: FloatArray
+    width: float
+    radius: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        w = block.times(self.P)
+        root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300)) * block.weight)
+        near = np.abs(block.response - block.times(self.theta[:, None])[:, 0]) < self.width
+        return w * (root * near)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedScores:
+    """Scores ``w psi(eta, y)`` of predictors w = z'P that are moved into the ball of `radius`, times the weight."""
+
+    loss: Loss
+    P: FloatArray
+    theta: FloatArray
+    radius: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        w = block.times(self.P)
+        eta = block.times(self.theta[:, None])[:, 0]
+        clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300))
+        return w * (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class LossRows:
+    """Rows (weight, w, y, eta): preconditioned predictors w = z'P, the response, and the predictor of a release.
+
+    For mechanisms that minimise: the loss at t is ``l(w't + eta; y)``.
+
+    Parameters
+    ----------
+    P : ndarray, shape (width, m)
+    theta : ndarray, shape (width,)
+    center, half : float
+        The response is ``center + half v`` of a block's response v.
+    """
+
+    P: FloatArray
+    theta: FloatArray
+    center: float = 0.0
+    half: float = 1.0
+
+    def __call__(self, block: Block) -> FloatArray:
+        eta = block.times(self.theta[:, None])
+        return np.column_stack([block.weight, block.times(self.P), self.center + self.half * block.response, eta])
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    squared = np.zeros(len(rows))
+    for column in rows.T:
+        squared += column * column
+    return np.sqrt(squared)

@@ -1,0 +1,337 @@
+"""Objective perturbation: the exact density of what it releases, its penalty, its guard, its weights."""
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from privstats.errors import OptionError
+from privstats.losses.convex import ClampedGamma, ClampedPoisson, ClampedProbit, Logistic, SmoothedCheck
+from privstats.mechanisms.objective.perturbation import (
+    GUARD,
+    LEAST_GUARD,
+    MOST_EXPONENT,
+    ObjectivePerturbation,
+    TiltLaw,
+    calibrated,
+    guard_of,
+    minimiser,
+)
+from privstats.mechanisms.random import public_stream
+from privstats.privacy.promise import GaussianDP, PureDP, Relation
+from privstats.sets.weighted_losses import WeightedLosses
+
+P = np.linspace(0, 1, 4001)[1:-1]  # means of a response
+CUT, CAUGHT = 1e-4, 1e-9  # p-values at which a fixed seed refutes a law that is right, and one that is not
+REPLACE, ADD_REMOVE = Relation(1, True, True), Relation(1, False, True)
+LENGTHS = {"l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Sealed rows of a test."""
+
+    values: np.ndarray
+
+    def all(self):
+        return self.values
+
+
+def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
+    """A set of rows with entries of size 1 at most, by default."""
+    loss = Logistic() if loss is None else loss
+    curvature = float(m) if curvature is None else curvature
+    longest = math.sqrt(m) if longest is None else longest
+    return WeightedLosses(m, loss, radius, curvature, longest, **{"geometry": "linf", **options})
+
+
+def constants(promise, within, relation, split):
+    """(gamma, scale of the linear term) of a logistic loss, from the docstring and not from the code."""
+    e, others = (1 - GUARD) * promise.eps / relation.rows, int(relation.exchange)
+    c = split * e / (1 + others)
+    slope, curvature = np.maximum(P, 1 - P), P * (1 - P)
+    gamma = (curvature * within.curvature / np.expm1(e - c * (slope + others))).max()
+    return gamma, within.radius / c
+
+
+@pytest.mark.parametrize("geometry", LENGTHS)
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("split", [0.05, 0.96, 0.999])
+@pytest.mark.parametrize("eps", [0.01, 1.0, 8.0])
+def test_penalty_and_noise_are_those_of_the_theorem_rounded_up(geometry, exchange, split, eps):
+    for m, rows, radius in ((3, 1, 1.0), (2, 3, 5.0)):
+        within, relation = losses(m, radius=radius, curvature=7.0, geometry=geometry), Relation(rows, exchange, True)
+        law = ObjectivePerturbation(split).law(PureDP(eps), within, relation)
+        gamma, scale = constants(PureDP(eps), within, relation, split)
+        np.testing.assert_allclose(law.noise.scale, scale)
+        least = within.curvature / 4 / math.expm1(MOST_EXPONENT)
+        assert gamma <= law.ridge <= max(1.01 * gamma, least)
+
+
+def log_density(rows, theta, gamma, scale, norm):
+    """Log density at theta, up to a constant: ``log f(b(theta)) + log det(H + gamma I)``; rows are (x, y, count)."""
+    x, y, count = rows[:, :-2], rows[:, -2], rows[:, -1]
+    p = expit(x @ theta)
+    b = x.T @ (count * (y - p)) - gamma * theta
+    H = (x * (count * p * (1 - p))[:, None]).T @ x + gamma * np.eye(len(theta))
+    return np.linalg.slogdet(H)[1] - norm(b) / scale
+
+
+def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
+    """The largest log density ratio, in parts of eps, over designed neighbours in two dimensions.
+
+    One row lies across theta, so that its mean is p and it has curvature; the one that takes its place has a mean of
+    nearly 0 or 1 on the wrong side, or there is none. Rows that both data sets have tell b where to point.
+    """
+    unit = 1.0 if geometry == "linf" else math.sqrt(2)
+    law = ObjectivePerturbation(split).law(PureDP(eps), losses(2, radius=unit, geometry=geometry), relation)
+    known = law.ridge * flat, law.noise.scale[0] * shrink, LENGTHS[geometry]
+    nothing, best = np.zeros((0, 4)), 0.0
+    swings = [np.array([[*spin, y, 1.0]]) for spin in product((-1, 1), repeat=2) for y in (0, 1)]
+    commons = [np.array([[*spin, y, 600.0]]) for spin in product((-1, 0, 1), repeat=2) for y in (0, 1)]
+    for p in (0.5, 0.7, 0.9, 0.97, 0.999):
+        theta = np.array([300.0 + math.log(p / (1 - p)), -300.0])
+        nears = [np.array([[1.0, 1.0, y, 1.0]]) for y in (0, 1)]
+        taking = [*swings, *nears] if relation.exchange else [nothing]
+        for one, other, common in product(nears, taking, [nothing, *commons]):
+            here, there = (log_density(np.vstack([part, common]), theta, *known) for part in (one, other))
+            best = max(best, abs(here - there) / eps)
+    return best
+
+
+CASES = [(0.5, 0.85, "linf", REPLACE), (4.0, 0.96, "linf", REPLACE), (2.0, 0.3, "l2", REPLACE),
+         (1.0, 0.9, "linf", ADD_REMOVE), (4.0, 0.5, "linf", ADD_REMOVE)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("eps", "split", "geometry", "relation"), CASES)
+def test_no_neighbours_are_told_apart_beyond_eps_and_some_nearly_are(eps, split, geometry, relation):
+    reached = worst(eps, split, geometry, relation)
+    assert reached <= (1 - GUARD) * (1 + 1e-6)
+    assert reached >= 0.9
+
+
+def test_half_the_noise_or_half_the_penalty_tells_neighbours_apart_beyond_eps():
+    assert worst(1.0, 0.9, "linf", REPLACE, shrink=0.5) > 1.3
+    assert worst(1.0, 0.3, "linf", REPLACE, flat=0.5) > 1.2
+
+
+def test_three_rows_of_a_unit_keep_eps_together():
+    """A determinant is bounded row by row: three rows, each with a third of eps (split .2 at eps = 4)."""
+    eps, relation, within = 4.0, Relation(3, True, True), losses(1)
+    law = ObjectivePerturbation(0.2).law(PureDP(eps), within, relation)
+    known = law.ridge, law.noise.scale[0], LENGTHS["linf"]
+    rows, best = [np.array([[x, y, 1.0]]) for x in (-1.0, 0.3, 1.0) for y in (0, 1)], 0.0
+    commons = [np.zeros((0, 3)), *(np.array([[x, y, 400.0]]) for x in (-0.01, 0.01) for y in (0, 1))]
+    for theta, common in product(np.linspace(-3, 3, 13)[:, None], commons):
+        at = [log_density(np.vstack([*[row] * 3, common]), theta, *known) for row in rows]
+        best = max(best, (max(at) - min(at)) / eps)
+    single = ObjectivePerturbation(0.2).law(PureDP(eps), within, Relation(1, True, True))
+    assert 0.4 < best <= 1 - GUARD
+    assert law.ridge > 3 * single.ridge  # the ridge of a ratio of determinants more than triples
+
+
+def test_random_search_finds_no_units_beyond_eps():
+    rng, eps, best = np.random.default_rng(8), 1.5, 0.0
+    for rows_per_unit, geometry in product((1, 2), LENGTHS):
+        relation = Relation(rows_per_unit, True, True)
+        within = losses(2, radius=1.0 if geometry == "linf" else math.sqrt(2), geometry=geometry)
+        law = ObjectivePerturbation(0.9).law(PureDP(eps), within, relation)
+        known = law.ridge, law.noise.scale[0], LENGTHS[geometry]
+
+        def draw(k, times):
+            kept = rng.integers(0, k + 1)  # the others of a unit are missing
+            x, y = rng.choice([-1, 1, 0.3], kept), rng.choice([0, 1, 0.5], kept)
+            return np.column_stack([np.ones(kept), x, y, times * np.ones(kept)])
+
+        for _ in range(400):
+            common = draw(3, rng.integers(1, 300))
+            here, there = (np.vstack([common, draw(rows_per_unit, 1)]) for _ in range(2))
+            theta = rng.normal(size=2) * 10 ** rng.uniform(-1, 2)
+            best = max(best, abs(log_density(here, theta, *known) - log_density(there, theta, *known)) / eps)
+    assert 0.6 < best <= 1 - GUARD
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+@pytest.mark.parametrize("x", [[1.0] * 5, [0.5, -1, 1, 1, 0.2]])
+def test_releases_follow_the_exact_law_and_half_the_noise_is_caught(x, relation):
+    x, y, draws = np.array(x), np.array([1.0, 0, 1, 0, 1]), 700
+    within, mechanism, rng = losses(1), ObjectivePerturbation(), public_stream(91)
+    rows = Rows(within.project(np.column_stack([np.ones(5), x, y, np.zeros(5)])))
+    gamma, scale = constants(PureDP(2.0), within, relation, mechanism.split)
+
+    def cdf(t):
+        return stats.laplace(scale=scale).sf([-(x @ (expit(x * at) - y) + gamma * at) for at in np.atleast_1d(t)])
+
+    def p_value(promise):
+        theta = [mechanism.release("q", rows, promise, within, relation, rng).value[0] for _ in range(draws)]
+        return stats.kstest(theta, cdf).pvalue
+
+    assert p_value(PureDP(2.0)) > CUT
+    assert p_value(PureDP(4.0)) < CAUGHT
+
+
+def test_a_promise_in_mu_is_kept_as_a_pure_one():
+    within, promise = losses(2), GaussianDP(0.7)
+    law = ObjectivePerturbation().law(promise, within, REPLACE)
+    pure = ObjectivePerturbation().law(promise.as_pure(), within, REPLACE)
+    assert law.ridge == pure.ridge
+    np.testing.assert_array_equal(law.variance(), pure.variance())
+
+
+def test_an_offset_moves_the_centre_of_the_ridge():
+    """Steps from a start are coefficients less the start, with the same rows: the ridge alone tells them apart."""
+    rng, within = np.random.default_rng(5), losses(2, offset=(-9.0, 9.0))
+    x, start = rng.uniform(-1, 1, (400, 2)), np.array([1.5, -2.0])
+    y = (rng.uniform(size=400) < expit(x @ start)).astype(float)
+    rows = np.column_stack([np.ones(400), x, y, x @ start])
+    for ridge in (1e-6, 1e3):
+        step = minimiser(within.project(rows), within, ridge, np.zeros(2), 1e-9)
+        theta = start + step
+        gradient = x.T @ (expit(x @ theta) - y) + ridge * (theta - start)
+        assert np.abs(gradient).max() < 1e-6 * max(1, ridge)
+
+
+def test_weights_missing_cells_and_odd_values_stay_in_the_set():
+    rng = np.random.default_rng(1)
+    for geometry, loss in product(LENGTHS, (Logistic(), SmoothedCheck(0.2, 0.1))):
+        within = WeightedLosses(3, loss, 2.0, 5.0, 40.0, (0.0, 1.0), (-3.0, 3.0), geometry)
+        wild = rng.normal(size=(600, 6)) * 10 ** rng.uniform(-2, 300, (600, 1))
+        wild[::7, 2], wild[1::7, 1], wild[2::7, 0], wild[3::7] = np.nan, np.inf, -np.inf, 1e-310
+        mild = np.column_stack([rng.uniform(0, 1, 600), rng.normal(size=(600, 3)) * 5, rng.normal(size=(600, 2)) * 4])
+        rows = within.project(np.vstack([wild, mild]))
+        weight, x, y, offset = rows[:, 0], rows[:, 1:4], rows[:, 4], rows[:, 5]
+        assert np.isfinite(rows).all()
+        assert ((weight >= 0) & (weight <= 1) & (y >= 0) & (y <= 1) & (np.abs(offset) <= 3)).all()
+        sizes = np.array([LENGTHS[geometry](row) for row in x])
+        assert (weight * sizes).max() <= within.radius
+        assert (weight * (x**2).sum(1)).max() <= within.curvature
+        assert np.linalg.norm(x, axis=1).max() <= within.longest * (1 + 1e-12)
+        assert (weight * sizes).max() > 0.95 * within.radius  # the bound is reached
+        again = within.project(rows)
+        np.testing.assert_allclose(again, rows, rtol=1e-13)
+
+
+def test_neighbouring_raw_rows_move_the_score_no_further_than_the_noise_is_made_for():
+    """Over random raw rows, scores of two rows differ by at most twice the radius times the largest slope."""
+    rng, farthest = np.random.default_rng(4), 0.0
+    loss = SmoothedCheck(0.9, 0.05)
+    within = WeightedLosses(2, loss, 1.5, 3.0, 9.0, (-5.0, 5.0), (-5.0, 5.0), "l2")
+    raw = np.column_stack([rng.uniform(0, 2, 500), rng.standard_cauchy((500, 2)), rng.standard_cauchy((500, 2)) * 3])
+    rows = within.project(raw)
+    for theta in rng.normal(size=(20, 2)) * 3:
+        slope, curvature = loss.derivatives(rows[:, 1:3] @ theta + rows[:, 4], rows[:, 3])
+        scores = (rows[:, 0] * slope)[:, None] * rows[:, 1:3]
+        farthest = max(farthest, float(np.linalg.norm(scores[:, None] - scores[None], axis=2).max()))
+        assert (rows[:, 0] * curvature * (rows[:, 1:3] ** 2).sum(1)).max() <= within.curvature * loss.max_curvature
+    assert 0.8 * within.distance("score l2") < farthest <= within.distance("score l2")
+
+
+def test_sizes_that_would_switch_noise_off_are_refused():
+    for radius in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(OptionError):
+            losses(2, radius=radius)
+    for split in (0.0, 1.0, -0.5, np.nan):
+        with pytest.raises(OptionError):
+            ObjectivePerturbation(split)
+    with pytest.raises(OptionError):
+        losses(2, offset=(-np.inf, 1.0))
+    with pytest.raises(OptionError):
+        losses(2, geometry="l3")
+
+
+def test_the_guard_hides_the_minimiser_and_nothing_more():
+    within, mechanism = losses(2), ObjectivePerturbation()
+    x = np.column_stack([np.ones(200), [0.5, -1, 1, 1] * 50])
+    rows = np.column_stack([np.ones(200), x, [1.0, 0, 1, 0] * 50, np.zeros(200)])
+    promise = PureDP(1e7)  # so much budget that the tilt is next to nothing
+
+    def release(values, k):
+        return mechanism.release("q", Rows(within.project(values)), promise, within, REPLACE, public_stream(k)).value
+
+    releases = np.array([release(rows, k) for k in range(40)])
+    assert np.abs(releases.std(axis=0) / (LEAST_GUARD * math.sqrt(3)) - 1).max() < 0.4
+    assert np.abs(release(np.vstack([rows, rows]), 0) - releases[0]).max() < 1e-3
+
+
+def exact_gradient(rows, theta, loss, ridge, tilt):
+    with localcontext(prec=60):
+        slope = [Decimal(ridge) * Decimal(t) + Decimal(b) for t, b in zip(theta.tolist(), tilt.tolist(), strict=True)]
+        for weight, *x, y, offset in rows.tolist():
+            eta = sum((Decimal(a) * Decimal(t) for a, t in zip(x, theta.tolist(), strict=True)), Decimal(offset))
+            score = Decimal(weight) * loss.exact_slope(eta, Decimal(y))
+            slope = [g + score * Decimal(a) for g, a in zip(slope, x, strict=True)]
+        return float(sum(g * g for g in slope).sqrt())
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2)])
+@pytest.mark.parametrize("eps", [4.0, 0.01, 1e-8])
+def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
+    """The gradient, in sixty digits, bounds the distance: the guard's noise of this scale makes twice that cost 1 %."""
+    rng = np.random.default_rng(3)
+    scale, error = guard_of(eps)
+    for n, longest in ((20, 4.0), (100, 30.0), (400, 4.0)):
+        within = WeightedLosses(3, loss, 3.0, 12.0, longest, (-4.0, 4.0), (-2.0, 2.0), "l2")
+        x = np.column_stack([np.ones(n), rng.standard_t(2, (n, 2))])
+        y = (x[:, 1] + rng.normal(size=n) > 0).astype(float)
+        rows = within.project(np.column_stack([rng.uniform(0.2, 1, n), x, y, rng.normal(size=n)]))
+        law = ObjectivePerturbation().law(PureDP(eps), within, REPLACE)
+        tilt = law.sample(public_stream(n), 1)[0]
+        theta = minimiser(rows, within, law.ridge, tilt, error)
+        rounding = 2.0**-53 * np.linalg.norm(theta)
+        distance = exact_gradient(rows, theta, loss, law.ridge, tilt) / law.ridge
+        assert 2 * (distance - rounding) / scale <= GUARD * eps
+        assert scale < 1e-4 / min(1.0, eps)
+
+
+@pytest.mark.parametrize("response", [0.0, 1.0, "separated", "nothing"])
+def test_separation_and_one_valued_responses_are_like_other_data(response):
+    x = np.random.default_rng(0).uniform(-1, 1, 2000)
+    y = (x > 0).astype(float) if isinstance(response, str) else np.full(2000, response)
+    within = losses(2)
+    rows = np.column_stack([np.full(2000, response != "nothing"), np.ones(2000), x, y, np.zeros(2000)])
+    kept = Rows(within.project(rows[: 0 if response == "nothing" else 2000]))
+    theta = ObjectivePerturbation().release("q", kept, PureDP(1.0), within, REPLACE, public_stream(1)).value
+    assert np.isfinite(theta).all()
+
+
+FAMILIES = {"poisson": ClampedPoisson(-1, 1, 5), "gamma": ClampedGamma(-1, 1, 5), "probit": ClampedProbit(-1, 1)}
+EVERY = {**FAMILIES, "median": SmoothedCheck(0.5, 0.3), "check": SmoothedCheck(0.9, 0.3), "logit": Logistic()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, relation):
+    eps, highest, loose, loss = 1.0, 0.0, 0.0, EVERY[name]
+    within = losses(1, loss, y=(0.0, 1.0))
+    c, gamma = calibrated(PureDP(eps), within, relation, 0.5)
+
+    def log_density(rows, theta, c):
+        x, y, count = (np.array(part, dtype=float) for part in zip(*rows, strict=True)) if rows else np.zeros((3, 0))
+        slope, curvature = loss.derivatives(x * theta, y)
+        b = count @ (slope * x) + gamma * theta
+        return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / within.radius
+
+    corners = [[(x, y, 1)] for x in (-1.0, 0.3, 1.0) for y in (0.0, 0.5, 1.0)]
+    commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]
+    for theta in np.linspace(-3, 3, 31):
+        for one, other, common in product(corners, corners if relation.exchange else [[]], commons):
+            gaps = [log_density(one + common, theta, k) - log_density(other + common, theta, k) for k in (c, 4 * c)]
+            highest, loose = max(highest, abs(gaps[0])), max(loose, abs(gaps[1]))
+    assert highest <= eps * (1 - GUARD) * (1 + 1e-6)
+    assert highest >= 0.45 * eps
+    assert loose > eps
+
+
+def test_the_law_that_is_returned_is_that_of_the_linear_term():
+    law = ObjectivePerturbation().law(PureDP(1.0), losses(3, geometry="l2"), REPLACE)
+    assert isinstance(law, TiltLaw)
+    draws = law.sample(public_stream(3), 20_000)
+    np.testing.assert_allclose(draws.var(axis=0), law.variance(), rtol=0.05)
+    onto = np.random.default_rng(0).normal(size=(2, 3))
+    np.testing.assert_allclose(np.cov((draws @ onto.T).T), law.covariance(onto), rtol=0.1, atol=2)
+    assert replace(law, ridge=1.0).ridge == 1.0
