@@ -229,13 +229,36 @@ def _critical_table() -> tuple[FloatArray, FloatArray]:
     return grid, low
 
 
-def predicted_clip(noise: float, count_sd: float, m: int, scores: float, tail: Tail) -> Clip:
-    """Return the clip that a fit would take if its rows were a little heavier than normal ones: public."""
+def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail: Tail) -> float:
+    """Return the expected half-length of a fit whose rows are a little heavier than normal ones: public.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise of a score's coordinate at radius 1.
+    count_sd : float
+        Of the noise of a count of the histogram of score sizes.
+    m : int
+        Coordinates.
+    scores : float
+        Rows, or units.
+    tail : Tail
+
+    Returns
+    -------
+    float
+        In standard deviations of a coordinate of a row's score, times the root of `scores`: 1.96 without privacy.
+    """
     ends = edges(m**0.5 / 8, 60 * m**0.5)
     counts = np.histogram(reference_sizes(m), np.r_[0.0, ends])[0] * scores / REFERENCE
-    return best_clip(Lengths.denoised(counts, count_sd, ends, scores, tail), noise, m, tail)
+    k = np.arange(1, NOISES + 1)[:, None]
+    steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
+    noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
+    clips = (best_clip(Lengths.denoised(h, count_sd, ends, scores, tail), noise, m, tail) for h in noisy)
+    return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 
+NOISES = 16  # public, evenly spread noises of the histogram over which a length is predicted
 REFERENCE = 20_000  # public rows on which lengths are predicted
 _PLASTIC = 1.3247179572447460  # its powers make a sequence of points that fills a square evenly (Roberts 2018)
 
