@@ -1,1 +1,9 @@
 """Noise of a known law, added to exact totals."""
+
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.spherical import Spherical
+from privstats.mechanisms.base import ScaledLaw
+
+# Laws of density exp(-|v|) in each norm.
+NORM_LAWS: dict[str, type[ScaledLaw]] = {kind.norm: kind.unit_law for kind in (Laplace, Spherical, Cube)}

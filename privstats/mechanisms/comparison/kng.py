@@ -1,0 +1,69 @@
+"""Least squares by a choice of theta: a density that falls with the size of its score, or with its loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from privstats.mechanisms.additive import NORM_LAWS
+from privstats.mechanisms.additive.gaussian import NormalLaw
+from privstats.mechanisms.base import Mechanism, on_grid
+from privstats.mechanisms.comparison.level_sets import STEEP, sample_gradient, sample_loss
+from privstats.numerics.exact import Total
+from privstats.numerics.law import Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+
+@dataclass(frozen=True)
+class KNormGradient(Mechanism):
+    """Choose theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
+
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds how far neighbours move the score at
+    theta in the norm K (`SquaredLosses`), so the exponent moves by at most eps / 2, and the normaliser by as much
+    again: on a bounded parameter set the factor 1/2 is needed. The sensitivity may depend on theta, which makes the
+    bound of the parameter set nearly irrelevant for accuracy. Sampled exactly by rejection (`level_sets`), no Markov
+    chain. The law that is returned is that of the score at the chosen theta: K-norm noise, up to the edge of the
+    parameter set.
+
+    Parameters
+    ----------
+    norm : {"linf", "l1", "l2"}
+        K.
+    """
+
+    label = "kng"
+    norm: str = "linf"
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        assert isinstance(exact, Total)
+        bound = within.theta_bound
+        sensitivity = within.sensitivity(f"score {self.norm}", relation)
+        at_zero = sensitivity.size / (1 + bound)
+        scale = max(2 * at_zero / promise.as_pure().eps, 1 / STEEP)
+        A, b = within.normal_equations(exact.value())
+        theta = on_grid(sample_gradient(rng, A, b, 1 / scale, self.norm, bound), bound)
+        law = NORM_LAWS[self.norm](scale * (1 + abs(theta).sum()) / sensitivity.weights)
+        return Release(name, theta, law, promise, within)
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on its parameter set.
+
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): neighbours move the loss by at most D anywhere in the set,
+    and the normaliser by as much again. Sampled exactly by rejection (`level_sets`). Its error is of the order of
+    sampling error itself, however many rows there are: shipped for comparison. The law that is returned is that of the
+    score, multiplied by the inverse root of its Hessian: standard normal, up to the edge of the parameter set.
+    """
+
+    label = "expmech"
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        assert isinstance(exact, Total)
+        sensitivity = within.sensitivity("loss", relation)
+        rate = min(promise.as_pure().eps / (2 * sensitivity.size), STEEP)
+        A, b = within.normal_equations(exact.value())
+        theta = on_grid(sample_loss(rng, A, b, rate, within.theta_bound), within.theta_bound)
+        return Release(name, theta, NormalLaw(1 / (math.sqrt(rate) * sensitivity.weights)), promise, within)

@@ -1,0 +1,139 @@
+"""Quantile regression: choose theta with a density that falls with the size of its score, or with its loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.mechanisms.additive import NORM_LAWS
+from privstats.mechanisms.base import Mechanism, ScaledLaw, on_grid
+from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS, sample_lines
+from privstats.mechanisms.quantile_regression.minimise import Target
+from privstats.mechanisms.quantile_regression.rejection import exact_for, sample_boxes
+from privstats.numerics.law import FloatArray, Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+STEEP = 2.0**3  # rate of scores above which a larger one buys nothing: a row's entries count 1
+STEEP_LOSS = 2.0**10  # rate of losses
+
+
+@dataclass(frozen=True)
+class KNGQuantile(Mechanism):
+    """Choose theta in ``|theta|_1 <= theta_bound`` with density ``exp(-eps |G(theta)|_K / (2 D))``.
+
+    ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
+
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Neighbours move G by at most D in the norm K, at every theta
+    (`CheckLosses`), so the exponent by at most eps / 2, and the normaliser by as much again: both are needed, on a
+    bounded set. Where a row's y equals its x'theta the score of the formula is one of several subgradients; for given
+    rows with x other than zero this is a set of measure zero, on which densities say nothing, and rows with x = 0 add
+    nothing. The draw is rounded to a public grid afterwards.
+
+    A density does not notice that rows tie. So a little secret noise, uniform and independent of the rows, may be added
+    to every y first (`jitter`): for any fixed noise, shared by the rows that neighbours share, the above holds, hence
+    for its mixture. The score does not ask y to stay in its range.
+
+    Corrected against the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and more than is
+    needed where a row is added or removed; the parameter set must be bounded, or there is no density; the draw is no
+    random walk of fixed scale.
+
+    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. For more it is the end of a Markov
+    chain of a fixed number of sweeps, and the guarantee is that of the chain's target: how far the chain's law is from
+    it is measured, not proved. How long a draw takes depends on the rows. The rate is at most `STEEP`: a lower rate is
+    more private, and a larger eps buys no more.
+
+    Parameters
+    ----------
+    norm : {"hull", "linf", "l1", "l2"}
+        K.
+    jitter : float
+        Half-width of the noise that separates equal y, in half-ranges of y; 0 for none.
+    """
+
+    label = "kng"
+    norm: str = "hull"
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jitter < np.inf:
+            raise OptionError("the noise that separates equal responses has no positive width")
+
+    def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
+        """Return the law of the score at the chosen theta, up to the edge of the parameter set."""
+        sensitivity = within.sensitivity(f"score {self.norm}", relation)
+        scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
+        if self.norm == "hull":
+            return TiltedLaw(scale, within.tilt(relation.exchange))
+        return NORM_LAWS[self.norm](scale)
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        rows = exact.all()
+        y = rows[:, -1] + self.jitter * rng.uniform(-1.0, 1.0, len(rows))
+        rate, tilt = self._rate(promise, within, relation), within.tilt(relation.exchange)
+        target = Target(rows[:, :-1], y, within.tau, within.theta_bound, rate, self.norm, tilt)
+        theta, sweeps = draw(target, rng)
+        law = self.law(promise, within, relation)
+        return Release(name, on_grid(theta, within.theta_bound), law, promise, within, chain=sweeps)
+
+    def _rate(self, promise: Promise, within: Any, relation: Relation) -> float:
+        size = within.sensitivity(f"score {self.norm}", relation).size
+        return float(min(promise.as_pure().eps / (2 * size), STEEP))
+
+
+@dataclass(frozen=True)
+class ExponentialQuantile(Mechanism):
+    """Choose theta in ``|theta|_1 <= theta_bound`` with density ``exp(-eps L(theta) / (2 D))``, L the sum of losses.
+
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): up to a constant, which cancels with the normaliser,
+    neighbours move L by at most D (`CheckLosses`). Corrected against Reimherr and Awan (2019), whose D is at least
+    twice as large. Its error is of the order of sampling error itself, however many rows there are: shipped for
+    comparison. Drawn as by `KNGQuantile`.
+    """
+
+    label = "expmech"
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        rows, bound = exact.all(), within.theta_bound
+        rate = min(promise.as_pure().eps / (2 * within.sensitivity("loss", relation).size), STEEP_LOSS)
+        theta, sweeps = draw(Target(rows[:, :-1], rows[:, -1], within.tau, bound, rate, "loss"), rng)
+        return Release(name, on_grid(theta, bound), None, promise, within, chain=sweeps)
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLaw(ScaledLaw):
+    """Density proportional to ``exp(-|v|)`` in the norm ``max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
+
+    A Gamma(dim + 1) multiple of a uniform point of its ball: ``|v_0| = s`` has density proportional to
+    ``(1 + t - t s)^(dim - 1)``, and the others are uniform up to ``1 + t - t s``.
+    """
+
+    tilt: float = 0.0
+
+    def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
+        size, dim = shape
+        t, u = self.tilt, rng.uniform(0.0, 1.0, size)
+        s = u if t == 0 else (1 + t - ((1 + t) ** dim - u * ((1 + t) ** dim - 1)) ** (1 / dim)) / t
+        others = rng.uniform(-1.0, 1.0, (size, dim - 1)) * (1 + t - t * s)[:, None]
+        sign = 2 * rng.integers(0, 2, size) - 1
+        point = np.column_stack([sign * s, others])
+        draws: FloatArray = rng.standard_gamma(dim + 1, (size, 1)) * point
+        return draws
+
+    def standard_variance(self, dim: int) -> FloatArray:
+        s, weight = np.polynomial.legendre.leggauss(2 * dim + 8)
+        s, t = (s + 1) / 2, self.tilt
+        density = weight * (1 + t - t * s) ** (dim - 1)
+        density /= density.sum()
+        first, rest = density @ s**2, density @ (1 + t - t * s) ** 2 / 3
+        return (dim + 1) * (dim + 2) * np.array([first, *[rest] * (dim - 1)])
+
+
+def draw(target: Target, rng: Rng) -> tuple[FloatArray, int]:
+    """Return theta, and the length of the Markov chain that it ends; 0 where it is drawn exactly."""
+    if exact_for(target.x.shape[1]):
+        return sample_boxes(rng, target), 0
+    return sample_lines(rng, target), SWEEPS
