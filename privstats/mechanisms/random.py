@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,41 @@ def source(rng: Any) -> Source:
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
         return Source(int(rng))
     raise PrivacyError("rng must be None (private), or an int or numpy Generator (tests and vignettes only)")
+
+
+KINDS = ("question", "key", "rehearsal")
+
+
+def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
+    """Return the streams of one fit: of a kind and a label, the random numbers.
+
+    Parameters
+    ----------
+    seed : int or None
+        None draws the key of each stream from the operating system, so that no two calls, forked processes included,
+        share noise. A seed gives the same streams again.
+    digest : str
+        Of the plan.
+
+    Returns
+    -------
+    callable
+        Of a kind ("question", "key" or "rehearsal") and a label: a generator. No label reaches the streams of another
+        kind.
+
+    Examples
+    --------
+    >>> stream = streams(7, "digest")
+    >>> bool(stream("question", "sums").uniform() == stream("question", "sums").uniform())
+    True
+    """
+
+    def stream(kind: str, label: str) -> Generator:
+        if kind not in KINDS:
+            raise PrivacyError(f"there are no random numbers of this kind; choose among {', '.join(KINDS)}")
+        return _stream(secrets.randbits(256) if seed is None else _key("stream", seed, digest, kind, label))
+
+    return stream
 
 
 def public_stream(index: int) -> Generator:

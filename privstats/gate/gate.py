@@ -1,0 +1,296 @@
+"""The gate: it asks of the rows what was planned and charged, lets the mechanism release, and forgets.
+
+Estimators see releases and laws only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from privstats.errors import PrivacyError
+from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.rows import BlockRows, Design, RowValues, SourceChangedError, changed
+from privstats.numerics.exact import Total
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+T = TypeVar("T")
+Streams = Callable[[str, str], Any]  # of a kind and a label: a source of random numbers
+Pairs = Sequence[tuple[Question, Mechanism]]
+
+_ONE_AT_A_TIME = threading.RLock()  # warning filters belong to the process: two open gates would mix them up
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A question that may be asked, and what it may spend.
+
+    Parameters
+    ----------
+    label, name, kind : str
+        Of the question.
+    mechanism : Mechanism
+        Which answers it.
+    branch : str or None
+        Which must have been chosen; None for questions before the choice.
+    promise : Promise
+        What it may spend.
+    within_share_of : str, optional
+        Label of the question whose share an optional question is a part of.
+    fraction : float
+        The part: of this other question's promise.
+    """
+
+    label: str
+    name: str
+    kind: str
+    mechanism: Any
+    branch: str | None
+    promise: Promise
+    within_share_of: str | None = None
+    fraction: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.within_share_of is not None and not 0 < self.fraction < 1:
+            raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
+
+
+class Ask(ABC):
+    """A conversation about rows: ask, know a law beforehand, choose a branch once.
+
+    Parameters
+    ----------
+    rows : BlockRows
+    planned : iterable of Planned
+        What each question may spend.
+    stream : callable
+        Of a kind and a label: its random numbers.
+    """
+
+    def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
+        self._rows, self._neighbors, self._stream = rows, rows.neighbors, stream
+        self._planned = {question.label: question for question in planned}
+        self._asked: set[str] = set()
+        self._branch: str | None = None
+        self.releases: tuple[Release, ...] = ()
+
+    def __call__(self, question: Question, *, by: Any) -> Release:
+        """Ask a question of a mechanism; return its release."""
+        return self.together([(question, by)])[0]
+
+    def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
+        """Ask several questions in one pass over the rows.
+
+        Parameters
+        ----------
+        pairs : iterable of (Question, Mechanism)
+
+        Returns
+        -------
+        list of Release
+            One a question.
+
+        Raises
+        ------
+        PrivacyError
+            If a question was not planned, or a computation on the rows fails.
+        """
+        several = list(pairs)
+        with _ONE_AT_A_TIME:
+            promises = [self._spend(question, by) for question, by in several]
+            answers = self._guarded(lambda: self._answer(several, promises))
+            self.releases += tuple(answers)
+        return answers
+
+    def law(self, question: Question, *, by: Any) -> Any:
+        """Return the law of the noise that a planned question would get now, in any branch: public, and free.
+
+        Parameters
+        ----------
+        question : Question
+        by : Mechanism
+            Which would answer it.
+
+        Returns
+        -------
+        Law or None
+            None where it depends on the rows.
+        """
+        return by.law(self._promise(question, by), question.within, self._relation(question))
+
+    @abstractmethod
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        """Return the branch with the smallest length, once a fit; infinite and NaN lengths close a branch.
+
+        Parameters
+        ----------
+        name : str
+            What is chosen.
+        lengths : mapping
+            From each branch to a number that follows from public facts and releases. The first one is chosen where all
+            are closed.
+        """
+
+    @abstractmethod
+    def decide(self, label: str, wanted: bool) -> bool:
+        """Return whether to ask the optional question of this label: `wanted`; a rehearsal tries both.
+
+        Parameters
+        ----------
+        label : str
+        wanted : bool
+            May follow from releases.
+        """
+
+    def through(self, design: Design) -> None:
+        """Look at the same rows, with the same rows of each unit, through another design, as after a release."""
+        self._rows = self._rows.through(design)
+
+    @abstractmethod
+    def _promise(self, question: Question, by: Mechanism) -> Promise:
+        """Return what a planned question may spend now."""
+
+    @abstractmethod
+    def _spend(self, question: Question, by: Mechanism) -> Promise:
+        """Return the same, once, and cross the question out; or refuse."""
+
+    @abstractmethod
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Run work on rows."""
+
+    def _left(self, label: str) -> Promise:
+        """Return what a planned question may spend, less what optional questions within its share have spent."""
+        whole = self._planned[label].promise
+        spent = sum(
+            other.fraction
+            for other in self._planned.values()
+            if other.within_share_of == label and other.label in self._asked
+        )
+        return whole.part(1 - spent) if spent else whole
+
+    def _cross_out(self, question: Question) -> None:
+        """Note that a question is asked: once, and an optional one before the question whose share it is part of."""
+        if question.label in self._asked:
+            raise PrivacyError(f"the question '{question.label}' is asked twice, so it was not planned here")
+        if question.within_share_of in self._asked:
+            raise PrivacyError(f"the optional question '{question.label}' is asked after its share was spent")
+        self._asked.add(question.label)
+
+    def _relation(self, question: Question) -> Relation:
+        """Return what neighbours do to the contributions of a question."""
+        if question.adds_up_units and not question.within.folds:
+            raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
+        # a row without the name of a unit contributes nothing
+        absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
+        return self._neighbors.relation(question.adds_up_units, absent)
+
+    def _answer(self, pairs: Pairs, promises: Sequence[Promise]) -> list[Release]:
+        sums = [question for question, _ in pairs if isinstance(question, Sum)]
+        totals = iter(self._totals(sums))
+        answers = []
+        for (question, by), promise in zip(pairs, promises, strict=True):
+            exact = next(totals) if isinstance(question, Sum) else self._values(question)
+            rng = self._stream("question", question.label)
+            relation = self._relation(question)
+            answers.append(by.release(question.label, exact, promise, question.within, relation, rng))
+        return answers
+
+    def _totals(self, sums: Sequence[Sum]) -> list[Total]:
+        return self._rows.totals(sums) if sums else []
+
+    def _values(self, question: Question) -> RowValues:
+        return self._rows.values(question)
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyError("a conversation cannot be copied: each of its questions is asked once")
+
+
+class Gate(Ask):
+    """The real conversation: each planned question at most once, by its mechanism, in the branch that was chosen.
+
+    Parameters
+    ----------
+    rows : BlockRows
+    planned : iterable of Planned
+        All questions of the plan, which have been charged.
+    stream : callable
+        Of a kind and a label: its random numbers.
+    """
+
+    def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
+        super().__init__(rows, planned, stream)
+        self._process = os.getpid()
+
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        branches = {planned.branch for planned in self._planned.values()} - {None}
+        with _ONE_AT_A_TIME:
+            if self._branch is not None or not branches <= set(lengths):
+                raise PrivacyError(f"the choice of '{name}' was not planned: once, between the branches of the plan")
+            self._branch = shortest(lengths)
+        return self._branch
+
+    def decide(self, label: str, wanted: bool) -> bool:
+        return bool(wanted)
+
+    def _promise(self, question: Question, by: Mechanism) -> Promise:
+        planned = self._planned.get(question.label)
+        if planned is None or planned.mechanism != by or planned.within_share_of != question.within_share_of:
+            raise _unplanned(question)
+        return self._left(question.label)
+
+    def _spend(self, question: Question, by: Mechanism) -> Promise:
+        promise = self._promise(question, by)
+        if self._planned[question.label].branch not in (None, self._branch) or self._process != os.getpid():
+            raise _unplanned(question)
+        self._cross_out(question)
+        return promise
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        return sealed(work)
+
+
+def shortest(lengths: Mapping[str, float]) -> str:
+    """Return the name with the smallest number, NaN counting as infinite; the first one of several."""
+    return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
+
+
+def _unplanned(question: Question) -> PrivacyError:
+    return PrivacyError(f"the question '{question.label}' was not planned here, so it was not paid for")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let nothing warn: a warning could depend on the rows. Filters belong to the process, so one at a time."""
+    with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def sealed(work: Callable[[], T]) -> T:
+    """Run work on rows; of a failure or a warning nothing is told but that there was one failure.
+
+    Raises
+    ------
+    PrivacyError
+        If `work` fails. It is raised after the handler is left, so that no context, traceback or frame of the failure
+        hangs on it.
+    """
+    says = PrivacyError("a question failed inside the gate; why is not told, because it could depend on the rows")
+    try:
+        with quiet():
+            return work()
+    except SourceChangedError:
+        says = changed()
+    except Exception:
+        pass
+    del work
+    raise says

@@ -1,0 +1,253 @@
+"""The rehearsal: the estimator runs on made-up rows, to learn what it asks; and how it asks is audited.
+
+Nothing is declared twice: the plan is what the estimator asked of rows drawn from the domain, and the real run may ask
+only that. The audit refuses a question that does not treat each row, and each unit, alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.errors import OptionError, PrivacyError
+from privstats.gate.gate import Ask, Planned, Streams, quiet
+from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.rows import BlockRows, Design, RowValues
+from privstats.gate.sources import Batches, Frame
+from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Neighbors, Promise
+from privstats.sets.base import Set
+
+ROWS = 64
+CUTS = (0, 1, 6, 33, ROWS)  # the same rows once more, in smaller company
+UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each other, of which two count at most
+USUAL = 10_000  # rows that are assumed where their number is private
+MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
+MOST_MADE_UP = 1 << 14  # values that a mechanism looks at in a rehearsal
+
+T = TypeVar("T")
+
+
+class DrawnDesign(Design, Protocol):
+    """A design that can make up rows of its domain."""
+
+    def draw(self, n: int, rng: Any) -> pd.DataFrame:
+        """Return made-up rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it was asked.
+
+    Parameters
+    ----------
+    label, name, kind : str
+        Of the question.
+    mechanism : Mechanism
+        Which answered.
+    branch : str or None
+        Which had been chosen before it.
+    optional : str or None
+        Label of the question whose share an optional question is a part of.
+    """
+
+    label: str
+    name: str
+    kind: str
+    mechanism: Any
+    branch: str | None
+    optional: str | None
+
+
+class Rehearsal(Ask):
+    """A conversation about made-up rows that notes each question and audits it.
+
+    Parameters
+    ----------
+    design : DrawnDesign
+    neighbors : Neighbors
+    whole : Promise
+        What each question may spend that is not planned yet.
+    stream : callable
+        Of a kind and a label: its random numbers, for kind "rehearsal".
+    planned : iterable of Planned
+        What earlier rounds found.
+    branch : str, optional
+        Which is chosen, whatever its length; by default the first one.
+    optional : bool
+        Whether optional questions are asked.
+    few : bool
+        Whether totals are those of the few made-up rows; else those of as many rows as are assumed, so that
+        a question that is asked only where noise is small, or only where it is large, shows.
+    assumed : int, optional
+        How many rows, or units.
+
+    Attributes
+    ----------
+    asked : tuple of Asked
+        In order.
+    branches : tuple of str
+        Between which the estimator chose; empty if it did not.
+    """
+
+    def __init__(
+        self,
+        design: DrawnDesign,
+        neighbors: Neighbors,
+        whole: Promise,
+        stream: Streams,
+        *,
+        planned: Iterable[Planned] = (),
+        branch: str | None = None,
+        optional: bool = True,
+        few: bool = False,
+        assumed: int | None = None,
+    ) -> None:
+        frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
+        if neighbors.unit is not None:
+            frame[neighbors.unit] = _made_up_units(len(frame))
+        # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
+        capped = replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS))
+        super().__init__(
+            BlockRows(Frame(frame), design, capped, b"rehearsal"), planned, lambda _, label: stream("rehearsal", label)
+        )
+        self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
+        self._assumed = USUAL if assumed is None else assumed
+        self._times = 1 if few else max(1, self._assumed // len(frame))
+        self._audit = _Audit(frame, design, capped)
+        self.asked: tuple[Asked, ...] = ()
+        self.branches: tuple[str, ...] = ()
+
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        if self.branches or not lengths:
+            raise PrivacyError(f"an estimator may choose once, but '{name}' is another choice")
+        self.branches = tuple(lengths)
+        if self._forced is not None and self._forced not in lengths:
+            raise PrivacyError(f"which branches '{name}' has depends on what was released")
+        self._branch = self.branches[0] if self._forced is None else self._forced
+        return self._branch
+
+    def decide(self, label: str, wanted: bool) -> bool:
+        return self._optional
+
+    def through(self, design: Design) -> None:
+        super().through(design)
+        self._audit = self._audit.through(design)
+
+    def _promise(self, question: Question, by: Mechanism) -> Promise:
+        return self._left(question.label) if question.label in self._planned else self._whole
+
+    def _spend(self, question: Question, by: Mechanism) -> Promise:
+        promise = self._promise(question, by)
+        self._cross_out(question)
+        self._relation(question)
+        with quiet():
+            self._audit(question)
+        branch, optional = self._branch, question.within_share_of
+        self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional),)
+        return promise
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        with quiet():
+            return work()
+
+    def _totals(self, sums: Sequence[Sum]) -> list[Total]:
+        return [total.times(self._times) for total in super()._totals(sums)]
+
+    def _values(self, question: Question) -> RowValues:
+        return _Repeated(self._rows, question, self._times, self._assumed)
+
+
+def _made_up_units(rows: int) -> NDArray[np.float64]:
+    """Return names of units, some of which are missing."""
+    place = np.arange(rows)
+    return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
+
+
+class _Repeated(RowValues):
+    """Made-up values, each of them several times."""
+
+    def __init__(self, rows: BlockRows, question: Question, times: int, assumed: int) -> None:
+        super().__init__(rows, question)
+        self._times, self._assumed = times, assumed
+
+    def all(self) -> FloatArray:
+        if self._assumed * self._question.within.dim > MOST_GATHERED:
+            raise OptionError("this method needs all rows in memory, and there are too many; choose another mech=")
+        return super().all()
+
+    def _parts(self) -> Iterator[FloatArray]:
+        if self._gathered is None:
+            once = np.concatenate(list(super()._parts()))
+            many = max(1, min(self._times, MOST_MADE_UP // max(1, len(once))))
+            self._gathered = np.repeat(once, many, axis=0)
+        yield self._gathered
+
+
+class _Audit:
+    """Refuses a question unless each row, and each unit, is the same to the last bit in company and in other company.
+
+    The made-up rows are looked at in one block, in smaller ones, and in reversed order; and one unit at a time.
+    """
+
+    def __init__(self, frame: pd.DataFrame, design: Design, neighbors: Neighbors) -> None:
+        self.frame, self.neighbors = frame, neighbors
+        self.whole = self._rows(design, frame)
+        parts = [frame.iloc[start:stop] for start, stop in pairwise(CUTS)]
+        self.parts = self._rows(design, *parts)
+        self.reversed = self._rows(design, frame.iloc[::-1])
+        unit = neighbors.unit
+        self.alone = [] if unit is None else [self._rows(design, rows) for _, rows in frame.groupby(unit)]
+
+    def through(self, design: Design) -> _Audit:
+        """Return the audit of the same rows through another design."""
+        return _Audit(self.frame, design, self.neighbors)
+
+    def _rows(self, design: Design, *frames: pd.DataFrame) -> BlockRows:
+        return BlockRows(Batches(lambda: frames), design, self.neighbors, b"rehearsal")
+
+    def __call__(self, question: Question) -> None:
+        whole, parts, backwards = (_seen(rows, question) for rows in (self.whole, self.parts, self.reversed))
+        same = all(_equal(a, b) and _equal(a, c[::-1]) for a, b, c in zip(whole, parts, backwards, strict=True))
+        if same and isinstance(question, Sum):
+            same = self._adds_up(question, whole[-1])
+        if not same:
+            raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
+
+    def _adds_up(self, question: Sum, projected: FloatArray) -> bool:
+        """Return whether a total is the sum of contributions: of rows, of blocks, and of units."""
+        within, total = question.within, self.whole.totals([question])[0]
+        same = self.parts.totals([question])[0] == total
+        if self.neighbors.unit is not None:
+            return same and _together([rows.totals([question])[0] for rows in self.alone], within) == total
+        units = within.contribution(projected) / within.step
+        return same and bool((units == np.rint(units)).all()) and _whole(units, within) == total
+
+
+def _seen(rows: BlockRows, question: Question) -> list[NDArray[Any]]:
+    """Return which rows count, and their vectors before and after they are projected."""
+    seen = []
+    for block, _ in rows.blocks():
+        vectors, counts = question.rows(block)
+        seen.append((counts, vectors, question.within.project(vectors)))
+    return [np.concatenate(arrays) for arrays in zip(*seen, strict=True)]
+
+
+def _equal(here: NDArray[Any], there: NDArray[Any]) -> bool:
+    return np.array_equal(here, there, equal_nan=here.dtype.kind == "f")
+
+
+def _together(totals: Sequence[Total], within: Set) -> Total:
+    return sum(totals, start=Total.nothing(within.size, within.step))
+
+
+def _whole(units: FloatArray, within: Set) -> Total:
+    return Total(tuple(int(math.fsum(column)) for column in units.T), within.step)

@@ -1,0 +1,384 @@
+"""Where rows are added up: block by block, exactly, so that no order and no size of blocks changes a bit.
+
+A source says how rows are read again, a design makes blocks of them; which rows of a unit count, what is added before
+it is bounded, and that each pass reads the same units, is decided here, once for all sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.errors import PrivacyError
+from privstats.formula.block import Block
+from privstats.formula.cells import LARGEST_NAME, cells, unit_name
+from privstats.gate.questions import Question, Sum
+from privstats.gate.sources import Source
+from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray, IntArray
+from privstats.privacy.promise import Neighbors
+from privstats.sets.base import Set
+
+BLOCK_ROWS = 1 << 15
+KEPT_NUMBERS = 1 << 26  # of blocks that stay in memory for the next question
+LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
+FOLD_LIMIT = 1 << 62  # of their sum, in int64
+FINE_BITS = 26  # halves of numbers of at most 2^53 steps: sums of 2^15 of them stay exact
+
+
+class Design(Protocol):
+    """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are."""
+
+    @property
+    def reads(self) -> tuple[str, ...]: ...
+    @property
+    def complete(self) -> bool: ...
+
+    def block(self, columns: Mapping[str, pd.Series]) -> Block:
+        """Return the block of some rows."""
+
+
+class SourceChangedError(Exception):
+    """A pass over the source gave other units, or another number of rows, than the first one."""
+
+
+class BlockRows:
+    """The rows of a source, seen through a design.
+
+    Parameters
+    ----------
+    source : Source
+    design : Design
+    neighbors : Neighbors
+        Which column names the unit of a row, and how many rows of a unit count: the first ones.
+    key : bytes
+        Secret; of the digest by which passes are compared.
+    """
+
+    def __init__(self, source: Source, design: Design, neighbors: Neighbors, key: bytes) -> None:
+        self.source, self.design, self.neighbors = source, design, neighbors
+        self._identity = _Identity(neighbors, key)
+        self._kept: list[tuple[Block, IntArray | None]] | None = None
+
+    def through(self, design: Design) -> BlockRows:
+        """Return the same rows, with the same rows of each unit, through another design."""
+        other = copy(self)
+        other.design, other._kept = design, None
+        return other
+
+    def totals(self, questions: Sequence[Sum]) -> list[Total]:
+        """Return the exact total of each question, all in one pass."""
+        sums = [self.accumulator(question) for question in questions]
+        for block, units in self.blocks():
+            for one in sums:
+                one.add(block, units)
+        return [one.total() for one in sums]
+
+    def accumulator(self, question: Sum) -> Plain | Fold:
+        """Return an empty sum. Several may be filled from parts of the rows, and merged in any order."""
+        if question.folded and self.neighbors.unit is not None:
+            return Fold(question, self.neighbors.rows_per_unit)
+        return Plain(question)
+
+    def values(self, question: Question) -> RowValues:
+        """Return a question's vectors, sealed."""
+        return RowValues(self, question)
+
+    def blocks(self) -> Iterator[tuple[Block, IntArray | None]]:
+        """Return the blocks, each with the number of each row's unit: -1 where the row does not count.
+
+        Raises
+        ------
+        SourceChangedError
+            At the end, before anything of this pass can be released.
+        """
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[tuple[Block, IntArray | None]] | None = [] if self.source.in_memory else None
+        numbers, this_pass = 0, _Pass(self._identity)
+        for columns, many in self._parts():
+            units = this_pass.units(columns, many)
+            block = self.design.block({name: columns[name] for name in self.design.reads})
+            numbers += many * (block.numbers.shape[1] + len(block.codes) + 2)
+            if kept is not None:
+                kept.append((block, units))
+                kept = None if numbers > KEPT_NUMBERS else kept
+            yield block, units
+        this_pass.close()
+        self._kept = kept
+
+    def _parts(self) -> Iterator[tuple[dict[str, pd.Series], int]]:
+        """Return the columns that are read, of at most `BLOCK_ROWS` rows at a time."""
+        unit = self.neighbors.unit
+        names = dict.fromkeys((*self.design.reads, *([] if unit is None else [unit])))
+        for batch in self.source.batches():
+            columns = {name: batch[name] for name in names}
+            for start in range(0, len(batch), BLOCK_ROWS):
+                part = slice(start, min(start + BLOCK_ROWS, len(batch)))
+                # as Series: a new DataFrame would look at the values again and choose a dtype
+                yield {name: column.iloc[part] for name, column in columns.items()}, part.stop - part.start
+
+
+class _Identity:
+    """The units that the first pass met, and a keyed digest of their names in order."""
+
+    def __init__(self, neighbors: Neighbors, key: bytes) -> None:
+        self.unit, self.rows_per_unit, self.key = neighbors.unit, neighbors.rows_per_unit, key
+        self.numbers: dict[Any, int] = {}
+        self.digest: bytes | None = None
+
+    def of(self, column: pd.Series) -> IntArray:
+        """Return the number of each row's unit; -1 for rows without a usable name."""
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+            names = column.to_numpy(dtype=float)
+            usable = np.abs(names) < LARGEST_NAME
+            different, which = np.unique(names[usable], return_inverse=True)
+            units = np.full(len(names), -1, dtype=np.int64)
+            units[usable] = np.array([self._number(name) for name in different.tolist()], dtype=np.int64)[which]
+            return units
+        read = map(unit_name, cells(column))
+        return np.array([-1 if name is None else self._number(name) for name in read], dtype=np.int64)
+
+    def _number(self, name: Any) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+
+class _Pass:
+    """One pass over the rows: how many rows of each unit it has met, and the digest of what it met."""
+
+    def __init__(self, identity: _Identity) -> None:
+        self.identity, self.rows = identity, 0
+        self.hash = hashlib.blake2b(key=identity.key)
+        self.met = np.zeros(0, dtype=np.int64)
+
+    def units(self, columns: Mapping[str, pd.Series], many: int) -> IntArray | None:
+        """Return the unit of each of the next rows, -1 where it does not count; None where each row is a unit."""
+        self.rows += many
+        if self.identity.unit is None:
+            return None
+        units = self.identity.of(columns[self.identity.unit])
+        self.hash.update(units.tobytes())
+        self.met = _grown(self.met, len(self.identity.numbers))
+        named = units >= 0
+        earlier = self.met[units[named]] + _earlier(units[named])
+        self.met += np.bincount(units[named], minlength=len(self.met))
+        units[np.flatnonzero(named)[earlier >= self.identity.rows_per_unit]] = -1
+        return units
+
+    def close(self) -> None:
+        """Compare with the first pass."""
+        self.hash.update(str(self.rows).encode())
+        digest = self.hash.digest()
+        if self.identity.digest is None:
+            self.identity.digest = digest
+        if digest != self.identity.digest:
+            raise SourceChangedError
+
+
+def _earlier(units: IntArray) -> IntArray:
+    """Return for each row how many rows above it belong to the same unit."""
+    order = np.argsort(units, kind="stable")
+    ordered, place = units[order], np.arange(len(units))
+    first = np.append(True, ordered[1:] != ordered[:-1])[: len(units)]
+    earlier = np.empty(len(units), dtype=np.int64)
+    earlier[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    return earlier
+
+
+def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array with zeros behind its last axis, at least this long; twice as long as before, if it grows."""
+    if counts.shape[-1] >= size:
+        return counts
+    grown = np.zeros((*counts.shape[:-1], max(size, 2 * counts.shape[-1])), dtype=counts.dtype)
+    grown[..., : counts.shape[-1]] = counts
+    return grown
+
+
+class Plain:
+    """An exact sum to which each row contributes by itself."""
+
+    def __init__(self, question: Sum) -> None:
+        self.question = question
+        self.sum = Total.nothing(question.within.size, question.within.step)
+
+    def add(self, block: Block, units: IntArray | None) -> None:
+        """Add the rows of a block."""
+        vectors, _ = counting(self.question, block, units)
+        self.sum += self.question.within.total(self.question.within.project(vectors))
+
+    def merge(self, other: Plain) -> None:
+        """Add what another one has of other rows."""
+        self.sum += other.sum
+
+    def total(self) -> Total:
+        """Return the exact sum."""
+        return self.sum
+
+
+class Fold:
+    """An exact sum to which each unit contributes once: the sum of its rows' vectors, projected.
+
+    Vectors are added as whole numbers of `Set.row_step`, wherever the rows lie. A unit without rows that count
+    contributes nothing.
+    """
+
+    def __init__(self, question: Sum, rows_per_unit: int) -> None:
+        self.question, self.most = question, min(LARGEST_STEPS, FOLD_LIMIT // rows_per_unit)
+        self.sums = np.zeros((question.within.dim, 0), dtype=np.int64)
+        self.seen = np.zeros(0, dtype=bool)
+
+    def add(self, block: Block, units: IntArray | None) -> None:
+        """Add the rows of a block to those of their units."""
+        vectors, unit = counting(self.question, block, units)
+        assert unit is not None
+        size = int(unit.max(initial=-1)) + 1
+        self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
+        self.seen[unit] = True
+        steps = np.clip(np.trunc(np.nan_to_num(vectors) / self.question.within.row_step), -self.most, self.most)
+        for sums, column in zip(self.sums, steps.astype(np.int64).T, strict=True):
+            np.add.at(sums, unit, column)
+
+    def merge(self, other: Fold) -> None:
+        """Add what another one has of other rows of the same units."""
+        size = max(len(self.seen), len(other.seen))
+        self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
+        self.sums[:, : len(other.seen)] += other.sums
+        self.seen[: len(other.seen)] |= other.seen
+
+    def total(self) -> Total:
+        """Return the exact sum over units."""
+        within = self.question.within
+        sums, exact = self.sums[:, self.seen].T, Total.nothing(within.size, within.step)
+        for start in range(0, len(sums), BLOCK_ROWS):
+            vectors = sums[start : start + BLOCK_ROWS].astype(np.float64) * within.row_step
+            exact += within.total(within.project(vectors))
+        return exact
+
+
+def counting(question: Question, block: Block, units: IntArray | None) -> tuple[FloatArray, IntArray | None]:
+    """Return the vectors of a block's rows that count, and their units."""
+    vectors, counts = question.rows(block)
+    if units is None:
+        return vectors, None
+    unit = units[counts]
+    return vectors[unit >= 0], unit[unit >= 0]
+
+
+class RowValues:
+    """The vectors of rows, each inside its set, sealed: a mechanism alone may look at them.
+
+    Each call may be a pass over the source; where that lies in memory, so do the values.
+    """
+
+    def __init__(self, rows: BlockRows, question: Question, cell: int | None = None) -> None:
+        self._rows, self._question, self._cell = rows, question, cell
+        self._gathered: FloatArray | None = None
+        self._sorted: FloatArray | None = None
+
+    def count(self) -> int:
+        """Return how many values there are."""
+        return sum(map(len, self._parts()))
+
+    def count_upto(self, points: FloatArray) -> IntArray:
+        """Return how many values (of one coordinate) are at most each point."""
+        counts = np.zeros(np.shape(points), dtype=np.int64)
+        for part in self._ordered():
+            counts += np.searchsorted(part, points, side="right")
+        return counts
+
+    def between(self, low: float, high: float) -> FloatArray:
+        """Return the values (of one coordinate) in (low, high], ascending."""
+        inside = [np.zeros(0)]
+        for part in self._ordered():
+            start, stop = np.searchsorted(part, [low, high], side="right")
+            inside.append(part[start : max(start, stop)])
+        return np.sort(np.concatenate(inside))
+
+    def sum(self, function: Callable[[FloatArray], FloatArray], within: Set, step: float | None = None) -> Total:
+        """Return the exact total of ``function(values)``, in a set.
+
+        Parameters
+        ----------
+        function : callable
+            Of values, shape (n, dim): vectors, shape (n, within.dim), each of one value by itself.
+        within : Set
+            Bounds the vectors.
+        step : float, optional
+            A finer grid than the set's, a power of two: what a minimiser asks, to which scores on a coarse grid are
+            step functions. Vectors are then cut to the reach of the set, not projected, and moved toward zero onto this
+            grid.
+        """
+        exact = Total.nothing(within.size, within.step if step is None else step)
+        for part in self._parts():
+            for start in range(0, len(part), BLOCK_ROWS):
+                vectors = function(part[start : start + BLOCK_ROWS])
+                exact += within.total(within.project(vectors)) if step is None else _fine(vectors, within, step)
+        return exact
+
+    def cell(self, k: int) -> RowValues:
+        """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
+        one = RowValues(self._rows, self._question, k)
+        if self._rows.source.in_memory:
+            one._gathered = _of_cell(np.concatenate(list(self._parts())), k)
+        return one
+
+    def all(self) -> FloatArray:
+        """Return all values, shape (n, dim), in the order of their rows."""
+        dim = self._question.within.dim - (self._cell is not None)
+        return np.concatenate([np.zeros((0, dim)), *self._parts()])
+
+    def _parts(self) -> Iterator[FloatArray]:
+        if self._gathered is not None:
+            yield self._gathered
+            return
+        parts: list[FloatArray] = []
+        for block, units in self._rows.blocks():
+            values = self._question.within.project(counting(self._question, block, units)[0])
+            values = values if self._cell is None else _of_cell(values, self._cell)
+            if self._rows.source.in_memory:
+                parts.append(values)
+            else:
+                yield values
+        if self._rows.source.in_memory:
+            dim = self._question.within.dim - (self._cell is not None)
+            self._gathered = np.concatenate([np.zeros((0, dim)), *parts])
+            yield self._gathered
+
+    def _ordered(self) -> Iterator[FloatArray]:
+        """Return the values of the first coordinate, each part ascending."""
+        if self._sorted is not None:
+            yield self._sorted
+            return
+        for part in self._parts():
+            ordered = np.sort(part[:, 0])
+            if self._gathered is not None:
+                self._sorted = ordered
+            yield ordered
+
+
+def _of_cell(values: FloatArray, k: int) -> FloatArray:
+    return values[values[:, 0] == k, 1:]
+
+
+def _fine(vectors: FloatArray, within: Set, step: float) -> Total:
+    """Return the exact sum of vectors inside the reach of a set, on a grid of at least 2^-53 of it."""
+    inside = np.clip(np.nan_to_num(vectors), -within.reach, within.reach)
+    units = np.trunc(within.contribution(inside) / step).astype(np.int64)
+    high, low = units >> FINE_BITS, units & ((1 << FINE_BITS) - 1)
+    sums = zip(high.sum(axis=0).tolist(), low.sum(axis=0).tolist(), strict=True)
+    return Total(tuple((a << FINE_BITS) + b for a, b in sums), step)
+
+
+def changed() -> PrivacyError:
+    """Return the refusal of a source whose rows are not the same in each pass."""
+    return PrivacyError(
+        "the data did not give the same rows, or units, in each pass; data() must start anew at each call and give the "
+        "same frames in the same order"
+    )
