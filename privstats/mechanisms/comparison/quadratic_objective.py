@@ -1,0 +1,70 @@
+"""Least squares by objective perturbation: the minimiser of a randomly tilted sum of squares on an l1 ball."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.mechanisms.additive import NORM_LAWS
+from privstats.mechanisms.additive.spherical import SphericalLaw
+from privstats.mechanisms.base import Mechanism, on_grid
+from privstats.mechanisms.comparison.minimise_quadratic import minimise_on_l1_ball
+from privstats.mechanisms.objective.perturbation import GUARD, MOST_EXPONENT, TiltLaw
+from privstats.numerics.exact import Total
+from privstats.numerics.law import Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+ACCURACY = 1e-9  # of the minimiser, certified: what the guard's noise hides
+
+
+@dataclass(frozen=True)
+class QuadraticPerturbation(Mechanism):
+    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` in |theta|_1 <= theta_bound, b noise.
+
+    Privacy: eps, of which `GUARD` pays for the guard below; write e for the rest and q for the split. *b* has density
+    proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score on the set: the b that leads
+    to a given theta moves by at most D between neighbours: cost q e. *gamma* = L / (exp((1 - q) e / k) - 1), L the
+    largest curvature of a row: the Jacobian of the map from theta to b is det(C + gamma I), a ratio that is bounded row
+    by row: each of the k rows of a unit, of rank one, changes it by a factor
+    between 1 and 1 + L / gamma. (Awan and Slavkovic 2021, Theorem 5.1, Kifer, Smith and Thakurta 2012; with
+    exp((1 - q) e) where the former print exp(e (q - 1)), and rank one as an assumption.) The constraint is the limit of
+    smooth penalties (Kifer et al., Theorem 1); outside the set the loss may be continued linearly, which the minimiser
+    cannot see, so D need hold on the set only. *Guard*: the computed minimiser is certified to lie within r of the true
+    one; l2 K-norm noise of sensitivity 2 r at `GUARD` of the budget makes the release private in its own right (the
+    shift is at most 2 r). The certificate never fails (`minimise_quadratic`).
+
+    Parameters
+    ----------
+    norm : {"linf", "l1", "l2"}
+        K.
+    split : float
+        q, the share of the budget that b has; the ridge has the rest.
+    """
+
+    label = "objpert"
+    norm: str = "linf"
+    split: float = 0.85
+
+    def __post_init__(self) -> None:
+        if not 0 < self.split < 1:
+            raise OptionError("split is not between 0 and 1; leave it out, or give a share such as split=0.9")
+
+    def law(self, promise: Promise, within: Any, relation: Relation) -> TiltLaw:
+        """Return the law of b, and the ridge."""
+        e = (1 - GUARD) * promise.as_pure().eps
+        sensitivity = within.sensitivity(f"score {self.norm}", relation)
+        gamma = within.curvature / math.expm1(min((1 - self.split) * e / relation.rows, MOST_EXPONENT))
+        return TiltLaw(NORM_LAWS[self.norm](sensitivity.size / (self.split * e) / sensitivity.weights), gamma)
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        assert isinstance(exact, Total)
+        law, bound = self.law(promise, within, relation), within.theta_bound
+        A, b = within.normal_equations(exact.value())
+        theta = minimise_on_l1_ball(A, b, law.ridge, law.sample(rng, 1)[0], bound, ACCURACY * law.ridge)
+        guard = SphericalLaw(np.full(len(b), 2 * ACCURACY / (GUARD * promise.as_pure().eps)))
+        return Release(name, on_grid(theta + guard.sample(rng, 1)[0], bound), law, promise, within)
