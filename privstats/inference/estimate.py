@@ -1,0 +1,534 @@
+"""The sandwich with a second filling: hessian^-1 (meat + noise) hessian^-1. Numbers in, numbers out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
+from scipy.special import chdtrc
+from scipy.stats import ncf, ncx2
+
+from privstats.inference.error_law import CERTAIN, ErrorLaw, critical
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading, total_covariance
+from privstats.inference.notes import Note, clipped_note, unidentified_note
+from privstats.inference.simulate import PublicStream, grouped, noise_draws
+from privstats.numerics.law import FloatArray
+
+__all__ = [
+    "Allowance",
+    "Coordinates",
+    "Estimate",
+    "EstimatingEquation",
+    "Loading",
+    "NormalEstimate",
+    "Stacked",
+    "critical",
+    "quantile_scores",
+]
+
+LEAN = 0.25  # not identified: unidentified directions may move it by more than this share of its 95 % half-length
+EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
+SIMULATED = 0.02  # share of a variance from which on noise that is not normal is simulated
+VISIBLE = 0.2  # std errors from which on an allowance is noted
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """theta = origin + matrix @ t.
+
+    Parameters
+    ----------
+    origin : ndarray, shape (c,)
+    matrix : ndarray, shape (c, m)
+    hidden : ndarray, shape (c, l)
+        Directions of theta about which the rows that are kept say nothing: exact, from the contrasts; often none.
+    """
+
+    origin: FloatArray
+    matrix: FloatArray
+    hidden: FloatArray
+
+    @classmethod
+    def plain(cls, c: int) -> Coordinates:
+        """Return theta's own coordinates."""
+        return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """Something may have moved ``R theta`` by at most ``|R @ loading|_2 * size``.
+
+    Parameters
+    ----------
+    loading : ndarray, shape (m, k)
+        Of a score, or of an estimate.
+    size : float
+        Length of the vector that it multiplies, at most.
+    """
+
+    loading: FloatArray
+    size: float
+
+    def __rmatmul__(self, F: FloatArray) -> Allowance:
+        return replace(self, loading=np.asarray(F) @ self.loading)
+
+    __array_ufunc__ = None  # so that ``array @ allowance`` is left to `__rmatmul__`
+
+    def of(self, R: FloatArray) -> FloatArray:
+        """Return how far each row of R may have been moved, shape (q,)."""
+        return self.size * np.linalg.norm(R @ self.loading, axis=1)
+
+
+class Estimate(ABC):
+    """Estimates with the law of their errors: what results print.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the coefficients.
+    diagnostics : mapping of str to float
+        All computed from releases.
+    """
+
+    names: tuple[str, ...]
+    diagnostics: Mapping[str, float]
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[Note, ...]:
+        """What the reader of a summary must know."""
+
+    @abstractmethod
+    def contrast(
+        self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return estimates, std errors, lower and upper ends, and p-values of ``R theta = q``, each of shape (q,).
+
+        NaN in all of them where ``R theta`` is not identified.
+        """
+
+    @abstractmethod
+    def covariance(self) -> FloatArray:
+        """Return the covariance, privacy noise included, shape (k, k); NaN where it is not known."""
+
+    @abstractmethod
+    def noise_share(self) -> FloatArray:
+        """Return the share of each squared std error that is due to privacy noise, shape (k,)."""
+
+    @abstractmethod
+    def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
+        """Test ``R theta = q`` jointly: return the statistic, the number of different hypotheses, and the p-value."""
+
+    @abstractmethod
+    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Estimate:
+        """Return the estimate of ``matrix @ theta + shift``."""
+
+    def coefficients(self, alpha: float = 0.05) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return estimate, std error, lower and upper end of each coefficient, each of shape (k,)."""
+        return self.contrast(np.eye(len(self.names)), alpha)[:4]
+
+    def params(self) -> FloatArray:
+        """Return the estimates, shape (k,)."""
+        return self.coefficients()[0]
+
+    def bse(self) -> FloatArray:
+        """Return std errors, sampling error and privacy noise together, shape (k,)."""
+        return self.coefficients()[1]
+
+    def tvalues(self) -> FloatArray:
+        """Return estimates divided by their std errors, shape (k,)."""
+        estimate, sd, *_ = self.coefficients()
+        return estimate / sd
+
+    def pvalues(self) -> FloatArray:
+        """Return two-sided p-values of "the coefficient is zero", shape (k,)."""
+        return self.contrast(np.eye(len(self.names)))[4]
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatingEquation:
+    """score - hessian t + noise = 0, in coordinates t of theta.
+
+    Parameters
+    ----------
+    score : ndarray, shape (m,)
+        Released, at t = 0.
+    hessian : NoisyMatrix, shape (m, m)
+    meat : ndarray, shape (m, m)
+        Sampling variance of the score.
+    noises : tuple of Loading
+        Independent noises in the score, privacy's.
+    coordinates : Coordinates
+    signal : float
+        An unidentified direction v hides at most ``(v't)^2 information <= signal^2``.
+    remaining : float
+        Length of the step t that the Hessian's noise multiplies; 0 where `noises` has that noise.
+    clipped : tuple of Allowance
+        What clipping may have moved the score by.
+    freedom : float
+        Residual degrees of freedom behind the meat.
+    meat_noise : NoisyMatrix, optional
+        Noise of the meat, where it was released; its value is not used. It lengthens intervals as fewer degrees of
+        freedom do.
+    """
+
+    score: FloatArray
+    hessian: NoisyMatrix
+    meat: FloatArray
+    noises: tuple[Loading, ...]
+    coordinates: Coordinates
+    signal: float
+    remaining: float = 0.0
+    clipped: tuple[Allowance, ...] = ()
+    freedom: float = np.inf
+    meat_noise: NoisyMatrix | None = None
+
+    def solve(
+        self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
+    ) -> NormalEstimate:
+        """Return the estimate: what is identified, how precisely, and how far it may have been moved.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the coefficients of theta.
+        notes : sequence of Note
+        diagnostics : mapping of str to float, optional
+            The Hessian's `noise_to_signal` is added.
+        """
+        G = self.coordinates.matrix
+        F = G @ self.hessian.power(-1.0)
+        noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(self.remaining)
+        lost, least = self.hessian.unidentified()
+        identified, unidentified = self.hessian.noise_to_signal()
+        known = {"noise_to_signal": identified}
+        if lost.size:
+            known["noise_to_signal_unidentified"] = unidentified
+        hidden = self.coordinates.hidden
+        return NormalEstimate(
+            names=tuple(names),
+            theta=self.coordinates.origin + F @ self.score,
+            sampling=_symmetric(F @ self.meat @ F.T),
+            noise=_symmetric(F @ noise @ F.T),
+            hidden=hidden,
+            hidden_size=np.linalg.norm(hidden, axis=1),
+            unidentified=G @ (lost * (self.signal / np.sqrt(least))),
+            allowances=tuple(F @ allowance for allowance in self.clipped),
+            simulated=tuple(F @ one for one in self.noises if not one.normal),
+            freedom=self.freedom,
+            meat_noise=() if self.meat_noise is None else (self.meat_noise.mapped(F.T),),
+            remarks=tuple(notes),
+            diagnostics={**known, **(diagnostics or {})},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEstimate(Estimate):
+    """Normal estimates with noise of a known law; how far they may have been moved; what is not identified.
+
+    For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
+    and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
+    of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, or where
+    the unidentified part of a exceeds a quarter of its 95 % half-length.
+
+    Parameters
+    ----------
+    names : tuple of str
+    theta : ndarray, shape (k,)
+    sampling, noise : ndarray, shape (k, k)
+        Covariance of the sampling error, and of the error that is due to privacy.
+    hidden : ndarray, shape (k, l)
+        Directions about which nothing is known, exactly.
+    hidden_size : ndarray, shape (k,)
+        Largest size that entries of `hidden` had before cancellation: what rounding is relative to.
+    unidentified : ndarray, shape (k, l)
+        Directions that noise hides, each as long as it may be.
+    allowances : tuple of Allowance
+        What clipping may have moved.
+    simulated : tuple of Loading
+        Parts of the noise that are not normal.
+    freedom : float
+        Residual degrees of freedom.
+    meat_noise : tuple of NoisyMatrix
+        Independent noises of `sampling`; their values are not used.
+    remarks : tuple of Note
+        What the estimator has to say; `notes` adds what follows from the numbers.
+    diagnostics : mapping of str to float
+    margins : MarginalEffects, optional
+        Average marginal effects, where they were released.
+    """
+
+    names: tuple[str, ...]
+    theta: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+    hidden: FloatArray
+    hidden_size: FloatArray
+    unidentified: FloatArray
+    allowances: tuple[Allowance, ...] = ()
+    simulated: tuple[Loading, ...] = ()
+    freedom: float = np.inf
+    meat_noise: tuple[NoisyMatrix, ...] = ()
+    remarks: tuple[Note, ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    margins: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        theta: FloatArray,
+        sampling: FloatArray,
+        noises: tuple[Loading, ...] = (),
+        freedom: float = np.inf,
+        notes: Sequence[Note] = (),
+        diagnostics: Mapping[str, float] | None = None,
+    ) -> NormalEstimate:
+        """Return an estimate all of whose directions are identified, with noises in the coefficients themselves."""
+        k = len(theta)
+        return cls(
+            names=tuple(names),
+            theta=theta,
+            sampling=sampling,
+            noise=total_covariance(noises, k),
+            hidden=np.zeros((k, 0)),
+            hidden_size=np.zeros(k),
+            unidentified=np.zeros((k, 0)),
+            simulated=tuple(one for one in noises if not one.normal),
+            freedom=freedom,
+            remarks=tuple(notes),
+            diagnostics=dict(diagnostics or {}),
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return (*self.remarks, *self._not_given(), *self._moved())
+
+    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> NormalEstimate:
+        return replace(
+            self,
+            names=self.names if names is None else tuple(names),
+            theta=matrix @ self.theta + shift,
+            sampling=_symmetric(matrix @ self.sampling @ matrix.T),
+            noise=_symmetric(matrix @ self.noise @ matrix.T),
+            hidden=matrix @ self.hidden,
+            hidden_size=np.abs(matrix) @ self.hidden_size,
+            unidentified=matrix @ self.unidentified,
+            allowances=tuple(matrix @ allowance for allowance in self.allowances),
+            simulated=tuple(matrix @ one for one in self.simulated),
+            meat_noise=tuple(one.mapped(matrix.T) for one in self.meat_noise),
+            margins=None if self.margins is None else self.margins.in_units(np.diag(matrix)),
+        )
+
+    def with_noise(self, noise: Loading) -> NormalEstimate:
+        """Return the estimate with one more independent noise in its coefficients."""
+        simulated = self.simulated if noise.normal else (*self.simulated, noise)
+        return replace(self, noise=self.noise + noise.covariance(), simulated=simulated)
+
+    def contrast(
+        self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        law, estimate = self.error_law(R), R @ self.theta
+        half, p = law.lengths(alpha), law.pvalues(estimate - q)
+        values = (estimate, law.sd, estimate - half, estimate + half, p)
+        given = self.identified(R, law)
+        return tuple(np.where(given, value, np.nan) for value in values)  # type: ignore[return-value]
+
+    def covariance(self) -> FloatArray:
+        given = self.identified(np.eye(len(self.names)))
+        return np.where(np.outer(given, given), self.sampling + self.noise, np.nan)
+
+    def noise_share(self) -> FloatArray:
+        given = self.identified(np.eye(len(self.names)))
+        total = np.diag(self.sampling) + np.diag(self.noise)
+        return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
+
+    def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
+        """Test ``R theta = q`` jointly; see `Estimate.wald`.
+
+        What may have moved ``R theta`` gives the statistic's law a noncentrality: the square of the largest length, in
+        the metric of the covariance V, that all allowances together can have.
+        """
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        if not self.identified(R).all():
+            return np.nan, len(R), np.nan
+        V = R @ (self.sampling + self.noise) @ R.T
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # so that small units of measurement are not redundant
+        values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
+        kept = values > 1e-10 * max(values[-1], 1e-300)
+        to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
+        distance = to_white @ (R @ self.theta - q)
+        statistic, rank = float(distance @ distance), int(kept.sum())
+        if len(R) == 1:
+            return statistic, rank, float(self.contrast(R, q=q)[4][0])
+        moved = sum(a.size * float(np.linalg.norm(to_white @ R @ a.loading, 2)) for a in self.allowances)
+        moved += float(np.linalg.norm(to_white @ R @ self.unidentified, axis=0).sum())
+        return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
+
+    def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
+        """Return P(|X + b|^2 >= statistic) at the worst ``|b| <= moved``, for errors X = R (theta-hat - theta)."""
+        law = self.error_law(R)
+        freedom = float(law.freedom.min(initial=np.inf))
+        if not law.finest:
+            if moved == 0 and freedom >= CERTAIN:
+                return float(chdtrc(rank, statistic))
+            if freedom >= CERTAIN:
+                return float(ncx2.sf(statistic, rank, max(moved, 1e-8) ** 2))
+            return float(ncf.sf(statistic / rank, rank, freedom, moved**2))
+        draws = self._draws @ R.T
+        rest = np.eye(rank) - sum((R @ one.covariance() @ R.T for one in self.simulated), np.zeros((rank, rank)))
+        values, vectors = np.linalg.eigh(rest)
+        stream = PublicStream(0)
+        normal = stream.standard_normal(draws.shape)
+        if freedom < CERTAIN:
+            normal = normal / np.sqrt(2 * stream.standard_gamma(freedom / 2, (len(draws), 1)) / freedom)
+        errors = draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        beyond = np.linalg.norm(errors, axis=1) >= np.sqrt(statistic) - moved
+        return float((1 + beyond.sum()) / (1 + len(draws)))
+
+    def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
+        """Return which rows of ``R theta`` are identified, shape (q,)."""
+        rounding = np.abs(R) @ self.hidden_size
+        given = np.linalg.norm(R @ self.hidden, axis=1) <= EXACT * rounding
+        if not self.unidentified.size:
+            return np.asarray(given)
+        lean = np.abs(R @ self.unidentified).sum(axis=1)
+        return np.asarray(given & (lean <= LEAN * (law or self.error_law(R)).lengths(0.05)))
+
+    def error_law(self, R: FloatArray) -> ErrorLaw:
+        """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
+        sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
+        total = sampling + noise
+        allowance = sum((a.of(R) for a in self.allowances), np.abs(R @ self.unidentified).sum(axis=1))
+        apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
+        if not (apart > SIMULATED * total).any():
+            return ErrorLaw.student(np.sqrt(total), allowance, self._freedom(R, sampling, total))
+        rest = np.maximum(total - apart, 0.0)
+        sizes, weights = grouped(self._draws @ R.T, np.minimum(apart, total))
+        finest = 1 / (1 + len(self._draws))
+        freedom = self._freedom(R, sampling, rest)
+        return ErrorLaw(np.sqrt(total), allowance, np.sqrt(rest), freedom, sizes, weights, finest)
+
+    def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
+        """Return degrees of freedom (Satterthwaite) of a variance `normal`, of which the part `sampling` is estimated.
+
+        Its own variance is ``2 sampling^2 / freedom``, and that of the meat's noise.
+        """
+        uncertain = 2 * sampling**2 / self.freedom
+        uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            freedom = np.where(uncertain > 0, 2 * normal**2 / uncertain, np.inf)
+        return np.maximum(freedom, 1.0)
+
+    @cached_property
+    def _draws(self) -> FloatArray:
+        """Joint draws of the noise that is not normal, shape (draws, k)."""
+        return noise_draws(self.simulated)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_draws"}
+
+    def _not_given(self) -> tuple[Note, ...]:
+        """Return a note on coefficients that noise leaves unidentified."""
+        if not self.unidentified.size:
+            return ()
+        R = np.eye(len(self.names))
+        exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
+        missing = ~self.identified(R) & ~exact
+        names = tuple(name for name, none in zip(self.names, missing, strict=True) if none)
+        return unidentified_note(names, self.diagnostics.get("noise_to_signal_unidentified", np.nan))
+
+    def _moved(self) -> tuple[Note, ...]:
+        """Return a note on coefficients that clipping may have moved visibly."""
+        R = np.eye(len(self.names))
+        given = self.identified(R)
+        moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
+        sd = np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
+        visible = given & (moved > VISIBLE * sd)
+        share = self.diagnostics.get("clipped_share", np.nan)
+        moves = {n: float(a) for n, a, seen in zip(self.names, moved, visible, strict=True) if seen}
+        return clipped_note(moves, share)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """Several estimating equations about the same rows, such as quantile regressions of one response.
+
+    Noises are independent. The sampling errors of equations i and j have the covariance
+    ``cross_ij / sqrt(cross_ii cross_jj)`` times that of scores with the same predictors (Koenker 2005, section 3.2).
+
+    Parameters
+    ----------
+    equations : tuple of EstimatingEquation
+        About coefficients of the same predictors.
+    cross : ndarray, shape (r, r)
+        Covariances of the scores of a row, up to the predictors: `quantile_scores`.
+    """
+
+    equations: tuple[EstimatingEquation, ...]
+    cross: FloatArray
+
+    def solve(
+        self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
+    ) -> NormalEstimate:
+        """Return one estimate: all coefficients of the first equation, then those of the next."""
+        k = len(self.equations[0].coordinates.origin)
+        parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
+        r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)
+        sds = np.sqrt(np.diag(self.cross))
+        correlation = self.cross / np.outer(sds, sds)
+        roots = np.concatenate([_root(e) for e in self.equations])
+        shared = roots @ roots.T * np.kron(correlation, np.ones((k, k)))
+        apart = block_diag(*(part.sampling for part in parts))
+        each = np.kron(np.eye(r), np.ones((k, k))) > 0
+        worst = {name: max(p.diagnostics.get(name, 0.0) for p in parts) for p in parts for name in p.diagnostics}
+        return NormalEstimate(
+            names=tuple(names),
+            theta=np.concatenate([part.theta for part in parts]),
+            sampling=np.where(each, apart, shared),
+            noise=block_diag(*(part.noise for part in parts)),
+            hidden=block_diag(*(part.hidden for part in parts)),
+            hidden_size=np.concatenate([part.hidden_size for part in parts]),
+            unidentified=block_diag(*(part.unidentified for part in parts)),
+            allowances=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.allowances),
+            simulated=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.simulated),
+            freedom=min(part.freedom for part in parts),
+            meat_noise=tuple(one.mapped(E.T) for E, part in zip(lift, parts, strict=True) for one in part.meat_noise),
+            remarks=tuple(notes),
+            diagnostics={**worst, **(diagnostics or {})},
+        )
+
+
+def _root(equation: EstimatingEquation) -> FloatArray:
+    """Return L with L L' the sampling variance of theta, shape (k, k): equal up to a number for equal predictors.
+
+    With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2``, whatever G is.
+    """
+    G = equation.coordinates.matrix
+    back = np.linalg.pinv(G)
+    values, vectors = np.linalg.eigh(_symmetric(back.T @ equation.meat @ back))
+    half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return G @ equation.hessian.power(-1.0) @ G.T @ half
+
+
+def quantile_scores(orders: Sequence[float]) -> FloatArray:
+    """Return ``min(s, t) - s t`` for all pairs of orders of quantiles, shape (r, r)."""
+    tau = np.asarray(orders, dtype=float)
+    return np.minimum.outer(tau, tau) - np.outer(tau, tau)
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    return np.asarray((matrix + matrix.T) / 2, dtype=float)
+
+
+def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
+    """Return ``r V r'`` for each row of R, shape (q,), not negative."""
+    return np.maximum(np.einsum("qi,ij,qj->q", R, V, R, optimize=True), 0.0)

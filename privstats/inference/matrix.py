@@ -1,0 +1,205 @@
+"""A released symmetric matrix: its value, the law of its noise, and the one rule for what noise hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from privstats.inference.noise import Loading
+from privstats.inference.repair import raise_eigenvalues, shrink_toward
+from privstats.numerics.law import FloatArray, Law
+
+HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
+
+
+class PackedSet(Protocol):
+    """A set whose contributions are entries of a symmetric matrix."""
+
+    @property
+    def where(self) -> NDArray[np.intp]:
+        """Which released coordinate stands at each place of the matrix; -1 where none does."""
+
+    def unpacked(self, values: FloatArray) -> FloatArray:
+        """Return the symmetric matrix of released values; zero where none was released."""
+
+
+class MatrixRelease(Protocol):
+    """A release of a packed symmetric matrix."""
+
+    @property
+    def value(self) -> FloatArray: ...
+    @property
+    def law(self) -> Any: ...
+    @property
+    def within(self) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMatrix:
+    """``value`` = truth + N, with N = map' U map, and U the symmetric matrix whose entries are coordinates of a draw.
+
+    Parameters
+    ----------
+    value : ndarray, shape (p, p)
+        What was released, mapped.
+    law : Law, optional
+        Law of the draw; None where the matrix is known exactly.
+    where : ndarray of int, shape (P, P)
+        Which coordinate of the draw stands at each place of U; -1 where none does.
+    map : ndarray, shape (P, p)
+        From the coordinates of the matrix to those of U.
+    floor : float
+        Eigenvalues below it rest on too few rows to be relied upon, and count as unidentified.
+    """
+
+    value: FloatArray
+    law: Law | None
+    where: NDArray[np.intp]
+    map: FloatArray
+    floor: float = 0.0
+
+    @classmethod
+    def of(cls, release: MatrixRelease, floor: float = 0.0) -> NoisyMatrix:
+        """Return the matrix whose packed products were released.
+
+        Products that a set does not release, because they are public or zero, are zero with no noise; `plus` adds them.
+        """
+        noise = cls.noise_of(release.law, release.within)
+        return replace(noise, value=release.within.unpacked(release.value), floor=floor)
+
+    @classmethod
+    def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
+        """Return zero plus noise of this law: a release that is yet to come."""
+        P = len(within.where)
+        return cls(np.zeros((P, P)), law, within.where, np.eye(P))
+
+    @classmethod
+    def known(cls, value: FloatArray) -> NoisyMatrix:
+        """Return a matrix without noise."""
+        p = len(value)
+        return cls(np.asarray(value, dtype=float), None, np.full((p, p), -1, dtype=np.intp), np.eye(p))
+
+    def plus(self, exact: FloatArray) -> NoisyMatrix:
+        """Return the sum with a matrix that is known exactly, such as public counts."""
+        return replace(self, value=self.value + exact)
+
+    def mapped(self, B: FloatArray) -> NoisyMatrix:
+        """Return B' (matrix) B."""
+        return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
+
+    def times(self, v: FloatArray) -> Loading:
+        """Return the noise N v, shape (p,), as a loading."""
+        if self.law is None:
+            return Loading(np.zeros((len(self.value), 0)))
+        i, j = np.nonzero(self.where >= 0)
+        onto = np.zeros((len(self.where), self._coordinates))
+        np.add.at(onto, (i, self.where[i, j]), (self.map @ v)[j])
+        return Loading(self.map.T @ onto, self.law)
+
+    def variance_along(self, directions: FloatArray) -> FloatArray:
+        """Return the variance of ``v' N v`` for each column v, shape (q,)."""
+        if self.law is None:
+            return np.zeros(directions.shape[1])
+        i, j = np.nonzero(self.where >= 0)
+        V = self.map @ directions
+        onto = np.asarray((self._places @ (V[i] * V[j])).T)
+        return np.diag(np.asarray(self.law.covariance(onto), dtype=float)).copy()
+
+    def mean_square(self) -> FloatArray:
+        """Return E N N', shape (p, p)."""
+        if self.law is None:
+            return np.zeros_like(self.value)
+        i, j = np.nonzero(self.where >= 0)
+        together = (self._places.T @ self._covariance @ self._places).tocoo()  # of the entries of U, pair by pair
+        (a, k), (c, b) = (i[together.row], j[together.row]), (i[together.col], j[together.col])
+        G, inner = self.map @ self.map.T, np.zeros(self.where.shape)
+        np.add.at(inner, (a, b), together.data * G[k, c])
+        return self.map.T @ inner @ self.map
+
+    def noise_in(self, length: float) -> FloatArray:
+        """Return the covariance of N v, shape (p, p), for a vector v of this length: the mean over its directions."""
+        return length**2 / max(1, len(self.value)) * self.mean_square()
+
+    @cached_property
+    def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Eigenvalues, ascending; eigenvectors; and the eigenvalue from which on each direction is identified.
+
+        The l weakest directions could all be empty: noise alone gives a block of l of them eigenvalues up to sqrt(2 l)
+        standard deviations of its diagonal (Wigner). So the l-th eigenvalue must exceed `HIDDEN` + sqrt 2 (sqrt l - 1)
+        standard deviations, for a single one `HIDDEN`.
+        """
+        values, vectors = np.linalg.eigh(self.value)
+        rank = np.sqrt(np.arange(1, len(values) + 1))
+        least = (HIDDEN + np.sqrt(2) * (rank - 1)) * np.sqrt(self.variance_along(vectors))
+        rounding = 1e-13 * max(np.abs(values).max(initial=0.0), 1e-300)
+        return values, vectors, np.maximum(np.maximum(least, self.floor), rounding)
+
+    @property
+    def _lost(self) -> NDArray[np.bool_]:
+        """Which eigenvectors are unidentified: the weakest ones, up to the last that noise could hide."""
+        values, _, least = self.eigen
+        behind = np.nonzero(values < least)[0]
+        return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
+
+    def power(self, exponent: float) -> FloatArray:
+        """Return (matrix)^exponent on the identified directions, zero on the others."""
+        values, vectors, least = self.eigen
+        powers = np.where(self._lost, 0.0, np.maximum(values, least) ** exponent)
+        return (vectors * powers) @ vectors.T
+
+    def unidentified(self) -> tuple[FloatArray, FloatArray]:
+        """Return the unidentified directions, shape (p, l), and the least information that each might have, (l,)."""
+        _, vectors, least = self.eigen
+        return vectors[:, self._lost], least[self._lost]
+
+    def noise_to_signal(self) -> tuple[float, float]:
+        """Return noise over information in the weakest identified direction, and in the weakest unidentified one.
+
+        It is the eigenvalue from which on a direction is identified over the direction's own eigenvalue: above 1 the
+        direction is unidentified. Each is 0 where there is no such direction.
+        """
+        values, _, least = self.eigen
+        ratio = least / np.maximum(values, least / 100)
+        return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
+
+    def shrunk(self, target: FloatArray) -> FloatArray:
+        """Return the value moved toward `target` by the known share of noise; eigenvalues at least .4 of the target's.
+
+        A covariance estimate after Ledoit and Wolf (2004), whose noise is known here.
+        """
+        return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
+
+    def nearest_positive(self, least: float = 0.0) -> FloatArray:
+        """Return the symmetric matrix nearest to the value whose eigenvalues are at least `least`."""
+        return raise_eigenvalues(self.value, least)
+
+    @property
+    def _coordinates(self) -> int:
+        return int(self.where.max(initial=-1)) + 1
+
+    @cached_property
+    def _places(self) -> Any:
+        """One row a coordinate of the draw, one column an entry of U that it fills (sparse)."""
+        filled = self.where[self.where >= 0]
+        return sparse.csr_matrix(
+            (np.ones(len(filled)), (filled, np.arange(len(filled)))), shape=(self._coordinates, len(filled))
+        )
+
+    @cached_property
+    def _covariance(self) -> Any:
+        """Covariance of the draw (sparse): only coordinates on the diagonal of U may be correlated with others."""
+        assert self.law is not None
+        variance = np.asarray(self.law.variance(), dtype=float)
+        squares = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
+        pick = np.zeros((len(squares), len(variance)))
+        pick[np.arange(len(squares)), squares] = 1.0
+        block = np.asarray(self.law.covariance(pick), dtype=float)
+        np.fill_diagonal(block, 0.0)
+        row, column = np.nonzero(block)
+        apart = sparse.coo_matrix((block[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2)
+        return (sparse.diags(variance) + apart).tocsr()

@@ -1,0 +1,295 @@
+"""All notes that fits print: cause, size, what it means, and the cure, in whole sentences.
+
+A template is filled by `note`. Every number in it is public or released, in the user's units or in std errors. Notes
+that cannot have a cure say that none is needed, or name what to use in its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from privstats.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Note:
+    """A numbered note of a summary.
+
+    Parameters
+    ----------
+    key : str
+        Which template of `NOTES` it was made from.
+    text : str
+        Whole sentences.
+    about : tuple of str
+        Coefficients that are printed "not given [k]", or "no interval [k]", with the number of this note.
+    """
+
+    key: str
+    text: str
+    about: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        # not given
+        "rare level": (
+            "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:.0f} rows "
+            "are needed at {budget}. Rows with the level were left out of the fit. Cure: spend more, or merge the "
+            "level with the reference level{code}."
+        ),
+        "rare levels too many": (
+            "No coefficient is given: about {count:.0f} rows have levels that are too rare for this budget (released "
+            "counts), and leaving them out would change the other coefficients. Cure: merge rare levels, or spend "
+            "{times:.1f} times as much."
+        ),
+        "collinear": (
+            "{names} not given: they are nearly collinear, or vary little for their bounds, and the noise is "
+            "{ratio:.1f} times the information that tells them apart. Cure: leave one of them out, declare closer "
+            "bounds, or make rows x budget {times:.1f} times as large."
+        ),
+        "null space": (
+            "{names} not given: the kept levels determine only some combinations of these coefficients; contrasts "
+            "among kept levels are available by t_test. Cure: merge the levels that were left out, or spend more."
+        ),
+        "nothing identified": (
+            "No coefficient is given: in {directions} directions of the predictors the noise exceeds the information. "
+            "Cure: fewer terms, or rows x budget {times:.1f} times as large."
+        ),
+        "too much noise": (
+            "The noise is as large as the coefficients can be, so none is given. Cure: rows x {currency} about "
+            "{times:.0f} times as large (now {now:.3g})."
+        ),
+        "far step": (
+            "No coefficient is given: the last step was {size:.1f} times as long as the approximation allows. Cure: "
+            "a larger budget, more rows, or closer bounds of the predictors."
+        ),
+        "large counts": (
+            "No coefficient is given: the fit holds for mean counts up to about {most:g}, and here they are larger. "
+            "Cure: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
+        ),
+        "empty group": (
+            "{names} not given: the released count is {count:.0f} with std err {sd:.1f}, so the group may be empty; "
+            "about {needed:.0f} rows are needed at {budget}. Cure: leave the level out of the declared levels, merge "
+            "it with another level, or spend more."
+        ),
+        "private test": (
+            "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
+            "{eta:g}. Cure: a larger eta, or a larger budget."
+        ),
+        # given, with something to know
+        "clipped": (
+            "The scores of {share} were clipped. This may move {moves}; the intervals contain it. Cure: none is "
+            "needed; closer bounds or a larger budget make the intervals narrower."
+        ),
+        "noise to signal": (
+            "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Cure: rows x "
+            "budget {times:.1f} times as large."
+        ),
+        "steps differ": (
+            "Successive steps differ by up to {size:.1f} std errors ('{name}'), which the intervals contain. Cure: "
+            "{currency} = {more:.3g}, or {rows:.0f} times the rows."
+        ),
+        "far bounds": (
+            "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows far out "
+            "could decide its coefficient. The interval assumes that large scores become rare as fast as a finite "
+            "variance requires. Cure: closer bounds, or the logarithm of '{name}'."
+        ),
+        "few effective rows": (
+            "The interval of {names} rests on about {rows:.0f} rows with large scores (released), fewer than 15. It "
+            "assumes that larger scores are rarer still. Cure: closer bounds, or the logarithm of the predictor."
+        ),
+        "weighted rows": (
+            "About {share} of the rows have predictors far from the others and count with less weight (released): "
+            "where the model is wrong the coefficients differ from the unweighted ones. Cure: closer bounds, or a "
+            "logarithm of the predictors."
+        ),
+        "floored interval": (
+            "The intervals of {names} were widened to the length without privacy, which noise made appear smaller. "
+            "Cure: none is needed."
+        ),
+        "raised": (
+            "{directions} eigenvalues of the released Hessian were below their noise and were raised to it; the "
+            "intervals contain the error of this. Cure: fewer terms, or rows x budget {times:.1f} times as large."
+        ),
+        "tail": (
+            "The intervals assume that scores beyond the largest visible ones become rare at least by half for each "
+            "factor of 1.4 in size, as a finite variance requires. Cure: tail='cautious' assumes less."
+        ),
+        "rounded response": (
+            "The response has few different values, so its density at a quantile is not defined and the std errors "
+            "are approximate. Cure: dp_lm, or dp_quantile by groups."
+        ),
+        # no intervals, or no std error
+        "no inference": (
+            "No intervals: inference='none' spends the whole budget on the estimates. Cure: inference='sandwich'."
+        ),
+        "dependent rows": (
+            "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Cure: "
+            "cov_type='cluster'."
+        ),
+        "no density": (
+            "No intervals: the density at the quantile is estimated with more noise than signal (noise_to_signal "
+            "{ratio:.1f}). Cure: {currency} = {more:.3g}, or {rows:.0f} times the rows."
+        ),
+        "noisy hessian": (
+            "No intervals: the noise of the Hessian is {ratio:.1f} times its information in the weakest direction. "
+            "Cure: fewer terms, or rows x budget {times:.1f} times as large."
+        ),
+        "parameter bound": (
+            "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. Cure: "
+            "a larger theta_bound, or a larger budget."
+        ),
+        "too few rows": (
+            "No intervals: {rows:.0f} rows and this budget are too few for tau = {tau:g} with {many} coefficients, so "
+            "the estimate may lie anywhere in its bounds. Cure: more rows, a larger budget, fewer predictors, a tau "
+            "nearer 0.5, or a smaller theta_bound."
+        ),
+        "short ends": (
+            "No interval for {names}: its ends would lie beyond the outermost of about {rows:.0f} rows. Cure: rows x "
+            "eps {times:.1f} times as large, or a quantile nearer the median."
+        ),
+        "ridge": (
+            "The penalty is {ridge:.3g} (predictors scaled to [-1, 1]), which moves the coefficients toward zero by an "
+            "unknown amount, so only estimates are given. Cure: leave ridge= out for std errors and intervals."
+        ),
+        "no ridge": ("The adaptive ridge is 0: the predictors vary enough without it. Cure: none is needed."),
+        "other mechanism": ("No intervals: none is known for mech='{mech}'. Cure: mech='{other}'."),
+        "mode": ("No intervals: none is known to be valid for a mode. Cure: dp_hist gives counts with intervals."),
+        "geometric median": (
+            "No intervals: none is released for a geometric median. Cure: dp_median of each column has intervals."
+        ),
+        "unproved tau": (
+            "No intervals: under pure eps none holds for tau = {tau:g} whatever the data are. Cure: add delta=1e-6, or "
+            "give mu= in place of eps."
+        ),
+        "unproved family": (
+            "No intervals: under pure eps none holds for the {family} family, whose scores have no bound. Cure: add "
+            "delta=1e-6, or give mu= in place of eps."
+        ),
+        "second release": (
+            "The interval comes from a second release (rank), so no std error belongs to this estimate. Cure: "
+            "mech='rank' draws both together."
+        ),
+        "repeated value": (
+            "No std err for {names}: the value repeats in many rows, so no normal distribution has an interval of this "
+            "width. The interval includes its ends. Cure: none is needed."
+        ),
+        # about the fit
+        "chain": (
+            "The draw is from a Markov chain of {length} {steps}: the guarantee holds for its target density; the "
+            "distance from it is measured, not proved. Cure: {cure}."
+        ),
+        "unused rows": (
+            "About {share} of the rows were not used (released count): a value is missing, or its level is not "
+            "declared.{question} Cure: declare all levels, or check the bounds."
+        ),
+        "rows per unit": (
+            "Each {unit} counts with at most {most} rows; about {share} of the rows were left out (released count), so "
+            "a {unit} with many rows weighs less. Cure: a larger rows_per_unit=, at more noise."
+        ),
+        "delta helps": (
+            "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:.0f} times "
+            "shorter. Cure: {call}."
+        ),
+        "no ledger": (
+            "Another fit has read the same rows without a ledger: the guarantees of fits on the same rows add up. "
+            "Cure: give them one ledger=."
+        ),
+    }
+)
+
+
+def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
+    """Return the note of this key.
+
+    Parameters
+    ----------
+    key : str
+        One of `NOTES`.
+    about : sequence of str
+        Coefficients that it explains. A template that has ``{names}`` lists them, at most three.
+    **numbers
+        The other fields of the template.
+
+    Raises
+    ------
+    OptionError
+        If there is no such note, or a field is missing.
+
+    Examples
+    --------
+    >>> print(note("collinear", ("x", "x2"), ratio=2.1, times=2.1).text[:43])
+    x and x2 are not given: they are nearly col
+    """
+    if key not in NOTES:
+        raise OptionError(f"there is no note '{key}'; choose among {', '.join(NOTES)}")
+    template, about = NOTES[key], tuple(about)
+    subject = (
+        f"{listed(about)} {'is' if len(about) == 1 else 'are'}" if "{names} not given" in template else listed(about)
+    )
+    try:
+        return Note(key, template.format(**{"names": subject, **numbers}), about)
+    except (KeyError, ValueError, TypeError):
+        raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in prose, at most three and the number of the others.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg"))
+    ('a', 'a and b', 'a, b, c and 4 more')
+    """
+    if len(names) <= 1:
+        return "".join(names)
+    if len(names) <= 3:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage for prose.
+
+    >>> percent(0.0213), percent(0.31), percent(0.0001)
+    ('2.1%', '31%', 'less than 0.1%')
+    """
+    if share < 0.001:
+        return "less than 0.1%"
+    return f"{100 * share:.1f}%" if share < 0.1 else f"{100 * share:.0f}%"
+
+
+def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
+    """Return the note on coefficients whose information noise exceeds `ratio` times; none if there are none."""
+    if not names:
+        return ()
+    ratio = ratio if math.isfinite(ratio) else 1.0
+    return (note("collinear", names, ratio=ratio, times=max(1.1, ratio)),)
+
+
+def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
+    """Return the note on coefficients that clipping may have moved; none if it moved none visibly.
+
+    Parameters
+    ----------
+    moves : mapping of str to float
+        How far each may have been moved, in its units.
+    share : float
+        Released share of clipped rows; NaN where it was not released.
+    """
+    if not moves:
+        return ()
+    first = list(moves.items())[:3]
+    parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
+    if len(moves) > 3:
+        parts.append(f"{len(moves) - 3} more coefficients")
+    elif len(moves) >= 1:
+        parts.append("other coefficients by less than 0.2 std errors")
+    rows = "some rows" if math.isnan(share) else f"about {percent(share)} of the rows"
+    return (note("clipped", share=rows, moves=", ".join(parts)),)

@@ -1,0 +1,96 @@
+"""Simulation of known laws: draws of noise that is not normal, for quantiles of its linear functions.
+
+The stream is public and fixed, so that an interval does not change when it is asked for again. It never makes noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+
+from privstats.inference.noise import Loading
+from privstats.numerics.law import FloatArray
+
+DRAWS = 9_999  # a .95 quantile of pure noise is known to 1 % of itself, a p-value down to 1e-4
+FEWEST = 999  # draws of noise with very many coordinates
+WORK = 2.0**25  # coordinates drawn at most, beyond the fewest draws
+BLOCK = 2**21  # coordinates held at a time
+SINGLE = 32  # largest draws that stay apart when draws are grouped,
+GROWTH = 1.08  # and how fast groups of smaller ones grow
+
+
+class PublicStream:
+    """A fixed stream of numbers with the methods that samplers of laws use: SplitMix64 (Steele et al. 2014).
+
+    Parameters
+    ----------
+    key : int
+        Streams of different keys have nothing in common.
+    """
+
+    def __init__(self, key: int) -> None:
+        self._next = np.uint64((key * 0xD1342543DE82EF95 + 1) % 2**64)
+
+    def _uniform(self, size: Any) -> FloatArray:
+        """Return numbers in (0, 1), by hashing a counter."""
+        count = np.uint64(np.prod(size, dtype=np.int64))
+        with np.errstate(over="ignore"):
+            z = (self._next + np.arange(count, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            self._next = self._next + count
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        return (((z >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53).reshape(size)
+
+    def standard_normal(self, size: Any) -> FloatArray:
+        """Return standard normal numbers."""
+        return np.asarray(ndtri(self._uniform(size)), dtype=float)
+
+    def standard_gamma(self, shape: Any, size: Any) -> FloatArray:
+        """Return gamma distributed numbers of this shape."""
+        return np.asarray(gammaincinv(shape, self._uniform(size)), dtype=float)
+
+    def uniform(self, low: Any, high: Any, size: Any) -> FloatArray:
+        """Return uniform numbers in (low, high)."""
+        return low + (high - low) * self._uniform(size)
+
+    def integers(self, low: Any, high: Any, size: Any) -> Any:
+        """Return uniform whole numbers, `high` excluded."""
+        return low + np.floor((high - low) * self._uniform(size)).astype(np.int64)
+
+
+def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
+    """Return joint draws of a sum of independent noises, shape (draws, m)."""
+    coordinates = sum(noise.matrix.shape[1] for noise in noises)
+    draws = int(np.clip(WORK / max(1, coordinates), FEWEST, DRAWS))
+    return sum((np.concatenate(list(_draws(key, noise, draws))) for key, noise in enumerate(noises, start=1)), 0.0)  # type: ignore[arg-type]
+
+
+def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
+    stream, k = PublicStream(key), noise.matrix.shape[1]
+    most = max(64, BLOCK // max(1, k))
+    for start in range(0, draws, most):
+        size = min(most, draws - start)
+        one = stream.standard_normal((size, k)) if noise.law is None else noise.law.sample(stream, size)
+        yield np.asarray(one, dtype=float) @ noise.matrix.T
+
+
+def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a short symmetric law in place of draws: sizes, shape (w, q), and their weights, shape (w,).
+
+    Sizes of draws are sorted, and neighbours replaced by their root mean square, the largest ones excepted. They are
+    stretched to the known `variance`, shape (q,), of the law.
+    """
+    D = len(draws)
+    ends = [*range(SINGLE), D]
+    while ends[-2] < D / GROWTH - 1:
+        ends.insert(-1, int(np.ceil(ends[-2] * GROWTH)))
+    starts = np.array(ends[:-1])
+    count = np.diff(ends)
+    squares = -np.sort(-(draws**2), axis=0)
+    mean = np.add.reduceat(squares, starts, axis=0) / count[:, None]
+    scale = variance / np.maximum((count / D) @ mean, 1e-300)
+    return np.sqrt(mean * scale), count / D
