@@ -11,6 +11,8 @@ from privstats.privacy.promise import Promise
 class NormalLaw(ScaledLaw):
     """Independent standard normal coordinates."""
 
+    normal: ClassVar[bool] = True
+
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         draws: FloatArray = rng.standard_normal(shape)
         return draws
