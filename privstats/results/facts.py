@@ -26,6 +26,9 @@ class Design(Protocol):
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the model matrix of new rows in the user's units, shape (n, columns)."""
 
+    def offsets(self, new_data: pd.DataFrame) -> FloatArray:
+        """Return the offset of new rows, shape (n,)."""
+
 
 @dataclass(frozen=True)
 class FitFacts:
@@ -46,8 +49,8 @@ class FitFacts:
     noise : str, optional
         Distribution of the noise, where the method has a choice of it.
     why : str
-        Why this method: "chosen by auto: expected length 1.9 times that without privacy (newton: 2.3)". A part ``{key}``
-        becomes the number of the note with this key.
+        Why this method: "chosen by auto: expected length 1.9 times that without privacy (newton: 2.3)". A part
+        ``{key}`` becomes the number of the note with this key.
     rows : int, optional
         Number of rows handed over, if it is public.
     units : int, optional

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.release import Release
-from privstats.results.facts import FitFacts
+import pandas as pd
+
+from privstats.boundary import door
+from privstats.errors import FormulaError, OptionError, quote
+from privstats.results import record
+from privstats.results.absent import missing
+from privstats.results.hypotheses import ContrastTest, WaldTest, constraint, contrast_test, level, wald_test
+from privstats.results.margins import MarginalEffects, marginal_effects
+from privstats.results.numbers import FitNumbers
+from privstats.results.plots import draw
+from privstats.results.prediction import predicted
+from privstats.results.summary import Summary, summarise
+from privstats.results.tidy import glance, tidy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results:
+class Results(FitNumbers):
     """A private fit. Every number is a release, or computed from releases; the data are not kept.
 
     Parameters
@@ -28,8 +39,174 @@ class Results:
         Average marginal effects, in the user's units, where they were asked for.
     """
 
-    estimate: Any
-    facts: FitFacts
-    releases: tuple[Release, ...]
-    ledger: Ledger
-    margins: Any = field(default=None)
+    # ---------------------------------------------------------------- tests and predictions
+
+    @door
+    def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
+        """Return the fitted mean, or quantile, of the response (as the formula has it) at new rows.
+
+        Parameters
+        ----------
+        new_data : DataFrame
+            The predictors' columns, and those of the offset. Values outside the domain are extrapolated, not clamped.
+        which : {"mean", "linear"}
+            "linear" is the linear predictor, of models with a link.
+
+        Returns
+        -------
+        Series, or DataFrame with a column for each tau
+            With the index of `new_data`; NaN where a value is missing, a level undeclared, or the prediction is not
+            identified.
+
+        Raises
+        ------
+        FormulaError, OptionError
+            If a column is missing, or `which` is neither.
+        """
+        if which not in ("mean", "linear"):
+            raise OptionError(f"which is {quote(which)}; write which='mean' or which='linear'")
+        if new_data is None:
+            raise FormulaError(
+                "predict needs new rows: fitted values of the private rows are not kept; write fit.predict(new_data)"
+            )
+        return predicted(self, new_data, which == "linear")
+
+    def t_test(self, hypothesis: Any) -> ContrastTest:
+        """Test linear hypotheses one by one.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``.
+
+        Returns
+        -------
+        ContrastTest
+            Effect, standard error, statistic, p-value and interval of each.
+
+        Raises
+        ------
+        FormulaError
+            If the hypothesis is not linear in the coefficients, or names another one.
+        """
+        return contrast_test(self.estimate, *constraint(hypothesis, self.names), self.names)
+
+    def wald_test(self, hypothesis: Any) -> WaldTest:
+        """Test linear hypotheses jointly.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            As in `t_test`.
+
+        Returns
+        -------
+        WaldTest
+
+        Raises
+        ------
+        FormulaError
+            If the hypotheses are not linear in the coefficients, name another one, or contradict each other.
+        """
+        return wald_test(self.estimate, *constraint(hypothesis, self.names))
+
+    def get_margeff(self) -> MarginalEffects:
+        """Return average marginal effects on the mean response, released by ``margins=True``.
+
+        Of a dummy, the change of the mean from the reference to its level; of any other column, the mean derivative.
+
+        Raises
+        ------
+        PrivacyError
+            If they were not released.
+        """
+        return marginal_effects(self.margins)
+
+    # ---------------------------------------------------------------- output
+
+    def summary(self, alpha: float = 0.05, exp: bool = False, digits: int = 3) -> Summary:
+        """Return the table to print: the guarantee, the method, the estimates, and what the reader must know.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the intervals.
+        exp : bool
+            Whether to add exponentials (odds ratios, where the link is the logit) and to print their intervals;
+            standard errors remain those of the coefficients.
+        digits : int
+            Significant digits of standard errors.
+        """
+        return summarise(self, alpha, exp, digits)
+
+    def tidy(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
+        """Return one row a coefficient, with the column names of broom; with `exp` exponentials and their intervals."""
+        return tidy(self, alpha, exp)
+
+    def glance(self) -> pd.DataFrame:
+        """Return one row about the fit."""
+        return glance(self)
+
+    def plot(self, alpha: float = 0.05) -> Any:
+        """Return a matplotlib figure of the estimates with their intervals; of several tau, each term's path."""
+        return draw(self, level(alpha))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in numbers, texts, lists and dicts only, as JSON has them."""
+        return record.written(self)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Results:
+        """Return the result that `to_dict` wrote.
+
+        Raises
+        ------
+        OptionError
+            If the mapping is none that `to_dict` wrote.
+        """
+        return record.read(saved, cls)
+
+    def __dir__(self) -> list[str]:
+        return list(PUBLIC)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing(name, type(self).__name__)
+
+    def __repr__(self) -> str:
+        many = len(self.estimate.names)
+        call = f"dp_{self.facts.verb}({self.formula!r})"
+        return f"<Results of {call}: {self.guarantee.budget}, {many} estimate{'s' * (many > 1)}>"
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+
+PUBLIC = (
+    "bse",
+    "budget",
+    "conf_int",
+    "cov_params",
+    "diagnostics",
+    "domain",
+    "formula",
+    "from_dict",
+    "get_margeff",
+    "glance",
+    "guarantee",
+    "ledger",
+    "mech",
+    "nobs",
+    "nobs_used",
+    "noise_share",
+    "params",
+    "plot",
+    "predict",
+    "pvalues",
+    "releases",
+    "summary",
+    "t_test",
+    "tidy",
+    "to_dict",
+    "tvalues",
+    "wald_test",
+)

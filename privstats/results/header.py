@@ -1,0 +1,157 @@
+"""Lines of a summary around its table: guarantee, rows, method, assumptions, ledger, budget and diagnostics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.results.facts import FitFacts
+from privstats.results.text import counted, percentages, short, significant
+
+DELTA = 1e-6  # at which mu is translated
+RELIABLE = 0.4  # noise_to_signal up to which intervals have the length that they need
+QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # names of questions that are written otherwise
+COVARIANCES = {
+    "lm": "the error variance may differ between rows",
+    "glm": "the variance need not be that of the family",
+    "rq": "the density may differ between rows",
+}
+CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the family", "rq": "constant density"}
+
+
+def guarantee(facts: FitFacts, chain: bool = False) -> str:
+    """Return the promise in words; whether it is void by a seed, or holds for the target of a Markov chain."""
+    promise = facts.promise
+    if facts.seeded is not None:
+        return f"seeded: not private (rng={facts.seeded}). With rng=None it would be {promise}"
+    if chain:
+        return (
+            f"{promise.budget} for the target density; the sampler's distance is measured, not proved "
+            f"(neighbours: {promise.neighbors})"
+        )
+    most, unit = promise.neighbors.rows_per_unit, promise.neighbors.unit
+    each = "" if unit is None else f"; at most {most} rows of each count" if most > 1 else "; one row of each counts"
+    return f"{promise}{each}{implied(promise)}"
+
+
+def implied(promise: Promise) -> str:
+    """Return what mu implies in eps and delta, as a second line; nothing for other promises."""
+    if not isinstance(promise, GaussianDP):
+        return ""
+    return f"\nimplies eps = {promise.to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
+
+
+def rows(facts: FitFacts) -> str:
+    """Return how many rows there are, as far as it is public, and how many were used, as far as it was released."""
+    if facts.complete and facts.rows is not None:
+        return f"{counted(facts.rows)} (public), all used (the columns are declared complete)"
+    public = "the number is private"
+    if facts.rows is not None:
+        public = f"{counted(facts.rows)} (public)"
+    elif facts.units is not None:
+        public = f"{counted(facts.units)} {facts.neighbors.unit}s (public)"
+    if facts.used is None:
+        return f"{public}; the number used was not released" if facts.rows or facts.units else public
+    used, sd = facts.used
+    counts = "counts" if "group" in facts.keys else "count"
+    what = "rows used" if facts.neighbors.unit is not None else "used"
+    error = significant(sd) if sd < 1 else counted(sd)
+    return f"{public}; about {counted(used)} {what} (released {counts}, std err {error})"
+
+
+def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
+    """Return algorithm and noise, and why they were chosen; `numbers` are those of the notes, by key."""
+    noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
+    why = facts.why
+    for key, k in numbers.items():
+        why = why.replace(f"{{{key}}}", f"[{k}]")
+    return f"{facts.mech} ({facts.mech_words}){noise}" + (f"; {why}" if why else "")
+
+
+def assumes(facts: FitFacts) -> str:
+    """Return the assumptions: where bounds are from, and what the errors may be."""
+    return "; ".join((_bounds(facts), *_covariance(facts), *facts.assumes))
+
+
+def _bounds(facts: FitFacts) -> str:
+    if not facts.estimated_bounds:
+        return "declared bounds"
+    (share,) = percentages([sum(part for name, part in facts.budget if name == "bounds")])
+    columns = ", ".join(f"{name} ({low:.6g} to {high:.6g})" for name, low, high in facts.estimated_bounds)
+    return f"bounds estimated with {share}% of {unit_of(facts.divided)}: {columns}; the others as declared"
+
+
+def _covariance(facts: FitFacts) -> tuple[str, ...]:
+    asked = facts.cov_type
+    if asked is None:
+        return ()
+    if asked in ("HC2", "HC3"):
+        return (f"HC1 in place of {asked}, which needs single leverages",)
+    if asked == "nonrobust":
+        return (f"nonrobust: {CONSTANT.get(facts.verb, CONSTANT['lm'])}",)
+    if asked == "cluster":
+        return (f"cluster: rows of one {facts.neighbors.unit} may depend on each other",)
+    shown = asked if asked.startswith("HC") or asked == "kernel" else None
+    words = COVARIANCES.get(facts.verb, COVARIANCES["lm"])
+    return (f"{shown}: {words}" if shown else asked,)
+
+
+def ledger(facts: FitFacts, charged: Ledger) -> str:
+    """Return what is spent and left; or that nothing adds this fit to others."""
+    if not facts.shared:
+        return f"none: this fit's {facts.promise.budget} is not added to any other"
+    spent, left, budget = charged.spent(), charged.remaining(), charged.budget
+    delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
+    name = "mu" if isinstance(budget, GaussianDP) else "eps"
+    rest = f"{'mu = ' if name == 'mu' else ''}{_size(left):g} left"  # differences of mu do not show what is left
+    return f"in memory: {name} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest} (gone when Python ends)"
+
+
+def _size(promise: Promise) -> float:
+    match promise:
+        case PureDP() | ApproxDP():
+            return float(f"{promise.eps:.3g}")
+        case GaussianDP():
+            return float(f"{promise.mu:.3g}")
+    return math.nan
+
+
+def unit_of(promise: Promise) -> str:
+    """Return of which quantity the shares are parts."""
+    match promise:
+        case GaussianDP():
+            return "mu^2"
+        case ApproxDP():
+            return "eps and delta"
+    return "eps"
+
+
+def budget(facts: FitFacts) -> str:
+    """Return the shares of the questions, in per cent that add up."""
+    shares = percentages(share for _, share in facts.budget)
+    parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
+    return f"of {unit_of(facts.divided)}: {', '.join(parts)}"
+
+
+def diagnostics(found: Mapping[str, float]) -> str:
+    """Return the diagnostics in words; empty if there are none."""
+    signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
+    lost = found.get("noise_to_signal_unidentified", math.nan)
+    parts: list[str] = []
+    if signals:
+        behind = "" if math.isnan(lost) else f"; {short(lost)} where not identified"
+        parts.append(f"noise_to_signal {_listed(signals)} (reliable below {RELIABLE:g}){behind}")
+    sigmas = [value for name, value in found.items() if name.partition("[")[0] == "sigma" and not math.isnan(value)]
+    if sigmas:
+        parts.append(f"residual std dev {', '.join(significant(value) for value in sigmas)}")
+    return ", ".join(parts)
+
+
+def _is_signal(name: str) -> bool:
+    return name.partition("[")[0] == "noise_to_signal"
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(short(value) for value in values)

@@ -1,0 +1,367 @@
+"""Linear hypotheses about coefficients: read from text, and tested one by one or jointly."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import FormulaError, OptionError, quote
+from privstats.inference.estimate import Estimate
+from privstats.inference.notes import listed
+from privstats.results.facts import FloatArray
+from privstats.results.text import Column, Table, aligned, decimals, number
+
+NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sign>[-+*/()]))")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContrastTest:
+    """Linear hypotheses ``R params = r``, each by itself.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Of the coefficients.
+    R : ndarray, shape (q, coefficients)
+    null : ndarray, shape (q,)
+        ``r``.
+    names : tuple of str
+        The hypotheses in words.
+    """
+
+    estimate: Estimate
+    R: FloatArray
+    null: FloatArray
+    names: tuple[str, ...]
+
+    @property
+    def effect(self) -> FloatArray:
+        """``R params``; NaN where it is not identified."""
+        return self._at(0.05)[0]
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard errors, noise included."""
+        return self._at(0.05)[1]
+
+    @property
+    def tvalue(self) -> FloatArray:
+        """Distance from the hypothesis in standard errors."""
+        estimate, sd = self._at(0.05)[:2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((estimate - self.null) / sd)
+
+    @property
+    def pvalue(self) -> FloatArray:
+        """Two-sided p-values."""
+        return self._at(0.05)[4]
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Return lower and upper ends of the intervals of `effect`, shape (q, 2).
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1.
+        """
+        _, _, low, high, _ = self._at(level(alpha))
+        return np.column_stack([low, high])
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return one row a hypothesis, with the column names of statsmodels and the hypothetical value."""
+        low, high = self.conf_int(alpha).T
+        return pd.DataFrame(
+            {
+                "coef": self.effect,
+                "null": self.null,
+                "std err": self.sd,
+                "z": self.tvalue,
+                "P>|z|": self.pvalue,
+                "Conf. Int. Low": low,
+                "Conf. Int. Upp.": high,
+            }
+        )
+
+    def _at(self, alpha: float) -> tuple[FloatArray, ...]:
+        return tuple(np.asarray(part, dtype=float) for part in self.estimate.contrast(self.R, alpha, self.null))
+
+    def __repr__(self) -> str:
+        low, high = self.conf_int().T
+        spans = tuple((0, "not given") if np.isnan(value) else None for value in self.effect)
+        columns = (
+            *estimates(("coef", 10), self.effect, self.sd, low, high, ("[0.025", "0.975]")),
+            *tests(self.tvalue, self.pvalue),
+        )
+        ordered = (*columns[:2], *columns[4:], *columns[2:4])
+        return "\n".join(Table(("",), tuple((name,) for name in self.names), ordered, spans).as_text())
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """A joint test of linear hypotheses.
+
+    Parameters
+    ----------
+    statistic : float
+        ``(R params - r)' V^-1 (R params - r)``; NaN where one of the hypotheses is not identified.
+    pvalue : float
+        Upper tail of chi-squared; noncentral where clipping may have moved the estimates.
+    df : int
+        Number of linearly independent hypotheses.
+    """
+
+    statistic: float
+    pvalue: float
+    df: int
+
+    def __str__(self) -> str:
+        if np.isnan(self.statistic):
+            return "Wald test: not given, since a coefficient in the hypotheses is not identified"
+        p = "P < 0.001" if self.pvalue < 0.001 else f"P = {self.pvalue:.3f}"
+        return f"Wald test: chi2 = {self.statistic:.4g}, df = {self.df}, {p}"
+
+
+def contrast_test(estimate: Estimate, R: FloatArray, null: FloatArray, names: Sequence[str]) -> ContrastTest:
+    """Return tests of ``R params = null``, one by one."""
+    return ContrastTest(
+        estimate, R, null, tuple(in_words(row, value, names) for row, value in zip(R, null, strict=True))
+    )
+
+
+def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
+    """Return the joint test of ``R params = null``."""
+    together = np.linalg.matrix_rank(np.column_stack([R, null]))
+    if together > np.linalg.matrix_rank(R):
+        raise FormulaError("the hypotheses contradict each other; leave one of them out")
+    statistic, df, p = estimate.wald(R, null)
+    return WaldTest(float(statistic), float(p), int(df))
+
+
+def constraint(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Return (R, r) such that the hypothesis reads ``R @ params = r``.
+
+    Parameters
+    ----------
+    hypothesis : str, list of str, mapping of str to float, or array_like, shape (q, coefficients)
+        Such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array means ``R`` with ``r = 0``, a pair of arrays both.
+    names : sequence of str
+        Of the coefficients.
+
+    Raises
+    ------
+    FormulaError
+        If it cannot be read as linear equations in the coefficients.
+    OptionError
+        If an array has another shape.
+    """
+    if isinstance(hypothesis, str):
+        return _stacked([_equation(part, names) for part in _parts(hypothesis, names)])
+    if isinstance(hypothesis, Mapping):
+        return _stacked([_equation(f"{name} = {value!r}", names) for name, value in hypothesis.items()])
+    if isinstance(hypothesis, Sequence) and hypothesis and all(isinstance(part, str) for part in hypothesis):
+        pairs = [constraint(part, names) for part in hypothesis]
+        return np.vstack([R for R, _ in pairs]), np.concatenate([r for _, r in pairs])
+    left, right = hypothesis if isinstance(hypothesis, tuple) and len(hypothesis) == 2 else (hypothesis, None)
+    try:
+        R = np.atleast_2d(np.asarray(left, dtype=float))
+        r = np.zeros(len(R)) if right is None else np.atleast_1d(np.asarray(right, dtype=float))
+    except (TypeError, ValueError):
+        R = r = np.zeros(0)
+    if R.ndim != 2 or R.shape[1] != len(names) or r.shape != (len(R),) or not (np.isfinite(R).all() and R.any()):
+        raise OptionError(
+            f"the hypothesis is {quote(hypothesis)}; write it as text, such as '{names[-1]} = 0', or as a matrix with "
+            f"{len(names)} columns"
+        )
+    return R, r
+
+
+def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
+    """Return one hypothesis as text: ``x1 - 2 x2 = 0``."""
+    text = ""
+    for value, name in zip(row, names, strict=True):
+        if value:
+            size = "" if abs(value) == 1 else f"{abs(value):g} "
+            sign = ("-" if value < 0 else "") if not text else " - " if value < 0 else " + "
+            text += f"{sign}{size}{name}"
+    return f"{text} = {null:g}"
+
+
+def level(alpha: Any) -> float:
+    """Return one minus the confidence.
+
+    Raises
+    ------
+    OptionError
+        If `alpha` is not between 0 and 1.
+    """
+    number = isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool)
+    if not number or not 0 < alpha < 1:
+        raise OptionError(f"alpha is {quote(alpha)}; give one minus the confidence, such as alpha=0.05")
+    return float(alpha)
+
+
+def estimates(
+    head: tuple[str, int],
+    value: FloatArray,
+    sd: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    ends: tuple[str, str],
+    widths: tuple[int, int] = (10, 10),
+    digits: int = 3,
+) -> tuple[Column, Column, Column, Column]:
+    """Return columns of estimates, standard errors and intervals: all of one row with the same decimals."""
+    error = np.where(np.isfinite(sd), sd, (high - low) / 4)
+    places = [decimals(s, v, digits) for s, v in zip(error, value, strict=True)]
+
+    def column(title: str, values: FloatArray, width: int) -> Column:
+        return Column(title, tuple(number(v, p) for v, p in zip(values, places, strict=True)), width)
+
+    first, last = ends
+    return (
+        column(head[0], value, head[1]),
+        column("std err", sd, widths[0]),
+        column(first, low, widths[1]),
+        column(last, high, widths[1]),
+    )
+
+
+def tests(statistic: FloatArray, p: FloatArray) -> tuple[Column, Column]:
+    """Return columns of test statistics and p-values."""
+    small = tuple("" if np.isnan(v) else "<0.001" if v < 0.001 else f"{v:.3f}" for v in p)
+    return Column("z", aligned([number(v, 2) for v in statistic]), 8), Column("P>|z|", small, 8)
+
+
+def _stacked(equations: list[tuple[FloatArray, float]]) -> tuple[FloatArray, FloatArray]:
+    return np.array([row for row, _ in equations]), np.array([value for _, value in equations])
+
+
+def _parts(text: str, names: Sequence[str]) -> list[str]:
+    """Return the equations of a text: split at commas that stand in no name and in no bracket."""
+    parts, depth, start, k = [], 0, 0, 0
+    while k < len(text):
+        if match := _name_at(text, k, names):
+            k += len(match)
+            continue
+        depth += (text[k] in "([{") - (text[k] in ")]}")
+        if text[k] == "," and depth == 0:
+            parts.append(text[start:k])
+            start = k + 1
+        k += 1
+    return [*parts, text[start:]]
+
+
+def _name_at(text: str, at: int, names: Sequence[str]) -> str | None:
+    """Return the longest name of a coefficient that stands at a place of the text."""
+    if at and (text[at - 1].isalnum() or text[at - 1] in "_."):
+        return None
+    found = [name for name in names if text.startswith(name, at) and not _goes_on(text, at + len(name), name)]
+    return max(found, key=len, default=None)
+
+
+def _goes_on(text: str, end: int, name: str) -> bool:
+    return end < len(text) and name[-1:].isidentifier() and (text[end].isalnum() or text[end] in "_.([")
+
+
+def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
+    """Return (row, value) of one equation; without an equals sign it is "= 0"."""
+    sides: list[list[str]] = [[]]
+    k = 0
+    while k < len(text):
+        if match := _name_at(text, k, names):
+            sides[-1].append(f"b[{list(names).index(match)}]")
+            k += len(match)
+        elif text[k] == "=":
+            sides.append([])
+            k += 2 if text.startswith("==", k) else 1
+        elif text[k].isspace():
+            k += 1
+        else:
+            k = _token(text, k, sides[-1], names)
+    if len(sides) > 2 or not all(sides):
+        raise _unreadable(text, names)
+    values = [_value("".join(side), text, names) for side in sides]
+    whole = values[0] - values[1] if len(values) == 2 else values[0]
+    if not whole[:-1].any() or not np.isfinite(whole).all():
+        raise _unreadable(text, names)
+    return whole[:-1], float(-whole[-1])
+
+
+def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
+    match = TOKEN.match(text, at)
+    if match is None:
+        raise _unreadable(text, names)
+    if match["name"]:
+        raise _unknown(_written(text, match.start("name")), names)
+    side.append(match[0].strip())
+    return match.end()
+
+
+def _written(text: str, at: int) -> str:
+    """Return an unknown name with the brackets that follow it."""
+    match = re.compile(r"[\w.]+(?:\([^()]*\))?(?:\[[^\]]*\])?").match(text, at)
+    return match[0] if match else text[at:]
+
+
+OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
+    """Return a linear expression as its coefficients, and the constant last."""
+    try:
+        tree = ast.parse(side, mode="eval").body
+        return _linear(tree, len(names))
+    except (SyntaxError, ArithmeticError, _NotLinearError, RecursionError, ValueError):
+        pass
+    raise _unreadable(text, names)
+
+
+class _NotLinearError(Exception):
+    """An expression is not linear in the coefficients."""
+
+
+def _linear(node: ast.expr, k: int) -> FloatArray:
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=int(column))):
+            return np.eye(k + 1)[column]
+        case ast.Constant(value=int() | float() as value):
+            return np.append(np.zeros(k), float(value))
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return _linear(operand, k) * (-1.0 if isinstance(node.op, ast.USub) else 1.0)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right=right):
+            return _combined(_linear(left, k), node.op, _linear(right, k))
+    raise _NotLinearError
+
+
+def _combined(left: FloatArray, op: ast.operator, right: FloatArray) -> FloatArray:
+    if isinstance(op, ast.Add | ast.Sub):
+        return np.asarray(OPERATIONS[type(op)](left, right))
+    if isinstance(op, ast.Mult) and left[:-1].any():
+        left, right = right, left
+    if left[:-1].any() if isinstance(op, ast.Mult) else right[:-1].any():
+        raise _NotLinearError
+    if isinstance(op, ast.Div) and right[-1] == 0:
+        raise _NotLinearError
+    return left[-1] * right if isinstance(op, ast.Mult) else left / right[-1]
+
+
+def _unknown(name: str, names: Sequence[str]) -> FormulaError:
+    many = ", ".join(names) if len(names) <= 12 else listed(names)
+    return FormulaError(f"the fit has no coefficient {name!r}; it has {many}")
+
+
+def _unreadable(text: str, names: Sequence[str]) -> FormulaError:
+    return FormulaError(f"the hypothesis {text.strip()!r} is not linear; write it as '{names[-1]} = 0'")

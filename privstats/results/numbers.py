@@ -1,0 +1,178 @@
+"""The numbers of a fit, in the vocabulary of statsmodels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.inference.estimate import Estimate
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.promise import Promise
+from privstats.privacy.release import Release
+from privstats.results.facts import FitFacts, FloatArray
+from privstats.results.hypotheses import level
+from privstats.results.labels import spelled
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitNumbers:
+    """Estimates, standard errors and facts of a fit, as pandas has them.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate, standard errors and noise, in the user's units.
+    facts : FitFacts
+        The public facts of the fit.
+    releases : tuple of Release
+        All numbers that were computed from the rows.
+    ledger : Ledger
+        The ledger to which the fit was charged.
+    margins : Estimate, optional
+        Average marginal effects, in the user's units, where they were asked for.
+    """
+
+    estimate: Estimate
+    facts: FitFacts
+    releases: tuple[Release, ...]
+    ledger: Ledger
+    margins: Estimate | None = None
+
+    @property
+    def params(self) -> pd.Series:
+        """Estimates in the user's units, by name; NaN where a coefficient is not identified."""
+        values = self.estimate.params()
+        if not self.facts.levels:
+            return self._series(values)
+        return self._series(_spelled_levels(values, self.facts.levels))
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and noise together."""
+        return self._series(self.estimate.bse())
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Estimates divided by their standard errors."""
+        return self._series(self.estimate.tvalues())
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values of "the coefficient is zero"."""
+        return self._series(self.estimate.pvalues())
+
+    @property
+    def noise_share(self) -> pd.Series:
+        """Share of each squared standard error that is due to noise."""
+        return self._series(self.estimate.noise_share())
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the estimates, sampling error and noise together."""
+        return pd.DataFrame(self.estimate.covariance(), index=self._index, columns=self._index)
+
+    def conf_int(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
+        """Return intervals that cover each population value with probability 1 - alpha, noise included.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence.
+        exp : bool
+            Whether to return intervals of the exponentials: of odds ratios, where the link is the logit.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (lower) and 1 (upper); NaN where no valid interval exists.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1.
+        """
+        ends = np.column_stack(self.estimate.coefficients(level(alpha))[2:])
+        return pd.DataFrame(exponentials(ends) if exp else ends, index=self._index)
+
+    @property
+    def nobs(self) -> float:
+        """Number of rows handed over; NaN where it is private."""
+        return math.nan if self.facts.rows is None else self.facts.rows
+
+    @property
+    def nobs_used(self) -> float:
+        """Number of rows used, as released; NaN where it was not."""
+        return self.facts.used_value
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """Diagnostics by name, all computed from releases; `sigma`, the residual std dev, in the response's units."""
+        unit = self.facts.residual_unit
+        found = self.estimate.diagnostics.items()
+        return {name: value * unit if name.partition("[")[0] == "sigma" else value for name, value in found}
+
+    @property
+    def formula(self) -> str:
+        """The formula, as it was written."""
+        return self.facts.formula
+
+    @property
+    def mech(self) -> str:
+        """The method."""
+        return self.facts.mech
+
+    @property
+    def guarantee(self) -> Promise:
+        """The guarantee: its numbers, and the neighbours for which it holds."""
+        return self.facts.promise
+
+    @property
+    def domain(self) -> Any:
+        """The declared bounds and levels."""
+        return None if self.facts.design is None else self.facts.design.domain
+
+    @property
+    def budget(self) -> pd.DataFrame:
+        """One row a question: its name, its share of the whole, and its cost."""
+        rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
+        return pd.DataFrame(rows, columns=["question", "share", "cost"])
+
+    @property
+    def group_rows(self) -> FloatArray | None:
+        """Released numbers of rows in each group, where they were released; else None."""
+        rows = getattr(self.estimate, "rows", None)
+        return None if rows is None else np.asarray(rows, dtype=float)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the estimates as text: for hypotheses, ``x[0.5]`` where there are several tau."""
+        if not self.facts.labels:
+            return tuple(str(name) for name in self.estimate.names)
+        return spelled(self.facts.labels)
+
+    @property
+    def _index(self) -> pd.Index:
+        facts = self.facts
+        if len(facts.keys) == 1:
+            return pd.Index([label[0] for label in facts.labels] if facts.labels else list(self.estimate.names))
+        return pd.MultiIndex.from_tuples(list(facts.labels), names=facts.keys)
+
+    def _series(self, values: FloatArray) -> pd.Series:
+        return pd.Series(values, index=self._index)
+
+
+def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
+    """Return positions among levels as the levels, numbers as they are."""
+    whole = np.empty(len(values), dtype=object)
+    for k, (value, known) in enumerate(zip(values, levels, strict=True)):
+        whole[k] = value if known is None or math.isnan(value) else known[int(value)]
+    return whole
+
+
+def exponentials(values: Any) -> Any:
+    """Return exponentials: infinite, without a warning, of numbers that are too large."""
+    with np.errstate(over="ignore"):
+        return np.exp(values)

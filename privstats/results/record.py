@@ -1,0 +1,164 @@
+"""Results as numbers, texts, lists and dicts, and back: what JSON can hold.
+
+Objects are written as the name of their class and their state, which for every class of this package is numbers, texts,
+arrays and other such objects. Reading makes objects of this package only: a class gets back its state, and of functions
+only those that bind a formula to a domain are called.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import datetime
+import math
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import OptionError
+
+T = TypeVar("T")
+
+FORMAT = "privstats results, version 1"
+NAME = re.compile(r"privstats(\.\w+)*:\w+(\.\w+)*")
+CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
+SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def written(value: object) -> dict[str, Any]:
+    """Return an object as JSON has it."""
+    return {"format": FORMAT, "content": _write(value)}
+
+
+def read(saved: Mapping[str, Any], kind: type[T]) -> T:
+    """Return the object that `written` wrote.
+
+    Raises
+    ------
+    OptionError
+        If the mapping is none that `written` wrote, or of another class.
+    """
+    known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
+    value = _attempt(saved["content"]) if known else None
+    if not isinstance(value, kind):
+        raise OptionError("the dict is not that of a result; write fit.to_dict(), and read it unchanged")
+    return value
+
+
+def _attempt(content: Any) -> Any:
+    try:
+        return _read(content)
+    except (AttributeError, ImportError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _write(value: Any) -> Any:
+    if value is None or (isinstance(value, bool | int | str) and type(value) in (bool, int, str, type(None))):
+        return value
+    if isinstance(value, np.generic):
+        return _write(value.item())
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+    if type(value) is list:
+        return [_write(part) for part in value]
+    if type(value) in (tuple, set, frozenset):
+        return {type(value).__name__: [_write(part) for part in value]}
+    if isinstance(value, Mapping) and type(value).__module__ == "builtins":
+        return {"dict": [[_write(key), _write(part)] for key, part in value.items()]}
+    if isinstance(value, np.ndarray):
+        return {"array": [value.dtype.str, list(value.shape), [_write(part) for part in value.ravel().tolist()]]}
+    if isinstance(value, datetime.datetime | datetime.date | pd.Timestamp):
+        return {type(value).__name__.lower(): value.isoformat()}
+    return _write_object(value)
+
+
+def _write_object(value: Any) -> Any:
+    if isinstance(value, type) or hasattr(value, "__qualname__"):
+        return {"name": _named(value)}
+    made = value.__reduce_ex__(2)
+    if not isinstance(made, tuple):
+        raise OptionError(f"a {type(value).__name__} cannot be written as a dict; pickle the result instead")
+    maker, arguments, state = (*made, None)[:3]
+    if maker is copyreg.__newobj__:  # type: ignore[attr-defined]  # what classes without a way of their own are made by
+        return {"object": [_named(type(value)), _write(list(arguments[1:])), _write(state)]}
+    return {"call": [_named(maker), _write(list(arguments)), _write(state)]}
+
+
+def _named(value: Any) -> str:
+    name = f"{value.__module__}:{value.__qualname__}"
+    if not NAME.fullmatch(name):
+        raise OptionError(f"a {value.__qualname__} cannot be written as a dict; pickle the result instead")
+    return name
+
+
+def _read(saved: Any) -> Any:
+    if isinstance(saved, list):
+        return [_read(part) for part in saved]
+    if not isinstance(saved, Mapping):
+        return saved
+    ((tag, content),) = saved.items()
+    return READERS[tag](content)
+
+
+def _array(content: Any) -> Any:
+    dtype, shape, values = content
+    return np.array([_read(part) for part in values], dtype=np.dtype(dtype)).reshape(shape)
+
+
+def _object(content: Any) -> Any:
+    name, arguments, state = content
+    kind = _found(name)
+    if not isinstance(kind, type):
+        raise TypeError
+    made = kind.__new__(kind, *_read(arguments))
+    return _with_state(made, _read(state))
+
+
+def _call(content: Any) -> Any:
+    name, arguments, state = content
+    if not CALLED.fullmatch(name):
+        raise ValueError
+    return _with_state(_found(name)(*_read(arguments)), _read(state))
+
+
+def _with_state(made: Any, state: Any) -> Any:
+    if state is None:
+        return made
+    if hasattr(type(made), "__setstate__"):
+        made.__setstate__(state)
+        return made
+    own, slots = state if isinstance(state, tuple) else (state, None)
+    for name, value in {**(own or {}), **(slots or {})}.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _found(name: str) -> Any:
+    if not NAME.fullmatch(name):
+        raise ValueError
+    module, _, path = name.partition(":")
+    value: Any = import_module(module)
+    for part in path.split("."):
+        value = getattr(value, part)
+    if not str(getattr(value, "__module__", "")).startswith("privstats"):
+        raise ValueError
+    return value
+
+
+READERS: dict[str, Any] = {
+    "float": lambda content: SPECIAL[content],
+    "tuple": lambda content: tuple(_read(part) for part in content),
+    "set": lambda content: {_read(part) for part in content},
+    "frozenset": lambda content: frozenset(_read(part) for part in content),
+    "dict": lambda content: {_read(key): _read(part) for key, part in content},
+    "array": _array,
+    "timestamp": pd.Timestamp,
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "name": _found,
+    "object": _object,
+    "call": _call,
+}

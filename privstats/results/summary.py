@@ -1,0 +1,365 @@
+"""The printed summary: what was fitted, under which guarantee, on how many rows, by which method; then the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from privstats.inference.notes import Note, listed
+from privstats.results import header
+from privstats.results.facts import FitFacts, FloatArray
+from privstats.results.hypotheses import estimates, level, tests
+from privstats.results.numbers import FitNumbers
+from privstats.results.text import (
+    NAME,
+    RULE,
+    Column,
+    Table,
+    counted,
+    headed,
+    labelled,
+    numbered,
+    percentages,
+)
+
+TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of std err^2."
+UNTESTED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
+ENDS = "The interval includes privacy noise."
+ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
+HEADS = {"mean": "mean", "median": "median", "mode": "mode", "hist": "rows", "quantile": "estimate"}
+RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
+SIDES = 0.02  # of an interval's length, by which its halves may differ and still be called equal
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary in parts; prints as text.
+
+    Parameters
+    ----------
+    title, formula : str
+    facts : tuple of (str, str)
+        Lines above the table: guarantee, rows, method, assumptions, ledger.
+    table : Table
+        One row a coefficient.
+    legend : tuple of str
+        How to read the table.
+    below : tuple of (str, str)
+        Lines below the table: budget and diagnostics.
+    notes : tuple of str
+        Causes and cures, to which the table refers by number.
+    """
+
+    title: str
+    formula: str
+    facts: tuple[tuple[str, str], ...]
+    table: Table
+    legend: tuple[str, ...]
+    below: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return the summary as plain text of at most 80 columns."""
+        lines = headed(self.title, self.formula)
+        for label, text in self.facts:
+            lines += labelled(label, text)
+        lines += [RULE, *self.table.as_text(), RULE, *self.legend]
+        for label, text in self.below:
+            lines += labelled(label, text)
+        return "\n".join((*lines, *numbered(self.notes)))
+
+    def as_markdown(self) -> str:
+        """Return the summary as Markdown."""
+        parts = (
+            f"**{self.title}: {self.formula}**",
+            _set(self.facts, "github", ("", "")),
+            self._coefficients("github"),
+            "\n".join(self.legend),
+            _set(self.below, "github", ("", "")),
+            "\n".join(self._numbered()),
+        )
+        return "\n\n".join(part for part in parts if part)
+
+    def as_html(self) -> str:
+        """Return the summary as HTML."""
+        title = tabulate([[f"{self.title}: {self.formula}"]], tablefmt="html", disable_numparse=True)
+        rest = [(text,) for text in (*self.legend, *self._numbered())]
+        parts = (
+            title,
+            _set(self.facts, "html"),
+            self._coefficients("html"),
+            _set(self.below, "html"),
+            _set(rest, "html"),
+        )
+        return "\n".join(part for part in parts if part)
+
+    def as_latex(self) -> str:
+        """Return the summary as LaTeX tables."""
+        rest = [(text,) for text in (*self.legend, *self._numbered())]
+        parts = (
+            _set(((self.title, self.formula), *self.facts), "latex"),
+            self._coefficients("latex"),
+            _set(self.below, "latex"),
+            _set(rest, "latex"),
+        )
+        return "\n".join(part for part in parts if part)
+
+    def _numbered(self) -> list[str]:
+        return [f"[{k}] {note}" for k, note in enumerate(self.notes, start=1)]
+
+    def _coefficients(self, style: str) -> str:
+        many = len(self.table.heads)
+        align = (*("left" for _ in range(many)), *("right" for _ in self.table.columns))
+        return tabulate(self.table.rows(), self.table.head(), tablefmt=style, disable_numparse=True, colalign=align)
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+
+def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
+    """Return the summary of a fit."""
+    facts, estimate = results.facts, results.estimate
+    numbers = Numbers.of(results, level(alpha))
+    references = References.of(results, numbers)
+    heads, labels = _labels(facts, [str(name) for name in estimate.names])
+    table = Table(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
+    table = replace(table, spans=_spans(table, numbers, references))
+    chain = any(release.chain for release in results.releases)
+    above = [
+        ("Guarantee", header.guarantee(facts, chain)),
+        ("Rows", header.rows(facts)),
+        *((label, text) for label, text in _selection(facts) if text),
+        ("Method", header.method(facts, references.numbers)),
+        ("Assumes", header.assumes(facts)),
+        ("Ledger", header.ledger(facts, results.ledger)),
+    ]
+    below = [("Budget", header.budget(facts))] if facts.budget else []
+    if words := header.diagnostics(results.diagnostics):
+        below.append(("Diagnostics", words))
+    return Summary(
+        title=facts.title,
+        formula=facts.formula,
+        facts=tuple(above),
+        table=table,
+        legend=_legend(facts, numbers, table, exp),
+        below=tuple(below),
+        notes=references.texts,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of a table, each of shape (k,)."""
+
+    value: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+    share: FloatArray
+    z: FloatArray
+    p: FloatArray
+
+    @classmethod
+    def of(cls, results: FitNumbers, alpha: float) -> Numbers:
+        """Return the numbers of a fit."""
+        estimate = results.estimate
+        value, sd, low, high = estimate.coefficients(alpha)
+        return cls(value, sd, low, high, estimate.noise_share(), estimate.tvalues(), estimate.pvalues())
+
+    @property
+    def asymmetric(self) -> bool:
+        """Whether some interval is longer on one side."""
+        below, above = self.value - self.low, self.high - self.value
+        known = np.isfinite(below) & np.isfinite(above)
+        return bool((np.abs(above - below) > SIDES * (above + below))[known].any())
+
+
+@dataclass(frozen=True)
+class References:
+    """The numbered notes, and for each row of the table the number of the note that says why something is not given."""
+
+    texts: tuple[str, ...]
+    numbers: dict[str, int]
+    rows: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, results: FitNumbers, numbers: Numbers) -> References:
+        """Return the notes of a fit; a row that has no interval and no note gets one."""
+        notes, names = results.estimate.notes, results.names
+        none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
+        texts = [note.text for note in notes]
+        rows: list[int | None] = [None] * len(names)
+        for absent, kinds, text in ((none, NOTHING, NOT_GIVEN), (unknown & ~none, NO_INTERVALS, NO_INTERVAL)):
+            for k in np.flatnonzero(absent):
+                rows[k] = _about({names[k], str(results.estimate.names[k])}, notes, kinds)
+            alone = [k for k in np.flatnonzero(absent) if rows[k] is None]
+            if alone and not _bare(numbers):
+                verb = "is" if len(alone) == 1 else "are"
+                texts.append(text.format(names=listed([names[k] for k in alone]), verb=verb))
+                for k in alone:
+                    rows[k] = len(texts)
+        return cls(tuple(texts), {note.key: k for k, note in reversed([*enumerate(notes, start=1)])}, tuple(rows))
+
+
+# Notes about all coefficients: none is given; none has an interval.
+NOTHING = ("rare levels too many", "nothing identified", "too much noise", "far step", "large counts")
+NO_INTERVALS = (
+    "no inference",
+    "dependent rows",
+    "no density",
+    "noisy hessian",
+    "parameter bound",
+    "too few rows",
+    "ridge",
+    "other mechanism",
+    "mode",
+    "geometric median",
+    "unproved tau",
+    "unproved family",
+)
+NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Cure: a larger budget."
+NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Cure: a larger budget."
+
+
+def _bare(numbers: Numbers) -> bool:
+    """Whether nothing but estimates is known, by the nature of the method: a mode."""
+    return bool(np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any())
+
+
+def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
+    """Return the number of the first note about one of these names, else of the first of a kind that is about all."""
+    own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
+    general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
+    return next(own, None) or next(general, None)
+
+
+def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
+    return ("Subset", facts.subset), ("Weights", facts.weights), ("Offset", facts.offset)
+
+
+def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return heads and texts of the labels; a part that is that of the row before is left empty."""
+    if not facts.labels:
+        return ("",), tuple((name,) for name in names)
+    keys, parts = facts.keys, [tuple(_part(part) for part in label) for label in facts.labels]
+    heads = ("", *keys[1:])
+    if len(keys) > 1 and keys[1] in ("group", "bin") and len({label[0] for label in parts}) == 1:
+        by = facts.formula.partition("~")[2].strip()
+        heads = (f"{parts[0][0]} by {by}" if by else parts[0][0], *keys[2:])
+        parts = [label[1:] for label in parts]
+    shown = []
+    for k, label in enumerate(parts):
+        same = 0
+        while k and same < len(label) - 1 and label[: same + 1] == parts[k - 1][: same + 1]:
+            same += 1
+        shown.append((*("" for _ in range(same)), *label[same:]))
+    return heads, tuple(shown)
+
+
+def _part(part: Any) -> str:
+    return f"{part:g}" if isinstance(part, float) else str(part)
+
+
+def _name_width(facts: FitFacts, exp: bool) -> int:
+    return 15 if exp else NAME - 1 if facts.tested and len(facts.keys) > 1 else NAME
+
+
+def _columns(results: FitNumbers, numbers: Numbers, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
+    facts = results.facts
+    ends = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]")
+    shares = Column("noise", _shares(numbers), 6 if facts.tested else 8)
+    if not facts.tested:
+        return _location(results, numbers, ends, shares, digits)
+    tight = exp or len(facts.keys) > 1
+    value, sd, low, high = estimates(
+        ("coef", 10), numbers.value, numbers.sd, numbers.low, numbers.high, ends, (10, 9 if tight else 10), digits
+    )
+    z, p = tests(numbers.z, numbers.p)
+    if not exp:
+        return value, sd, z, p, low, high, shares
+    with np.errstate(over="ignore"):
+        ratio, below, above = np.exp(numbers.value), np.exp(numbers.low), np.exp(numbers.high)
+        odds, _, first, last = estimates(
+            (RATIOS.get(facts.link or "", ("exp(coef)", ""))[0], 13), ratio, ratio * numbers.sd, below, above, ends,
+            (10, 9), digits,
+        )  # fmt: skip
+    return value, sd, p, odds, first, last, shares
+
+
+def _location(
+    results: FitNumbers, numbers: Numbers, ends: tuple[str, str], shares: Column, digits: int
+) -> tuple[Column, ...]:
+    """Return the columns of a table without tests; columns of which nothing is known are left out."""
+    facts = results.facts
+    counts = results.group_rows
+    rows: tuple[Column, ...] = () if counts is None else (Column("rows", tuple(counted(n) for n in counts), 8),)
+    head = (HEADS.get(facts.verb, "estimate"), 12 if rows else 11)
+    value, sd, low, high = estimates(head, numbers.value, numbers.sd, numbers.low, numbers.high, ends, digits=digits)
+    if facts.levels:
+        texts = zip(results.params.tolist(), value.cells, facts.levels, strict=True)
+        value = Column(head[0], tuple(cell if known is None else str(level) for level, cell, known in texts), head[1])
+    columns = [*rows, value]
+    if not np.isnan(numbers.sd).all():
+        columns.append(sd)
+    if not np.isnan(numbers.low).all():
+        columns += [low, high]
+    if not np.isnan(numbers.share).all():
+        columns.append(shares)
+    return tuple(columns)
+
+
+def _shares(numbers: Numbers) -> tuple[str, ...]:
+    known = ~np.isnan(numbers.share)
+    unknown = np.where(np.isnan(numbers.sd), "", "unknown")
+    return tuple(
+        f"{percentages([share])[0]}%" if given else str(text)
+        for share, given, text in zip(numbers.share, known, unknown, strict=True)
+    )
+
+
+def _spans(table: Table, numbers: Numbers, references: References) -> tuple[tuple[int, str] | None, ...]:
+    """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
+    if _bare(numbers):
+        return ()
+    heads = [column.head for column in table.columns]
+    spans: list[tuple[int, str] | None] = []
+    for k, note in enumerate(references.rows):
+        reference = f" [{note}]" if note else ""
+        if np.isnan(numbers.value[k]):
+            spans.append((0, f"not given{reference}"))
+        elif np.isnan(numbers.low[k]) and len(heads) > 1 and "std err" in heads and np.isnan(numbers.sd[k]):
+            spans.append((heads.index("std err"), f"no interval{reference}"))
+        elif np.isnan(numbers.low[k]) and any(head.startswith("[") for head in heads):
+            at = next(j for j, head in enumerate(heads) if head.startswith("["))
+            spans.append((at, f"no interval{reference}"))
+        else:
+            spans.append(None)
+    return tuple(spans)
+
+
+def _legend(facts: FitFacts, numbers: Numbers, table: Table, exp: bool) -> tuple[str, ...]:
+    heads = [column.head for column in table.columns]
+    lines: list[str] = []
+    if "std err" in heads:
+        lines.append(TESTED if facts.tested else UNTESTED)
+    elif any(head.startswith("[") for head in heads):
+        lines.append(ENDS)
+    if exp:
+        ratio, of = RATIOS.get(facts.link or "", ("", ""))
+        one = f"Coef, std err and P are those of the {of}, the interval is the {ratio}'s."
+        lines.append(one if ratio else "Coef, std err and P are those of the coefficient, the interval of exp(coef).")
+    if not facts.tested and numbers.asymmetric:
+        lines.append(ASYMMETRIC)
+    return tuple(lines)
+
+
+def _set(rows: Any, style: str, head: tuple[str, ...] = ()) -> str:
+    return str(tabulate(rows, head, tablefmt=style, disable_numparse=True)) if rows else ""

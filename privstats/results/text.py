@@ -1,0 +1,247 @@
+"""Text of at most 80 columns: wrapped lines, rounded numbers, shares that add up, and tables with aligned decimals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from textwrap import wrap
+
+WIDTH = 80
+RULE = "-" * WIDTH
+INDENT = 13  # columns of the label of a header line
+NAME = 18  # columns of a name; longer ones have a line of their own
+LONGEST = 11  # digits on one side of the decimal point, beyond which a number is written with an exponent
+JOINED = "\u00a0"  # stands for a space at which a line must not end
+
+
+def filled(text: str, first: str = "", rest: str = "") -> list[str]:
+    """Return lines of at most 80 columns; a line does not end beside an equals sign."""
+    joined = text.replace(" = ", f"{JOINED}={JOINED}")
+    lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace(JOINED, " ") for line in lines] or [first.rstrip()]
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """Return a header line: a label, and its text from column 13; lines of `text` stay apart."""
+    lines: list[str] = []
+    for part in text.split("\n"):
+        lines += filled(part, " " * INDENT if lines else label.ljust(INDENT), " " * INDENT)
+    return lines
+
+
+def headed(title: str, formula: str) -> list[str]:
+    """Return title and formula in one line, or the formula in lines of its own."""
+    whole = f"{title}: {formula}"
+    return [whole] if len(whole) <= WIDTH else [f"{title}:", *filled(formula, "  ", "  ")]
+
+
+def numbered(notes: Sequence[str]) -> list[str]:
+    """Return notes with their numbers."""
+    return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {note}", "", " " * 4)]
+
+
+def percentages(shares: Iterable[float]) -> list[int]:
+    """Return shares in whole per cent whose sum is the rounded sum of the shares (largest remainders)."""
+    exact = [100 * share for share in shares]
+    whole = [math.floor(value) for value in exact]
+    missing = round(math.fsum(exact)) - sum(whole)
+    for k in sorted(range(len(exact)), key=lambda k: (whole[k] - exact[k], k))[: max(missing, 0)]:
+        whole[k] += 1
+    return whole
+
+
+def decimals(error: float, value: float, digits: int = 3) -> int:
+    """Return decimals that give `error` so many significant digits, and one digit more to a value without an error."""
+    known = math.isfinite(error) and error > 0
+    scale, wanted = (error, digits) if known else (abs(value), digits + 1)
+    if not math.isfinite(scale) or scale <= 0:
+        return digits - 1
+    return max(0, wanted - 1 - int(f"{scale:.{wanted - 1}e}".partition("e")[2]))
+
+
+def number(value: float, places: int) -> str:
+    """Return a number with so many decimals; of very long ones three significant digits and an exponent."""
+    if math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if places > LONGEST or abs(value) >= 10.0**LONGEST:
+        return f"{value:.2e}"
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def short(value: float) -> str:
+    """Return a diagnostic with two significant digits, and at most two decimals below one."""
+    if value >= 100 or math.isnan(value):
+        return f"{value:,.0f}"
+    return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 0.995 else f"{value:.2g}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return a number with so many significant digits, zeros included."""
+    return number(value, decimals(value, value, digits))
+
+
+def counted(value: float) -> str:
+    """Return a number of rows."""
+    return f"{value:,.0f}"
+
+
+def aligned(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return cells padded on the right, so that the decimal points of right-justified ones line up."""
+    plain = [cell for cell in cells if "e" not in cell and "inf" not in cell]
+    tail = max((len(cell) - _point(cell) for cell in plain), default=0)
+    return tuple(cell and cell + " " * (tail - (len(cell) - _point(cell))) for cell in cells)
+
+
+def _point(cell: str) -> int:
+    return cell.index(".") if "." in cell else len(cell)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers.
+
+    Parameters
+    ----------
+    head : str
+    cells : tuple of str
+        Already rounded.
+    width : int
+        Usual width; wider contents make it wider.
+    """
+
+    head: str
+    cells: tuple[str, ...]
+    width: int
+
+    @property
+    def least(self) -> int:
+        """Width of the contents, and one space."""
+        return 1 + max(len(self.head), *(len(cell.strip()) for cell in self.cells), len(self._longest))
+
+    @property
+    def _longest(self) -> str:
+        return max(aligned(self.cells), key=len, default="")
+
+    def text(self) -> tuple[str, tuple[str, ...]]:
+        """Return head and cells, right-justified, with their decimal points in one line."""
+        return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in aligned(self.cells))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Labelled rows of numbers.
+
+    Parameters
+    ----------
+    heads : tuple of str
+        Of the columns of labels.
+    labels : tuple of tuple of str
+        One a row.
+    columns : tuple of Column
+    spans : tuple of (tuple of (int, str) or None)
+        For each row a text in place of its cells, and the first column that it replaces.
+    name : int
+        Columns of a name.
+    """
+
+    heads: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    columns: tuple[Column, ...]
+    spans: tuple[tuple[int, str] | None, ...] = ()
+    name: int = NAME
+
+    def head(self) -> tuple[str, ...]:
+        """Return the heads of all columns."""
+        return (*self.heads, *(column.head for column in self.columns))
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return labels and cells of each row; a text in place of cells stands in the first of them."""
+        rows = []
+        for k, label in enumerate(self.labels):
+            cells = [column.cells[k].strip() for column in self.columns]
+            if self.spans and (span := self.spans[k]) is not None:
+                at, text = span
+                cells = [*cells[:at], text, *("" for _ in cells[at + 1 :])]
+            rows.append((*label, *cells))
+        return rows
+
+    def as_text(self) -> list[str]:
+        """Return head and rows in lines of at most 80 columns."""
+        return self._fitted()._lines()
+
+    def _fitted(self) -> Table:
+        """Return the same table with widths that fit into a line, its labels joined where nothing else helps."""
+        keys = sum(self._key_widths())
+        columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
+        if self.name + keys + sum(column.width for column in columns) <= WIDTH:
+            return replace(self, columns=columns)
+        columns = tuple(replace(column, width=column.least) for column in self.columns)
+        room = WIDTH - keys - sum(column.width for column in columns)
+        if room >= 2:
+            return replace(self, columns=columns, name=min(self.name, room))
+        joined = tuple((", ".join(part for part in label if part),) for label in self._repeated())
+        return replace(self, heads=("",), labels=joined, columns=columns, name=2)
+
+    def _repeated(self) -> tuple[tuple[str, ...], ...]:
+        """Return labels with the parts that stand once for several rows."""
+        last: tuple[str, ...] = ("",) * len(self.heads)
+        whole = []
+        for label in self.labels:
+            last = tuple(part or before for part, before in zip(label, last, strict=True))
+            whole.append(last)
+        return tuple(whole)
+
+    def _key_widths(self) -> list[int]:
+        widths = []
+        for j in range(1, len(self.heads)):
+            longest = max(len(self.heads[j]), *(len(label[j]) for label in self.labels))
+            widths.append(longest + (2 if j > 1 else 0))
+        return widths
+
+    def _lines(self) -> list[str]:
+        widths = self._key_widths()
+        texts = [column.text() for column in self.columns]
+        keys = "".join(head.rjust(width) for head, width in zip(self.heads[1:], widths, strict=True))
+        lines = [f"{self.heads[0][: self.name].ljust(self.name)}{keys}{''.join(head for head, _ in texts)}".rstrip()]
+        for k, (before, name) in enumerate(indented([label[0] for label in self.labels], self.name)):
+            lines += before
+            label = name.ljust(self.name) + "".join(
+                (part.rjust(width) if j else part.ljust(width))
+                for j, (part, width) in enumerate(zip(self.labels[k][1:], widths, strict=True))
+            )
+            at, text = (self.spans[k] if self.spans else None) or (len(texts), "")
+            cells = "".join(cells[k] for _, cells in texts[:at])
+            gap = "" if not text or (at == 0 and not widths) else "  "
+            lines.append(f"{label}{cells}{gap}{text}".rstrip())
+        return lines
+
+
+def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
+    """Return for each name the lines before its row, and its text in the row.
+
+    A name that is too long has a line of its own. Levels of a factor stand indented under it where one of their names
+    is too long.
+    """
+    rows: list[tuple[list[str], str]] = []
+    for factor, run in groupby(names, key=lambda name: name[: name.rindex("[")] if name.endswith("]") else None):
+        members = list(run)
+        if factor and len(members) > 1 and max(map(len, members)) >= width:
+            members = [f"  {name.removeprefix(factor)}" for name in members]
+            rows += [_row(name, width) for name in members]
+            first = len(rows) - len(members)
+            rows[first] = ([*filled(factor), *rows[first][0]], rows[first][1])
+        else:
+            rows += [_row(name, width) for name in members]
+    return rows
+
+
+def _row(name: str, width: int) -> tuple[list[str], str]:
+    if len(name) < width:
+        return [], name
+    start = " " * (len(name) - len(name.lstrip()))
+    return filled(name.strip(), start, start + "  "), ""

@@ -1,0 +1,86 @@
+"""Results as data frames, with the same columns for every model (after R's broom)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.results.numbers import FitNumbers, exponentials
+
+TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component")
+GLANCE = (
+    "eps",
+    "delta",
+    "mu",
+    "neighbors",
+    "unit",
+    "nobs",
+    "nobs_used",
+    "method",
+    "cov_type",
+    "noise_to_signal",
+    "sigma",
+    "seeded",
+)
+
+
+def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
+    """Return one row a coefficient; with `exp` estimates and intervals are exponentials.
+
+    `component` is the tau, group or bin, as text where there are two of them; each has a column of its own, too.
+    """
+    interval, facts = results.conf_int(alpha, exp), results.facts
+    labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]
+    columns = (
+        [label[0] for label in labels],
+        exponentials(results.params.to_numpy()) if exp else results.params.to_numpy(),
+        results.bse.to_numpy(),
+        results.tvalues.to_numpy(),
+        results.pvalues.to_numpy(),
+        interval[0].to_numpy(),
+        interval[1].to_numpy(),
+        [_component(label[1:]) for label in labels],
+    )
+    own = {key: [label[j] for label in labels] for j, key in enumerate(facts.keys) if j}
+    return pd.DataFrame({**dict(zip(TIDY, columns, strict=True)), **own})
+
+
+def _component(parts: tuple[Any, ...]) -> Any:
+    return "" if not parts else parts[0] if len(parts) == 1 else ", ".join(str(part) for part in parts)
+
+
+def glance(results: FitNumbers) -> pd.DataFrame:
+    """Return one row about the fit: guarantee, rows, method and diagnostics; NaN where there is none."""
+    facts, found = results.facts, results.diagnostics
+    eps, delta, mu = numbers_of(facts.promise)
+    neighbors = facts.neighbors
+    values = (
+        eps,
+        delta,
+        mu,
+        neighbors.kind,
+        math.nan if neighbors.unit is None else neighbors.unit,
+        results.nobs,
+        results.nobs_used,
+        facts.mech,
+        math.nan if facts.cov_type is None else facts.cov_type,
+        found.get("noise_to_signal", math.nan),
+        found.get("sigma", math.nan),
+        facts.seeded is not None,
+    )
+    return pd.DataFrame([dict(zip(GLANCE, values, strict=True))])
+
+
+def numbers_of(promise: Promise) -> tuple[float, float, float]:
+    """Return eps, delta and mu of a promise; NaN where it has none."""
+    match promise:
+        case PureDP():
+            return promise.eps, 0.0, math.nan
+        case ApproxDP():
+            return promise.eps, promise.delta, math.nan
+        case GaussianDP():
+            return math.nan, math.nan, promise.mu
+    return math.nan, math.nan, math.nan
