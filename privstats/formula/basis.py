@@ -1,7 +1,7 @@
 """TRUSTED. Polynomials and splines of a bounded expression, on its public range.
 
-The usual versions choose knots, or orthogonalise, by looking at the data; these take what they need from the formula and
-the domain. Each column is a piecewise polynomial, made once of public points, so that its range is known exactly.
+The usual versions choose knots, or orthogonalise, by looking at the data; these take what they need from the formula
+and the domain. Each column is a piecewise polynomial, made once of public points, so that its range is known exactly.
 """
 
 from __future__ import annotations

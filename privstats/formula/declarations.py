@@ -167,8 +167,8 @@ class Levels(Known):
         legal = all(isinstance(value, str | bool | int | float) and _is_kept(value) for value in plain)
         if not legal or len(set(plain)) < max(2, len(plain)):
             raise DomainError(
-                "levels are at least two different texts (in UTF-8), truth values or finite numbers; write ['a', 'b'], and "
-                "whole numbers above 2^53 as texts"
+                "levels are at least two different texts (in UTF-8), truth values or finite numbers; write ['a', 'b'], "
+                "and whole numbers above 2^53 as texts"
             )
         object.__setattr__(self, "values", plain)
 

@@ -49,7 +49,8 @@ class Domain(Mapping[str, Known]):
     def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:
         if not isinstance(columns, Mapping):
             raise DomainError(
-                f"the domain is {quote(columns)}; write a dict of bounds and levels, as {{'age': (0, 100), 'sex': ['f', 'm']}}"
+                f"the domain is {quote(columns)}; write a dict of bounds and levels, as {{'age': (0, 100), "
+                "'sex': ['f', 'm']}}"
             )
         self._columns = {_name(name): _declared(name, known) for name, known in columns.items()}
         self._spelt = {spelling(name): name for name in self._columns}
@@ -90,6 +91,10 @@ class Domain(Mapping[str, Known]):
         """Return the declared interval of a column or factor; everything where none is declared."""
         known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
+
+    def is_complete(self, name: str) -> bool:
+        """Whether a column is declared, and declared to have no missing values."""
+        return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
         """Return a domain that knows more; what is missing in the new columns stays missing."""

@@ -1,146 +1,164 @@
-"""Factors of a formula, in the shape patsy wants them: patsy codes the columns, we evaluate the rows.
+"""Factors of a formula: numbers with bounds, columns of bases, and levels with their coding.
 
-patsy parses the formula, decides which dummies are redundant and names the columns; it never evaluates
-an expression. Each factor answers with values from `rowwise`, or with the codes of declared levels.
+A factor holds no data. Numbers are evaluated by `values`, row by row, and held to the bounds that follow from the
+domain; levels are codes of what is declared. How columns are named and which dummies are redundant is said in
+`language`.
 """
 
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from patsy import Diff, Helmert, Poly, Sum, Treatment
-from patsy.categorical import C
+from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.basis import BASES, Basis
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Levels, plain
 from privstats.formula.domain import Domain
-from privstats.formula.expression import bounds_of, columns, parse, values_of
-from privstats.formula.interval import EVERYTHING, Interval
+from privstats.formula.expression import bounds_of, columns, is_total, parse
+from privstats.formula.interval import Interval
+from privstats.formula.language import CODINGS, coding, level_probe, numeric_probe
+from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
+ROWS_A_LEVEL = 10  # fewer rows than this for each level say nothing about any
+MANY_LEVELS = 50  # up to here few rows are let pass: the fit says which levels are not given
+MOST_LEVELS = 5000  # whose coding fits into memory
+TRUTH = np.array([[0.0], [1.0]])
 
-@dataclass(frozen=True)
-class Factor(ABC):
-    """One factor of a formula; implements patsy's factor protocol, without memory of any data."""
+
+@dataclass(frozen=True, eq=False)
+class NumericFactor:
+    """An expression in columns, held inside `within` after it is evaluated.
+
+    Parameters
+    ----------
+    code : str
+        As the formula spells it.
+    reads : tuple of str
+        Raw columns.
+    within : Interval
+        Public bounds.
+    node : ast.expr
+        Its syntax tree.
+    total : bool
+        Whether it is a number wherever its columns are.
+    """
 
     code: str
     reads: tuple[str, ...]
-    origin = None
-
-    def name(self) -> str:
-        """Return the name under which patsy lists the factor."""
-        return self.code
-
-    def memorize_passes_needed(self, state: dict[str, Any], eval_env: Any) -> int:
-        """Return 0: a row-wise factor has nothing to learn from data."""
-        return 0
-
-    @abstractmethod
-    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> Any:
-        """Return the factor's values for admitted rows."""
-
-    @abstractmethod
-    def column_bounds(self, contrast: Any) -> list[Interval]:
-        """Return the interval of each of the factor's columns, as coded by `contrast` if it has levels."""
-
-
-@dataclass(frozen=True)
-class NumericFactor(Factor):
-    """An expression in numeric columns, held inside `within` after it is evaluated."""
-
-    within: Interval = field(compare=False)
-    node: ast.expr = field(compare=False, repr=False)
-
-    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
-        values = values_of(self.node, {name: _raw(data[name]) for name in self.reads})
-        return self.within.clamp(np.broadcast_to(values, len(data)))
-
-    def column_bounds(self, contrast: Any) -> list[Interval]:
-        return [self.within]
+    within: Interval
+    node: ast.expr
+    total: bool
 
     @property
-    def unclamped(self) -> NumericFactor:
-        """The same expression without bounds: for rows that are nobody's secret."""
-        return replace(self, within=EVERYTHING)
+    def probe(self) -> Any:
+        """One made-up row for `language.code_columns`."""
+        return numeric_probe(0)
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """Bounds of its columns."""
+        return (self.within,)
+
+    def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
+        """Return its values in admitted rows, shape (n, 1); NaN where it is no number."""
+        values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
+        return (self.within.clamp(values) if clamp else values)[:, None]
+
+    @cached_property
+    def is_condition(self) -> bool:
+        """Whether it is true or false, as a comparison is: two levels, then, whose rows can be counted."""
+        return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
-def _raw(column: pd.Series) -> Any:
-    """Return numbers as an array, levels as a Categorical."""
-    return column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
-
-
-@dataclass(frozen=True)
-class BasisFactor(Factor):
+@dataclass(frozen=True, eq=False)
+class BasisFactor:
     """Several columns that are functions of one bounded expression: polynomials or splines."""
 
-    of: NumericFactor = field(compare=False)
-    basis: Basis = field(compare=False)
+    code: str
+    of: NumericFactor
+    basis: Basis
 
-    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
-        return self.basis.columns(self.of.eval(state, data))
+    is_condition = False
 
-    def column_bounds(self, contrast: Any) -> list[Interval]:
-        return self.basis.bounds()
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.of.reads
 
+    @property
+    def total(self) -> bool:
+        return self.of.total
 
-@dataclass(frozen=True)
-class LevelFactor(Factor):
-    """A column of declared levels, with its coding."""
+    @property
+    def probe(self) -> Any:
+        return numeric_probe(len(self.intervals))
 
-    contrast: Any = field(compare=False)  # follows from the code, like the levels
+    @cached_property
+    def intervals(self) -> tuple[Interval, ...]:
+        return tuple(self.basis.bounds())
 
-    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> Any:
-        levels = data[self.reads[0]].array
-        # patsy learns the coding from the one-row probe of `code_columns`; it is slow on coded columns
-        return C(levels, self.contrast) if len(data) == 1 else levels
-
-    def column_bounds(self, contrast: Any) -> list[Interval]:
-        return [Interval.hull(column) for column in contrast.matrix.T]
-
-    def levels(self, domain: Domain) -> int:
-        """Return how many levels the column is declared to have."""
-        known = domain.known(self.reads[0])
-        return len(known.values) if isinstance(known, Levels) else 0
+    def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
+        return self.basis.columns(self.of.values(rows, clamp)[:, 0])
 
 
-@dataclass(frozen=True)
-class SecondLevel(Factor):
-    """A response of two declared levels, as 0 and 1."""
+@dataclass(frozen=True, eq=False)
+class LevelFactor:
+    """A column of declared levels, with its coding.
 
-    within = Interval(0.0, 1.0)
+    Parameters
+    ----------
+    code : str
+    name : str
+        The raw column.
+    levels : Levels
+    contrast : object
+        A coding of `language`.
+    """
 
-    def eval(self, state: dict[str, Any], data: pd.DataFrame) -> FloatArray:
-        return np.asarray(data[self.reads[0]].array.codes, dtype=float)
+    code: str
+    name: str
+    levels: Levels
+    contrast: Any
 
-    def column_bounds(self, contrast: Any) -> list[Interval]:
-        return [self.within]
+    total = True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def probe(self) -> Any:
+        return level_probe(self.levels.values, self.contrast)
+
+    def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
+        """Return the place of each admitted row's level."""
+        column = rows[self.name]
+        assert isinstance(column, Coded)
+        return column.codes
 
 
-CODINGS = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}
+Factor = NumericFactor | BasisFactor | LevelFactor
 
 
-def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
+def factor(code: str, domain: Domain) -> Factor:
     """Return the factor that `code` writes, bounded by the domain.
 
     Parameters
     ----------
     code : str
-        One factor of a formula, as patsy spells it.
+        One factor of a formula, as it is spelled there.
     domain : Domain
-        Declared bounds and levels; a declaration under the factor's own name narrows what follows
-        from its columns.
-    clamp : bool
-        Whether values are held inside the bounds.
+        Declared bounds and levels; a declaration under the factor's own name narrows what follows from its columns.
 
     Returns
     -------
-    Factor
+    NumericFactor, BasisFactor or LevelFactor
 
     Raises
     ------
@@ -151,31 +169,64 @@ def factor(code: str, domain: Domain, *, clamp: bool = True) -> Factor:
     """
     node = parse(code)
     match node:
-        case ast.Name(id=name) if isinstance(domain.get(name), Levels):
-            return LevelFactor(code, (name,), Treatment())
-        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name)], keywords=[]):
-            return LevelFactor(code, (name,), _coding(code, name, None, domain))
-        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), coding], keywords=[]):
-            return LevelFactor(code, (name,), _coding(code, name, coding, domain))
+        case ast.Name(id=name) if isinstance(levels := domain.get(name), Levels):
+            _refuse_bounds_in_a_list(name, levels)
+            return LevelFactor(code, name, levels, CODINGS["Treatment"]())
+        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), *how], keywords=[]) if len(how) <= 1:
+            levels = _levels(code, name, domain)
+            return LevelFactor(code, name, levels, _coding(code, name, how[0] if how else None, levels))
         case ast.Call(func=ast.Name(id="C")):
-            raise FormulaError(f"'{code}': write C(column) or C(column, coding), with levels declared in the domain")
+            raise FormulaError(f"'{code}' is not understood; write C(column) or C(column, Sum), levels in the domain")
         case ast.Call(func=ast.Name(id=kind), args=[inner, *_]) if kind in BASES:
-            return _basis(code, kind, inner, node, domain, clamp)
-    return _numeric(code, node, domain, clamp)
+            return _basis(code, kind, inner, node, domain)
+        case ast.BinOp(op=ast.BitOr(), right=ast.Name(id=name)) if isinstance(domain.get(name), Levels):
+            left = ast.unparse(node.left)
+            raise FormulaError(
+                f"'|' has no meaning in formulas here; for an intercept of each level write y ~ {left} + C({name})"
+            )
+    return numeric(code, domain)
 
 
-def condition(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` writes; a column of truth values is one."""
-    return _numeric(code, parse(code), domain, clamp=True)
+def numeric(code: str, domain: Domain) -> NumericFactor:
+    """Return the bounded numeric expression that `code` writes; a column of truth values is one."""
+    return _numeric(code, parse(code), domain)
 
 
-def is_unbounded(code: str, domain: Domain) -> bool:
-    """Whether `code` is a row-wise numeric expression without finite bounds."""
-    node = parse(code)
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"C", *BASES}
-    if called or not columns(node) or isinstance(domain.get(ast.unparse(node)), Levels):
-        return False
-    return not derived(code, domain).is_finite
+def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
+    reads = columns(node)
+    known = {name: domain.known(name) for name in reads}
+    for name, levels in known.items():
+        if isinstance(levels, Levels):
+            _refuse_bounds_in_a_list(name, levels)
+    bounds = bounds_of(node, known) & domain.bounds(code)
+    if not reads:
+        raise FormulaError(f"'{code}' reads no column; leave it out")
+    if bounds.lo > bounds.hi:
+        raise DomainError(
+            f"the declared bounds of '{code}' contradict those of its columns; leave domain['{code}'] out"
+        )
+    if not bounds.is_finite:
+        raise DomainError(_no_bounds(code, node, domain))
+    return NumericFactor(code, reads, bounds, node, is_total(node, known))
+
+
+def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
+    """Return the numeric expressions whose bounds are not known because some column is not declared, in order.
+
+    Bounds of these can be estimated. Refuses nothing: what is wrong with an expression, `factor` says better.
+    """
+    found = []
+    for code in codes:
+        try:
+            node = parse(code)
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"C", *BASES}
+            if called or isinstance(domain.get(ast.unparse(node)), Levels) or derived(code, domain).is_finite:
+                continue
+            if any(name not in domain for name in columns(node)):
+                found.append(code)
+        except (FormulaError, DomainError):
+            continue
+    return tuple(found)
 
 
 def derived(code: str, domain: Domain) -> Interval:
@@ -184,47 +235,133 @@ def derived(code: str, domain: Domain) -> Interval:
     return bounds_of(node, {name: domain.known(name) for name in columns(node)}) & domain.bounds(code)
 
 
-def _numeric(code: str, node: ast.expr, domain: Domain, clamp: bool) -> NumericFactor:
-    return NumericFactor(code, columns(node), _bounds(code, node, domain) if clamp else EVERYTHING, node)
+def inside(known: Interval, low: float, high: float) -> Interval:
+    """Return an estimated range held inside what is known anyway; one that misses it moves to the nearer end.
+
+    So no release, however far off, makes bounds that contradict one another.
+    """
+    if max(low, known.lo) < min(high, known.hi):
+        return Interval(max(low, known.lo), min(high, known.hi))
+    width = high - low
+    near = Interval(known.lo, known.lo + width) if high <= known.lo else Interval(known.hi - width, known.hi)
+    return near & known
 
 
-def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain, clamp: bool) -> BasisFactor:
-    inside = ast.unparse(inner)
-    public = _bounds(inside, inner, domain)  # a basis lives on the public range, wherever it is evaluated
+def refuse_crowds(parts: tuple[Factor, ...], rows: int | None) -> None:
+    """Refuse factors of more levels than rows can tell apart; `rows` is public, None where it is not known.
+
+    Raises
+    ------
+    FormulaError
+        Naming the factor.
+    """
+    for part in parts:
+        if isinstance(part, LevelFactor):
+            many = len(part.levels.values)
+            cure = f"group the levels, or leave {part.code} out"
+            if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
+                raise FormulaError(
+                    f"{part.code} has {many:,} levels for {rows:,} rows, fewer than {ROWS_A_LEVEL} rows a level; {cure}"
+                )
+            if many > MOST_LEVELS:
+                raise FormulaError(f"{part.code} has {many:,} levels, more than the {MOST_LEVELS:,} that fit; {cure}")
+
+
+def _length(column: Any) -> int:
+    return len(column.codes) if isinstance(column, Coded) else len(column)
+
+
+def _is_condition(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="I"), args=[inner]):
+            return _is_condition(inner)
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
+            return True
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            return True
+    return False
+
+
+def _levels(code: str, name: str, domain: Domain) -> Levels:
+    levels = domain.get(name)
+    if isinstance(levels, Levels):
+        return levels
+    raise DomainError(
+        f"'{code}' needs the levels of '{name}'; write domain={{'{name}': ['first', 'second']}} with all levels that "
+        "can occur"
+    )
+
+
+def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
+    """Refuse a column used as a number and declared as [0, 20]; [0, 1] are levels of a truth value."""
+    match levels.values:
+        case (int() | float() as low, int() | float() as high) if levels.listed and high - low > 1:
+            ends = f"{plain(low)}, {plain(high)}"
+            raise DomainError(
+                f"column '{name}' is used as a number and declared as the two levels [{ends}]; did you mean the bounds "
+                f"({ends})? For two levels write C({name}) and Levels([{ends}])"
+            )
+
+
+def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
+    """Return why an expression has no finite bounds, and the cure."""
+    missing = next((name for name in columns(node) if name not in domain), None)
+    if missing is not None:
+        return (
+            f"column '{missing}' has no declared bounds; write domain={{'{missing}': (low, high)}} from public "
+            "knowledge"
+        )
+    match node:
+        case ast.Call(func=func, args=[ast.Name(id=name)]) if ast.unparse(func) in ("np.log", "np.log2", "np.log10"):
+            bounds = domain.bounds(name)
+            if bounds.lo == 0:
+                return (
+                    f"{code} is infinite at the declared bound {name} = 0; declare a positive lower bound, as in "
+                    f"domain={{'{name}': (1, {plain(bounds.hi)})}}, or write np.log1p({name})"
+                )
+    return (
+        f"'{code}' is not finite everywhere on the declared bounds of its columns; declare its own, as in "
+        f"domain={{'{code}': (low, high)}}"
+    )
+
+
+def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
+    of = _numeric(ast.unparse(inner), inner, domain)  # a basis lives on the public range, wherever it is evaluated
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
-    of = NumericFactor(inside, columns(inner), public if clamp else EVERYTHING, inner)
-    return BasisFactor(code, of.reads, of, BASES[kind](code, public, arguments, keywords))
+    return BasisFactor(code, of, BASES[kind](code, of.within, arguments, keywords))
 
 
-def _coding(code: str, name: str, coding: ast.expr | None, domain: Domain) -> Any:
-    levels = domain.get(name)
-    if not isinstance(levels, Levels):
-        raise DomainError(f"'{code}' needs the levels of '{name}': give domain={{'{name}': ['first', 'second', ...]}}")
-    match coding:
+def _coding(code: str, name: str, how: ast.expr | None, levels: Levels) -> Any:
+    match how:
         case None:
-            return Treatment()
+            return CODINGS["Treatment"]()
         case ast.Name(id=kind) if kind in CODINGS:
             return CODINGS[kind]()
         case ast.Call(func=ast.Name(id=kind), args=arguments, keywords=keywords) if kind in CODINGS:
-            return _built(code, kind, arguments, keywords, levels)
-    raise FormulaError(f"'{code}': the coding must be one of {', '.join(CODINGS)}")
+            return _built(code, name, kind, arguments, keywords, levels)
+    raise FormulaError(f"the coding in '{code}' is not known; write one of {', '.join(CODINGS)}, as in C({name}, Sum)")
 
 
-def _built(code: str, kind: str, arguments: list[ast.expr], keywords: list[ast.keyword], levels: Levels) -> Any:
+def _built(
+    code: str, name: str, kind: str, arguments: list[ast.expr], keywords: list[ast.keyword], levels: Levels
+) -> Any:
     values = [_literal(code, part) for part in arguments]
     named = {str(word.arg): _literal(code, word.value) for word in keywords}
     for reference in [*values[:1], *(named[word] for word in ("reference", "omit") if word in named)]:
         if kind in ("Treatment", "Sum") and reference not in levels.values:
-            raise FormulaError(f"'{code}': {reference!r} is not a declared level")
-    try:
-        coding = CODINGS[kind](*values, **named)
-        coding.code_without_intercept(list(levels.values))
-    except Exception:
-        coding = None
-    if coding is None:
-        raise FormulaError(f"'{code}': these arguments do not fit {kind} and the {len(levels.values)} declared levels")
-    return coding
+            listed = ", ".join(map(repr, levels.values[:10])) + (", ..." if len(levels.values) > 10 else "")
+            raise FormulaError(
+                f"{reference!r} is not a declared level of '{name}'; choose the reference among {listed}: "
+                f"C({name}, {kind}({levels.values[0]!r}))"
+            )
+    made = coding(kind, values, named, levels.values)
+    if made is None:
+        raise FormulaError(
+            f"the arguments in '{code}' do not fit {kind} and the {len(levels.values)} declared levels; write "
+            f"C({name}, {kind})"
+        )
+    return made
 
 
 def _literal(code: str, node: ast.expr) -> Any:
@@ -232,20 +369,4 @@ def _literal(code: str, node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         pass
-    raise FormulaError(f"'{code}': '{ast.unparse(node)}' must be a number, a text or a list of them")
-
-
-def _bounds(code: str, node: ast.expr, domain: Domain) -> Interval:
-    reads = columns(node)
-    bounds = bounds_of(node, {name: domain.known(name) for name in reads}) & domain.bounds(code)
-    if not reads:
-        raise FormulaError(f"'{code}' reads no column")
-    if bounds.lo > bounds.hi:
-        raise DomainError(f"the declared bounds of '{code}' contradict those of its columns")
-    if not bounds.is_finite:
-        name = next((name for name in reads if name not in domain), code)
-        raise DomainError(
-            f"'{code}' has no finite bounds on the domain; declare domain={{'{name}': (low, high)}} from public "
-            f"knowledge, or domain={{'{name}': ['first level', 'second level', ...]}} if it is text or a category"
-        )
-    return bounds
+    raise FormulaError(f"'{ast.unparse(node)}' in '{code}' must be a number, a text or a list of them; write its value")

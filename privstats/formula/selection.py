@@ -8,23 +8,24 @@ from __future__ import annotations
 import io
 import itertools
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.domain import Domain
-from privstats.formula.factors import NumericFactor, condition
+from privstats.formula.factors import NumericFactor, numeric
 from privstats.numerics.law import FloatArray
 
-LARGEST_OFFSET = 1000.0
-_WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
+LARGEST_OFFSET = 1000.0  # linear predictors are not larger
+EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
+WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selection:
     """A condition on rows and a weight of rows; either may be missing.
 
@@ -40,30 +41,30 @@ class Selection:
     weights: NumericFactor | None
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that are read."""
-        return tuple(name for part in (self.subset, self.weights) if part is not None for name in part.reads)
+    def parts(self) -> tuple[NumericFactor, ...]:
+        """The expressions that there are."""
+        return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
     def largest_weight(self) -> float:
         """The weight that counts as one row."""
-        return self.weights.within.hi if self.weights is not None else 1.0
+        return 1.0 if self.weights is None else self.weights.within.hi
 
-    def keeps(self, rows: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which admitted rows count."""
-        kept = np.ones(len(rows), dtype=bool)
+    def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
+        """Return which of `n` admitted rows count."""
+        kept = np.ones(n, dtype=bool)
         if self.subset is not None:
-            holds = self.subset.eval({}, rows)
+            holds = self.subset.values(rows)[:, 0]
             kept &= ~np.isnan(holds) & (holds != 0)
         if self.weights is not None:
-            kept &= ~np.isnan(self.weights.eval({}, rows))
+            kept &= ~np.isnan(self.weights.values(rows)[:, 0])
         return kept
 
-    def weighs(self, rows: pd.DataFrame) -> FloatArray | None:
+    def weighs(self, rows: Mapping[str, Any]) -> FloatArray | None:
         """Return the weight of each row, in [0, 1]; None if all weigh the same."""
         if self.weights is None:
             return None
-        return np.clip(np.nan_to_num(self.weights.eval({}, rows)) / self.largest_weight, 0.0, 1.0)
+        return np.clip(np.nan_to_num(self.weights.values(rows)[:, 0]) / self.largest_weight, 0.0, 1.0)
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
@@ -87,32 +88,40 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     FormulaError, DomainError
         If an expression is not row-wise, or the weights are not bounded.
     """
-    chosen = None if subset is None else expression("subset", _spelt_out(subset), domain)
+    chosen = None if subset is None else expression("subset", _spelled_out(subset), domain)
     weighted = None if weights is None else expression("weights", weights, domain)
     if weighted is not None and not 0 <= weighted.within.lo < weighted.within.hi:
-        raise DomainError(f"weights='{weights}' must have public bounds (low, high) with 0 <= low < high")
+        low, high = weighted.within.lo, weighted.within.hi
+        raise DomainError(
+            f"weights='{weights}' lies between {low:g} and {high:g} by its declared bounds; declare 0 <= low < high, "
+            f"as in domain={{'{weights}': (0, 10)}}"
+        )
     return Selection(chosen, weighted)
 
 
-def expression(what: str, code: Any, domain: Domain) -> NumericFactor:
-    """Return a row-wise numeric expression with public bounds; `what` names the argument that holds it."""
+def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
+    """Return a row-wise numeric expression with public bounds; `argument` names the keyword that holds it."""
     if not isinstance(code, str):
-        raise FormulaError(f"{what} must be an expression in the columns, as text")
-    return condition(code, domain)
+        hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
+        raise FormulaError(
+            f'{argument} is a {type(code).__name__}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}'
+        )
+    return numeric(code, domain)
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
     """Return what is added to linear predictors, which must make sense as a part of one."""
     offset = expression("offset", code, domain)
-    if max(-offset.within.lo, offset.within.hi) > LARGEST_OFFSET:
+    if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(
-            f"offset='{code}' may be larger than {LARGEST_OFFSET:g} on the domain: linear predictors are not; it is in "
-            "the unit of the link's scale"
+            f"offset='{code}' may be as large as {offset.within.magnitude:g} on the domain and is added to linear "
+            f"predictors, which stay below {LARGEST_OFFSET:g}; write it on the link's scale, as in "
+            "offset='np.log(years)'"
         )
     return offset
 
 
-def _spelt_out(subset: Any) -> Any:
+def _spelled_out(subset: Any) -> Any:
     """Return a condition with & | ~ as and, or, not."""
     if not isinstance(subset, str):
         return subset
@@ -122,5 +131,5 @@ def _spelt_out(subset: Any) -> Any:
         return subset
     for sign, operand in itertools.pairwise(token.string for token in tokens):
         if sign == "~" and operand != "(":
-            raise FormulaError(f"in subset='{subset}', write ~(...): what ~ applies to must stand in brackets")
-    return " ".join(_WORDS.get(token.string, token.string) for token in tokens).strip()
+            raise FormulaError(f"'~' in subset='{subset}' applies to a part without brackets; write ~(...)")
+    return " ".join(WORDS.get(token.string, token.string) for token in tokens).strip()

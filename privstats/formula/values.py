@@ -1,8 +1,8 @@
 """TRUSTED. What a formula computes of each row: cells held to what is declared, and whitelisted expressions.
 
 Every value of a row depends on that row's cells alone, to the last bit: cells are read one by one, and arithmetic is
-elementwise. The same walker gives an expression's bounds (`expression.bounds_of`) and its values, so that nothing can be
-computed of a row whose bounds are not known; there is no ``eval``.
+elementwise. The same walker gives an expression's bounds (`expression.bounds_of`) and its values, so that nothing can
+be computed of a row whose bounds are not known; there is no ``eval``.
 """
 
 from __future__ import annotations
