@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,10 +118,12 @@ class Standardized:
 
 @dataclass(frozen=True, eq=False)
 class _TransformedBlock:
-    """A block whose response is another function of the same cells."""
+    """A block whose response is another function of the same cells, and whose offset is in its unit."""
 
     block: Block
     response: FloatArray
+    offset: int | None
+    offset_unit: float
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -137,27 +140,35 @@ class _TransformedBlock:
     def times(self, matrix: FloatArray) -> FloatArray:
         columns = matrix.copy()
         columns[-1] = 0.0
+        if self.offset is not None:
+            columns[self.offset] /= self.offset_unit
         product: FloatArray = self.block.times(columns)
         for k, factor in enumerate(matrix[-1]):
             product[:, k] += factor * self.response
         return product
 
 
-class RowFunction(Protocol):
-    """A function of a block, row by row."""
-
-    def __call__(self, block: Block) -> FloatArray: ...
-
-
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A row function of rows whose response is transformed."""
+    """A row function of rows whose response is transformed.
 
-    inner: RowFunction
+    Parameters
+    ----------
+    inner : callable
+    transform : Transform
+    offset : int, optional
+        Place of the offset in a row z.
+    offset_unit : float
+        The transformed response's unit, in units of the offset.
+    """
+
+    inner: Callable[[Any], FloatArray]
     transform: Transform
+    offset: int | None = None
+    offset_unit: float = 1.0
 
     def __call__(self, block: Block) -> FloatArray:
-        return self.inner(_TransformedBlock(block, self.transform(block.response)))
+        return self.inner(_TransformedBlock(block, self.transform(block.response), self.offset, self.offset_unit))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,309 @@
+"""Generalised linear models by Newton steps on clipped scores.
+
+A row's score is ``x psi``. In the metric of the information that normal rows of the released moments would have it is
+``w p`` with a leverage |w| and a Pearson residual p, and it is their product that is clipped: a row of high leverage
+and small residual counts in full. The numbers of comments are stages. What the last clip took enters the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.histogram import (
+    ALONG_HIDDEN,
+    ALONG_SEEN,
+    TAILS,
+    Clip,
+    Lengths,
+    Tail,
+    critical,
+    edges,
+)
+from privstats.estimators.preconditioner import Start, sd_of
+from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.notes import Note, note
+from privstats.losses.families import Logit
+from privstats.losses.psi import Likelihood
+from privstats.losses.rows import HessianRows, Scores
+from privstats.numerics.law import FloatArray
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Ball, Products, SumAndProducts
+
+SHARES = {
+    "units": 0.02, "scales": 0.03, "coarse matrix": 0.07, "first step": 0.06, "second step": 0.07, "step sizes": 0.035,
+    "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
+}  # fmt: skip
+BURN_IN = 3  # steps before the last one
+FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
+CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
+USUAL = 2.5  # times its expected length: a longer last step is not trusted
+LEAST_LEVERAGE = 1.25  # rows of the Hessian are held at no less than this times root m
+BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
+SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
+FEW = 2.3  # noise sds of a count: so many rows at the radius might be unseen
+
+
+@dataclass(frozen=True)
+class LikelihoodSteps:
+    """Newton steps of a generalised linear model.
+
+    Parameters
+    ----------
+    noises : Noises
+    loss : Likelihood
+        Of the family, with its largest response.
+    tail : {"usual", "cautious"}
+        How hidden counts of large scores may fall.
+    shares : mapping of str to float
+    """
+
+    noises: Noises = NORMAL
+    loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
+    tail: str = "usual"
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        design, by = public.design, self.noises
+        loss = self.loss.in_units(design.response_center, design.response_half)
+        prefix = rough_fit(ask, by, public, loss, share_of="score")
+        return _Steps(ask, by, prefix, loss, TAILS[self.tail]).estimate(design.names)
+
+
+def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str) -> Prefix:
+    """Return whitened predictors, and the start that the family makes of least squares of its transform."""
+    design, unit = public.design, loss.transformed_half
+    offset = len(design.names) if design.offset else None
+    reach = float(np.abs(design.offset_bounds).max()) / unit if design.offset else 0.0
+    box = TransformedBox(design, reach)
+    about = TransformedAsk(ask, loss.transform, offset, unit)
+    scales, sizes = scales_of(about, by, public, box)
+    prefix = prefix_of(about, by, box, scales, sizes, share_of)
+    return replace(prefix, start=started(prefix, loss, float(scales.center[-1])))
+
+
+def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
+    """Return the start of the family: its own slopes and constant, from those of least squares."""
+    start, c = prefix.start, prefix.constant
+    fit = prefix.coordinates(start.theta)
+    slopes, mean = fit, center
+    if c.any():
+        mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
+        slopes = fit - mean * c
+    slopes = slopes * loss.transformed_half
+    sizes = prefix.made_up() @ slopes
+    b, a = loss.family.start(slopes, loss.from_transformed(mean), sizes - sizes.mean(), prefix.scales.rows)
+    moved = start.to_theta @ (b + (a * c if c.any() else 0.0))
+    return replace(start, theta=moved, loss=loss, sigma=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The steps: what each asks, and what it makes of the releases."""
+
+    ask: Ask
+    by: Noises
+    prefix: Prefix
+    loss: Likelihood
+    tail: Tail
+
+    @property
+    def keep(self) -> Any:
+        return self.prefix.levels.keep
+
+    def estimate(self, names: Any) -> Estimate:
+        # 2. a start, and steps of known length
+        start, before = self.prefix.start, 0.0
+        for k in range(BURN_IN):
+            start, before = self.burn_in(start, k)
+
+        # 3. sizes of scores, and the score clipped where the interval is shortest
+        metric = self.metric(start)
+        w = start.remapped(metric)
+        lengths = self.lengths(w, "score sizes", "")
+        clip = self.last_clip(w, lengths)
+        beyond = float(lengths.counts[lengths.lengths > clip.radius].sum()) / self.prefix.sizes.scores
+        score, meat, meat_noise, loading = self.score(w, clip.radius)
+
+        # 4. the Hessian, of rows as long as it can show
+        hessian = self.hessian(w)
+        return self.solved(names, start, w, metric, clip, score, meat, meat_noise, loading, hessian, before, beyond)
+
+    def eta(self, start: Start) -> FloatArray:
+        """Return the linear predictor of made-up rows."""
+        eta = self.prefix.made_up() @ self.prefix.coordinates(start.theta)
+        return self.loss.family.fitted(eta)
+
+    def metric(self, start: Start) -> FloatArray:
+        """Return T: made-up rows w'T have the identity as information at theta."""
+        return whitening(self.prefix.made_up(), self.loss.family.weight(self.eta(start)))
+
+    def scores(self, name: str, item: str, w: Start, within: Any) -> Sum:
+        return Sum(name, Scores(self.loss, w.P, w.eta), within=within, keep=self.keep, item=item, folded=True)
+
+    def lengths(self, w: Start, name: str, item: str) -> Lengths:
+        """Return the denoised histogram of lengths of scores."""
+        m = w.m
+        longest = self.loss.largest(0.0) * w.longest
+        cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
+        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
+        released = self.ask(self.scores(name, item, w, Shells(m, ends)), by=self.by.counts)
+        sd = sd_of(released.law)
+        return Lengths.denoised(released.value, sd, ends, self.prefix.sizes.scores, self.tail)
+
+    def skew(self, w: Start, radii: FloatArray) -> FloatArray:
+        """Return the mean that a clip at each radius takes off the scores if the model is right, shape (radii,).
+
+        Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
+        in a histogram: so this part is not left to it.
+        """
+        rows = self.prefix.made_up()[::4]
+        eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta))
+        y, p = self.loss.family.responses(eta)
+        if not len(y):
+            return np.zeros(len(radii))
+        # coordinates of w at the made-up rows: w was remapped, the rows are in the first coordinates
+        rows = rows @ np.linalg.lstsq(self.prefix.start.W, w.W, rcond=None)[0]
+        psi = self.loss.family.psi(eta[:, None], y[None])
+        size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
+        taken = np.empty(len(radii))
+        for k, radius in enumerate(radii):
+            off = (p * psi * (1 - np.minimum(1.0, radius / np.maximum(size, 1e-300)))).sum(axis=1)
+            taken[k] = np.linalg.norm((rows * off[:, None]).mean(axis=0))
+        return self.prefix.sizes.scores * taken
+
+    def unit_noise(self, name: str, item: str, w: Start) -> float:
+        """Return the noise sd of a coordinate of a score that is clipped at 1."""
+        return sd_of(self.ask.law(self.scores(name, item, w, Ball(w.m)), by=self.by.vector))
+
+    def burn_in(self, start: Start, k: int) -> tuple[Start, float]:
+        """Return the start after a step along a clipped score, no longer than is linear; and the noise of the score."""
+        metric = self.metric(start)
+        w = start.remapped(metric)
+        lengths = self.lengths(w, "step sizes", str(k + 1))
+        name, item = ("first step", str(k + 1)) if k < BURN_IN - 1 else ("second step", "")
+        noise = self.unit_noise(name, item, w)
+        seen = replace(lengths, counts=np.where(lengths.hidden, 0.0, lengths.counts))
+        tried = seen.lengths
+        taken = np.array([seen.excess(B) for B in tried]) + self.skew(w, tried)
+        B = float(tried[np.argmin((noise * tried) ** 2 * w.m + (BURN_IN_EXCESS * taken) ** 2)])
+        release = self.ask(self.scores(name, item, w, Ball(w.m, B)), by=self.by.vector)
+        step = metric @ (release.value / self.prefix.sizes.rows)
+        return start.moved(self.shortened(step)), noise * B
+
+    def shortened(self, step: FloatArray) -> FloatArray:
+        """Return a step, its constant and its slopes each no longer than eta may move."""
+        c = self.prefix.constant
+        on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
+        side = step - on
+        along = min(1.0, CONSTANT_STEP / max(float(np.linalg.norm(on)), 1e-9))
+        across = min(1.0, self.loss.family.slope_step / max(float(np.linalg.norm(side)), 1e-9))
+        return on * along + side * across
+
+    def last_clip(self, w: Start, lengths: Lengths) -> Clip:
+        """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
+        m, p, counts = w.m, lengths.lengths, lengths.counts
+        noise = self.unit_noise_of_score(w)
+        seen, unseen = (
+            (1.0, 1.0) if self.tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
+        )
+        moved = np.where(lengths.hidden, unseen, seen) * counts
+        tried = p[p > min(m**0.5 / 2, p[-2])]
+        variance = (counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) / m
+        excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0) + self.skew(w, tried)
+        s = np.sqrt(variance + (noise * tried) ** 2)
+        half = critical(excess / s) * s
+        k = int(np.argmin(half))
+        return Clip(float(tried[k]), float(excess[k]), float(variance[k]), float(noise * tried[k]), float(half[k]))
+
+    def unit_noise_of_score(self, w: Start) -> float:
+        if not self.by.free_products:
+            return self.unit_noise("score", "", w)
+        within = SumAndProducts(w.m)
+        law = self.ask.law(self.scores("score", "", w, within), by=self.by.vector)
+        return float(np.sqrt(np.diag(law.covariance(within.sums()))[0]))
+
+    def score(self, w: Start, radius: float) -> tuple[FloatArray, FloatArray, NoisyMatrix, Loading]:
+        """Return the clipped score, its meat with its noise, and the loading of the score's noise."""
+        m, n = w.m, self.prefix.sizes.scores
+        if self.by.free_products:
+            within = SumAndProducts(m, radius)
+            released = self.ask(self.scores("score", "", w, within), by=self.by.vector)
+            value, loading = within.sums() @ released.value, Loading(within.sums(), released.law)
+            noisy = NoisyMatrix.of(released).mapped(np.eye(m + 1)[:, 1:])
+        else:
+            released = self.ask(self.scores("score", "", w, Ball(m, radius)), by=self.by.vector)
+            value, loading = released.value, Loading(np.eye(m), released.law)
+            noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
+        level = max(float(np.trace(noisy.value)) / m, 0.25 * n)
+        return value, noisy.shrunk(level * np.eye(m)), noisy, loading
+
+    def hessian(self, w: Start) -> NoisyMatrix:
+        """Return the sum of products of Hessian rows, held at the radius at which noise and what is cut balance."""
+        m, rows = w.m, self.prefix.sizes.rows
+        of = HessianRows(self.loss, w.P, w.eta)
+        cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
+        ends = edges(m**0.5 / 2, max(cap, m**0.5))
+        counts = self.ask(Sum("leverages", of, within=Shells(m, ends), keep=self.keep), by=self.by.counts)
+        sd = sd_of(counts.law)
+        lengths = Lengths.denoised(counts.value, sd, ends, rows, TAILS["leverages"])
+        question = Sum("hessian", of, within=Products(m), keep=self.keep)
+        variance = self.ask.law(question, by=self.by.matrix).variance()
+        noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
+        radius = lengths.radius(noise, LEAST_LEVERAGE * m**0.5)
+        return NoisyMatrix.of(
+            self.ask(question.inside(radius), by=self.by.matrix), floor=min(FEW * sd * radius**2, 0.2 * rows)
+        )
+
+    def solved(
+        self,
+        names: Any,
+        start: Start,
+        w: Start,
+        metric: FloatArray,
+        clip: Clip,
+        score: FloatArray,
+        meat: FloatArray,
+        meat_noise: NoisyMatrix,
+        loading: Loading,
+        hessian: NoisyMatrix,
+        before: float,
+        beyond: float,
+    ) -> Estimate:
+        m, n = w.m, self.prefix.sizes.scores
+        step = hessian.power(-1.0) @ score
+        rows = self.prefix.made_up() @ metric
+        family, eta = self.loss.family, self.eta(start)
+        after = family.fitted(eta + rows @ step)
+        move = float(np.sqrt(np.mean((rows @ step) ** 2)))
+        bend = family.weight(after) - family.weight(eta)
+        bent = self.prefix.sizes.rows * float(np.linalg.norm((rows * (bend * (rows @ step))[:, None]).mean(axis=0))) / 2
+        noise = float(np.trace(loading.covariance())) / m
+        usual = float(np.sqrt(np.trace(meat) + m * (noise + before**2)))
+        size = max(move / family.farthest_step, float(np.linalg.norm(step)) * n / (USUAL * usual))
+        hidden, notes = self.prefix.levels.hidden, self.notes()
+        if size > 1:
+            hidden, notes = np.eye(len(hidden)), (*notes, note("far step", tuple(names), size=size))
+        equation = EstimatingEquation(
+            score=score,
+            hessian=hessian,
+            meat=meat,
+            noises=(loading,),
+            coordinates=Coordinates(w.theta, w.to_theta, hidden),
+            signal=SIGNAL * self.prefix.sizes.rows**0.5,
+            remaining=float(np.linalg.norm(step)),
+            clipped=(Allowance(np.eye(m), clip.excess), Allowance(np.eye(m), bent)),
+            freedom=max(n - m, 1.0),
+            meat_noise=meat_noise,
+        )
+        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": move})
+
+    def notes(self) -> tuple[Note, ...]:
+        return ()

@@ -1,0 +1,184 @@
+"""What models with a loss of their own ask first: a rough least-squares fit of a transformed response.
+
+A start need not be good, only near, as is least squares of ``log(y + 1/2)``, or of a response that is clipped at three
+scales. It is the conversation of least squares (`preconditioner`) about rows whose response is another function of
+their cells. Public normal rows with the released moments tell what a weighted second moment may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.preconditioner import (
+    Box,
+    Levels,
+    Scales,
+    Sizes,
+    Start,
+    coarse,
+    column_scales,
+    entry_sd,
+    readable_levels,
+    reread_scales,
+    sizes_of,
+    standardised,
+)
+from privstats.gate.questions import Ask, Question, Sum
+from privstats.losses.psi import OfTransformed, Transform
+from privstats.losses.rows import Linear
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+from privstats.sets.vectors import Products
+
+MADE_UP = 4096  # public normal rows on which expectations over predictors are taken
+FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
+
+
+@dataclass(frozen=True, eq=False)
+class TransformedAsk:
+    """The same conversation about rows whose response is transformed.
+
+    Parameters
+    ----------
+    ask : Ask
+    transform : Transform
+        Of the block's response.
+    offset : int or None
+        Place of the offset in a row z.
+    offset_unit : float
+        The transformed response's unit, in units of the offset.
+    """
+
+    ask: Ask
+    transform: Transform
+    offset: int | None = None
+    offset_unit: float = 1.0
+
+    def _about(self, question: Question) -> Question:
+        return replace(question, of=OfTransformed(question.of, self.transform, self.offset, self.offset_unit))
+
+    def __call__(self, question: Question, *, by: Any) -> Release:
+        """Ask a question of a mechanism; return its release."""
+        return self.ask(self._about(question), by=by)
+
+    def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
+        """Ask several questions in one pass."""
+        return self.ask.together([(self._about(question), by) for question, by in pairs])
+
+    def law(self, question: Question, *, by: Any) -> Any:
+        """Return the law of the noise of a planned question."""
+        return self.ask.law(question, by=by)
+
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        """Return the branch with the smallest length."""
+        return self.ask.choose(name, lengths)
+
+    def decide(self, label: str, wanted: bool) -> bool:
+        """Return whether to ask the optional question of this label."""
+        return self.ask.decide(label, wanted)
+
+    def through(self, design: Any) -> None:
+        """Look at the same rows through another design."""
+        self.ask.through(design)
+
+
+@dataclass(frozen=True, eq=False)
+class TransformedBox(Box):
+    """What is public of a design's rows whose response is transformed.
+
+    Parameters
+    ----------
+    reach : float
+        Largest |offset|, in units of the transformed response.
+    """
+
+    reach: float = 0.0
+
+    @property
+    def offset_reach(self) -> float:
+        return self.reach
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """What was released before the steps of the model begin.
+
+    Parameters
+    ----------
+    start : Start
+        Preconditioned predictors; its theta is that of least squares, in units of the transformed response.
+    levels : Levels
+    scales : Scales
+    sizes : Sizes
+    constant : ndarray, shape (m,)
+        Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept.
+    """
+
+    start: Start
+    levels: Levels
+    scales: Scales
+    sizes: Sizes
+    constant: FloatArray
+
+    @property
+    def m(self) -> int:
+        return self.start.m
+
+    def coordinates(self, theta: FloatArray) -> FloatArray:
+        """Return the coordinates of w whose step moves theta by this, as nearly as there is one, shape (m,)."""
+        return np.asarray(np.linalg.lstsq(self.start.to_theta, theta, rcond=None)[0], dtype=float)
+
+    def made_up(self) -> FloatArray:
+        """Return public normal rows with the released moments of w, shape (rows, m); the constant is 1 in each."""
+        normal = standard_rows(self.m)
+        c = self.constant
+        squared = float(c @ c)
+        if not squared:
+            return normal
+        return c / squared + normal - np.outer(normal @ c, c) / squared
+
+
+@cache
+def standard_rows(m: int) -> FloatArray:
+    """Return public rows with mean zero and the identity as second moments, exactly, and normal to the eye."""
+    rows = public_stream(7).standard_normal((MADE_UP, m))
+    rows -= rows.mean(axis=0)
+    rows.flags.writeable = False
+    return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / MADE_UP), rows.T).T
+
+
+def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: Box) -> tuple[Scales, Sizes]:
+    """Release column scales, and the numbers of rows and scores where they are not public."""
+    scales = column_scales(ask, by, box, public.used)
+    return scales, sizes_of(ask, by, public, scales.rows)
+
+
+def prefix_of(ask: Ask, by: Noises, box: Box, scales: Scales, sizes: Sizes, share_of: str) -> Prefix:
+    """Return levels, whitened predictors and a least-squares start of the response that `ask` is about.
+
+    Parameters
+    ----------
+    share_of : str
+        Label of the question of whose share optional questions take a part.
+    """
+    rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c))
+    levels = readable_levels(ask, by, box, scales, entry_sd(ask, rough, by), share_of)
+    frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept), scales, share_of)
+    start, _ = coarse(ask, by, box, frame, levels, scales.rows)
+    prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m))
+    if box.intercept is None:
+        return prefix
+    return replace(prefix, constant=prefix.coordinates(np.eye(box.c)[box.intercept]))
+
+
+def whitening(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the symmetric matrix T for which rows T have the identity as second moments, weighted, floored."""
+    values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows))
+    return (vectors / np.sqrt(np.maximum(values, FLAT * max(values[-1], 1e-300)))) @ vectors.T

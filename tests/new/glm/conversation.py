@@ -1,0 +1,136 @@
+"""A conversation for tests: numeric rows in the box, promises divided by shares, exact sums and real mechanisms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privstats.estimators.base import PublicFacts
+from privstats.gate.questions import Sum
+from privstats.mechanisms.random import public_stream
+from privstats.privacy.promise import Relation
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    z: np.ndarray
+    weight: np.ndarray
+    codes: tuple = ()
+
+    @property
+    def present(self):
+        return np.ones(len(self.z), bool)
+
+    @property
+    def response(self):
+        return self.z[:, -1]
+
+    def times(self, matrix):
+        return self.z @ np.asarray(matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    names: tuple
+    intercept: bool = True
+    offset: bool = False
+    weighted: bool = False
+    factors: tuple = ()
+    response_center: float = 0.0
+    response_half: float = 1.0
+    offset_bounds: tuple = (0.0, 0.0)
+    complete: bool = True
+
+    @property
+    def width(self):
+        return len(self.names) + self.offset + 1
+
+    def null_space(self, kept=None):
+        return np.zeros((len(self.names), 0))
+
+    @property
+    def centers(self):
+        return np.zeros(len(self.names))
+
+    @property
+    def halves(self):
+        return np.ones(len(self.names))
+
+
+@dataclass(frozen=True, eq=False)
+class Sealed:
+    rows: np.ndarray
+
+    def all(self):
+        return self.rows
+
+    def count(self):
+        return len(self.rows)
+
+
+@dataclass(eq=False)
+class Conversation:
+    """Answers questions about one block. `parts` divide the promise; without them each question has the whole."""
+
+    block: Block
+    promise: object
+    rng: object
+    parts: dict | None = None
+    relation: Relation = field(default_factory=lambda: Relation(1, True, False))
+    asked: list = field(default_factory=list)
+    optional: bool = False
+
+    def of(self, question):
+        return self.promise if self.parts is None else self.promise.part(self.parts[question.label])
+
+    def __call__(self, question, *, by):
+        self.asked.append((question.label, question.name, question.within_share_of))
+        vectors, _ = question.rows(self.block)
+        rows = question.within.project(vectors)
+        exact = question.within.total(rows) if isinstance(question, Sum) else Sealed(rows)
+        return by.release(question.label, exact, self.of(question), question.within, self.relation, self.rng)
+
+    def together(self, pairs):
+        return [self(question, by=by) for question, by in pairs]
+
+    def law(self, question, *, by):
+        return by.law(self.of(question), question.within, self.relation)
+
+    def decide(self, label, wanted):
+        return self.optional and bool(wanted)
+
+    def choose(self, name, lengths):
+        return min(lengths, key=lambda k: lengths[k])
+
+
+_PARTS: dict = {}
+
+
+def parts_of(estimator, public, block, promise, key):
+    """Return each label's part of the promise: shares by name, equal within a name."""
+    if key not in _PARTS:
+        few = Block(block.z[:500], block.weight[:500])
+        rehearsal = Conversation(few, promise, public_stream(1))
+        estimator(rehearsal, public)
+        many = Counter(name for _, name, _ in rehearsal.asked)
+        whole = sum(estimator.shares[name] for name in many)
+        _PARTS[key] = {label: estimator.shares[name] / many[name] / whole for label, name, _ in rehearsal.asked}
+    return _PARTS[key]
+
+
+def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset=None, key=None, intercept=True):
+    """Fit `estimator` to predictors in [-1, 1] and a response in [low, high]."""
+    n, d = X.shape
+    center, half = (0.0, high) if family else ((low + high) / 2, (high - low) / 2)
+    columns = [np.ones(n)] * intercept + [X] + ([] if offset is None else [offset]) + [(y - center) / half]
+    block = Block(np.column_stack(columns), np.ones(n))
+    names = (("Intercept",) if intercept else ()) + tuple(f"x{j}" for j in range(d))
+    bounds = (0.0, 0.0) if offset is None else (float(offset.min()), float(offset.max()))
+    design = Design(
+        names, intercept, offset is not None, response_center=center, response_half=half, offset_bounds=bounds
+    )
+    public = PublicFacts(n, n, None, False, True, design)
+    parts = parts_of(estimator, public, block, promise, (type(estimator), key, d, n, repr(promise), intercept))
+    return estimator(Conversation(block, promise, public_stream(1000 + seed), parts), public)
