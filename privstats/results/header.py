@@ -79,8 +79,12 @@ def _bounds(facts: FitFacts) -> str:
     if not facts.estimated_bounds:
         return "declared bounds"
     (share,) = percentages([sum(part for name, part in facts.budget if name == "bounds")])
-    columns = ", ".join(f"{name} ({low:.6g} to {high:.6g})" for name, low, high in facts.estimated_bounds)
-    return f"bounds estimated with {share}% of {unit_of(facts.divided)}: {columns}; the others as declared"
+    spent, found = f"estimated with {share}% of {unit_of(facts.divided)}", facts.estimated_bounds
+    if len(found) == 1:
+        ((name, low, high),) = found
+        return f"bounds of {name} {spent} ({low:.4g} to {high:.4g}), the others as declared"
+    columns = ", ".join(f"{name} ({low:.4g} to {high:.4g})" for name, low, high in found)
+    return f"bounds {spent}: {columns}; the others as declared"
 
 
 def _covariance(facts: FitFacts) -> tuple[str, ...]:
@@ -93,9 +97,8 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
         return (f"nonrobust: {CONSTANT.get(facts.verb, CONSTANT['lm'])}",)
     if asked == "cluster":
         return (f"cluster: rows of one {facts.neighbors.unit} may depend on each other",)
-    shown = asked if asked.startswith("HC") or asked == "kernel" else None
     words = COVARIANCES.get(facts.verb, COVARIANCES["lm"])
-    return (f"{shown}: {words}" if shown else asked,)
+    return (f"{'kernel' if facts.verb == 'rq' else asked}: {words}",)
 
 
 def ledger(facts: FitFacts, charged: Ledger) -> str:

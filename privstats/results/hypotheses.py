@@ -292,7 +292,7 @@ def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
     whole = values[0] - values[1] if len(values) == 2 else values[0]
     if not whole[:-1].any() or not np.isfinite(whole).all():
         raise _unreadable(text, names)
-    return whole[:-1], float(-whole[-1])
+    return whole[:-1], float(0.0 - whole[-1])
 
 
 def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:

@@ -113,7 +113,10 @@ class Summary:
     def _coefficients(self, style: str) -> str:
         many = len(self.table.heads)
         align = (*("left" for _ in range(many)), *("right" for _ in self.table.columns))
-        return tabulate(self.table.rows(), self.table.head(), tablefmt=style, disable_numparse=True, colalign=align)
+        head, rows = self.table.head(), self.table.rows()
+        if style == "github":
+            head, rows = _escaped(head), [_escaped(row) for row in rows]
+        return str(tabulate(rows, head, tablefmt=style, disable_numparse=True, colalign=align))
 
     def _repr_html_(self) -> str:
         return self.as_html()
@@ -127,11 +130,11 @@ class Summary:
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
     """Return the summary of a fit."""
     facts, estimate = results.facts, results.estimate
-    numbers = Numbers.of(results, level(alpha))
+    numbers = Values.of(results, level(alpha))
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])
     table = Table(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
-    table = replace(table, spans=_spans(table, numbers, references))
+    table = replace(table, spans=_spans(facts, table, numbers, references)).without_gaps()
     chain = any(release.chain for release in results.releases)
     above = [
         ("Guarantee", header.guarantee(facts, chain)),
@@ -156,7 +159,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class Values:
     """The numbers of a table, each of shape (k,)."""
 
     value: FloatArray
@@ -168,11 +171,12 @@ class Numbers:
     p: FloatArray
 
     @classmethod
-    def of(cls, results: FitNumbers, alpha: float) -> Numbers:
+    def of(cls, results: FitNumbers, alpha: float) -> Values:
         """Return the numbers of a fit."""
         estimate = results.estimate
         value, sd, low, high = estimate.coefficients(alpha)
-        return cls(value, sd, low, high, estimate.noise_share(), estimate.tvalues(), estimate.pvalues())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return cls(value, sd, low, high, estimate.noise_share(), estimate.tvalues(), estimate.pvalues())
 
     @property
     def asymmetric(self) -> bool:
@@ -191,7 +195,7 @@ class References:
     rows: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, results: FitNumbers, numbers: Numbers) -> References:
+    def of(cls, results: FitNumbers, numbers: Values) -> References:
         """Return the notes of a fit; a row that has no interval and no note gets one."""
         notes, names = results.estimate.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
@@ -201,7 +205,7 @@ class References:
             for k in np.flatnonzero(absent):
                 rows[k] = _about({names[k], str(results.estimate.names[k])}, notes, kinds)
             alone = [k for k in np.flatnonzero(absent) if rows[k] is None]
-            if alone and not _bare(numbers):
+            if alone and not _bare(results.facts, numbers):
                 verb = "is" if len(alone) == 1 else "are"
                 texts.append(text.format(names=listed([names[k] for k in alone]), verb=verb))
                 for k in alone:
@@ -229,9 +233,10 @@ NOT_GIVEN = "{names} {verb} not given: the releases do not identify the populati
 NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Cure: a larger budget."
 
 
-def _bare(numbers: Numbers) -> bool:
-    """Whether nothing but estimates is known, by the nature of the method: a mode."""
-    return bool(np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any())
+def _bare(facts: FitFacts, numbers: Values) -> bool:
+    """Whether nothing but estimates is known, by the nature of the function: a mode."""
+    nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
+    return bool(nothing) and not facts.tested
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
@@ -272,7 +277,7 @@ def _name_width(facts: FitFacts, exp: bool) -> int:
     return 15 if exp else NAME - 1 if facts.tested and len(facts.keys) > 1 else NAME
 
 
-def _columns(results: FitNumbers, numbers: Numbers, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
+def _columns(results: FitNumbers, numbers: Values, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
     facts = results.facts
     ends = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]")
     shares = Column("noise", _shares(numbers), 6 if facts.tested else 8)
@@ -295,12 +300,14 @@ def _columns(results: FitNumbers, numbers: Numbers, alpha: float, exp: bool, dig
 
 
 def _location(
-    results: FitNumbers, numbers: Numbers, ends: tuple[str, str], shares: Column, digits: int
+    results: FitNumbers, numbers: Values, ends: tuple[str, str], shares: Column, digits: int
 ) -> tuple[Column, ...]:
     """Return the columns of a table without tests; columns of which nothing is known are left out."""
     facts = results.facts
     counts = results.group_rows
-    rows: tuple[Column, ...] = () if counts is None else (Column("rows", tuple(counted(n) for n in counts), 8),)
+    rows: tuple[Column, ...] = (
+        () if counts is None else (Column("rows", tuple("" if np.isnan(n) else counted(n) for n in counts), 8),)
+    )
     head = (HEADS.get(facts.verb, "estimate"), 12 if rows else 11)
     value, sd, low, high = estimates(head, numbers.value, numbers.sd, numbers.low, numbers.high, ends, digits=digits)
     if facts.levels:
@@ -316,18 +323,15 @@ def _location(
     return tuple(columns)
 
 
-def _shares(numbers: Numbers) -> tuple[str, ...]:
-    known = ~np.isnan(numbers.share)
-    unknown = np.where(np.isnan(numbers.sd), "", "unknown")
-    return tuple(
-        f"{percentages([share])[0]}%" if given else str(text)
-        for share, given, text in zip(numbers.share, known, unknown, strict=True)
-    )
+def _shares(numbers: Values) -> tuple[str, ...]:
+    return tuple("" if np.isnan(share) else f"{percentages([share])[0]}%" for share in numbers.share)
 
 
-def _spans(table: Table, numbers: Numbers, references: References) -> tuple[tuple[int, str] | None, ...]:
+def _spans(
+    facts: FitFacts, table: Table, numbers: Values, references: References
+) -> tuple[tuple[int, str] | None, ...]:
     """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
-    if _bare(numbers):
+    if _bare(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]
     spans: list[tuple[int, str] | None] = []
@@ -345,12 +349,12 @@ def _spans(table: Table, numbers: Numbers, references: References) -> tuple[tupl
     return tuple(spans)
 
 
-def _legend(facts: FitFacts, numbers: Numbers, table: Table, exp: bool) -> tuple[str, ...]:
+def _legend(facts: FitFacts, numbers: Values, table: Table, exp: bool) -> tuple[str, ...]:
     heads = [column.head for column in table.columns]
     lines: list[str] = []
-    if "std err" in heads:
+    if "std err" in heads and not np.isnan(numbers.sd).all():
         lines.append(TESTED if facts.tested else UNTESTED)
-    elif any(head.startswith("[") for head in heads):
+    elif not np.isnan(numbers.low).all():
         lines.append(ENDS)
     if exp:
         ratio, of = RATIOS.get(facts.link or "", ("", ""))
@@ -361,5 +365,12 @@ def _legend(facts: FitFacts, numbers: Numbers, table: Table, exp: bool) -> tuple
     return tuple(lines)
 
 
+def _escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Return cells in which a vertical bar does not end a cell of Markdown."""
+    return tuple(cell.replace("|", r"\|") for cell in cells)
+
+
 def _set(rows: Any, style: str, head: tuple[str, ...] = ()) -> str:
+    if style == "github":
+        rows = [_escaped(row) for row in rows]
     return str(tabulate(rows, head, tablefmt=style, disable_numparse=True)) if rows else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -13,12 +14,13 @@ RULE = "-" * WIDTH
 INDENT = 13  # columns of the label of a header line
 NAME = 18  # columns of a name; longer ones have a line of their own
 LONGEST = 11  # digits on one side of the decimal point, beyond which a number is written with an exponent
+UNKNOWN = "unknown"
 JOINED = "\u00a0"  # stands for a space at which a line must not end
 
 
 def filled(text: str, first: str = "", rest: str = "") -> list[str]:
-    """Return lines of at most 80 columns; a line does not end beside an equals sign."""
-    joined = text.replace(" = ", f"{JOINED}={JOINED}")
+    """Return lines of at most 80 columns; no line ends beside an equals sign, or before a percentage."""
+    joined = re.sub(r" (?=\d+%)", JOINED, text.replace(" = ", f"{JOINED}={JOINED}"))
     lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace(JOINED, " ") for line in lines] or [first.rstrip()]
 
@@ -154,6 +156,18 @@ class Table:
     columns: tuple[Column, ...]
     spans: tuple[tuple[int, str] | None, ...] = ()
     name: int = NAME
+
+    def without_gaps(self) -> Table:
+        """Return the table with a word in each empty cell for which no text stands."""
+        spans = self.spans or (None,) * len(self.labels)
+        columns = tuple(
+            replace(
+                column,
+                cells=tuple(c or (UNKNOWN if s is None else "") for c, s in zip(column.cells, spans, strict=True)),
+            )
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
 
     def head(self) -> tuple[str, ...]:
         """Return the heads of all columns."""
