@@ -1,0 +1,225 @@
+"""How often values occur: modes and histograms, of a column or by group."""
+
+# mypy: disable-error-code="empty-body"
+# A verb is its signature and its docstring; `verb` makes it run.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privstats.models.location import Histogram, Mode
+from privstats.workflow.plan import Plan
+
+from privstats.formula.domain import Domain
+from privstats.privacy.ledger import Ledger
+from privstats.results.results import Results
+from privstats.workflow.call import verb
+
+
+@verb(Mode)
+def dp_mode(
+    formula: str,
+    data: Any,
+    eps: float | None = None,
+    *,
+    mech: str = "auto",
+    delta: float = 0.0,
+    mu: float | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
+    noise: str | None = None,
+    neighbors: str = "replace",
+    inference: str = "sandwich",
+    subset: str | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    bounds_share: float = 0.1,
+    shares: Mapping[str, float] | None = None,
+    grid: float | None = None,
+    bins: int | Sequence[float] | None = None,
+    ledger: Ledger | None = None,
+    rng: Any = None,
+    dry_run: bool = False,
+) -> Results | Plan:
+    """Release the most frequent value of a column under differential privacy.
+
+    Parameters
+    ----------
+    formula : str
+        ``"g"``, a column with declared levels; ``"x"``, a numeric column, with `grid` or `bins`; or either by group,
+        ``"x ~ g"``.
+    data : DataFrame, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
+        is called without arguments, once a pass.
+    eps : float, optional
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+    mech : {"auto", "permute_and_flip", "expmech", "duff"}
+        "permute_and_flip" (taken by "auto") errs least. The others are for comparison: the exponential mechanism on
+        counts, and that on the distance to data with another mode.
+    delta : float
+        Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
+    mu : float, optional
+        Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    domain : Domain or dict
+        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
+        levels of a column are the candidates for its mode.
+    noise : None
+        There is none to choose.
+    neighbors : {"replace", "add_remove"}
+        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
+        removed. Under "add_remove" the number of rows is private.
+    inference : {"sandwich", "none"}
+        No interval is known to be valid for a mode, so either name gives the mode alone.
+    subset : str, optional
+        Rows to use, such as ``"age >= 18"``; their number stays private.
+    unit : str, optional
+        Column that names the person or household of a row. The guarantee then covers all rows of one unit.
+    rows_per_unit : int
+        Largest number of rows of one unit that count.
+    bounds_share : float
+        Share of the budget that estimates the range of numeric columns without declared bounds.
+    shares : dict, optional
+        Relative shares of the questions by name; `plan` lists them.
+    grid : float, optional
+        Step between the possible values of a numeric column, which are the candidates for its mode.
+    bins : int or list of float, optional
+        Number of equal bins, or their edges in ascending order; the middle of the fullest bin is the estimate.
+    ledger : Ledger, optional
+        Budget shared by several fits, charged before any row is read.
+    rng : None, int or numpy.random.Generator
+        None: noise from the operating system. A seed makes the result reproducible and not private.
+    dry_run : bool
+        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
+        nothing of it; `plan` takes one that you assume.
+
+    Returns
+    -------
+    Results
+        `params`: a level, or a number, by column or by column and group. A `Plan` if `dry_run`.
+
+    Raises
+    ------
+    OptionError, BudgetError, DomainError, FormulaError, PrivacyError
+        Decided from arguments, column names and types and the public number of rows, never from cells.
+
+    Notes
+    -----
+    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
+    of it under "replace", where a replaced row may leave one group and enter another.
+
+    References
+    ----------
+    .. [1] McKenna and Sheldon (2020), Permute-and-flip: a new mechanism for differentially private selection, NeurIPS
+           33.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privstats.api import dp_mode
+    >>> data = pd.DataFrame({"g": ["a"] * 30 + ["b"] * 90 + ["c"] * 40})
+    >>> dp_mode("g", data, eps=1, domain={"g": ["a", "b", "c"]}, rng=1).params.to_dict()
+    {'g': 'b'}
+    """
+
+
+@verb(Histogram)
+def dp_hist(
+    formula: str,
+    data: Any,
+    eps: float | None = None,
+    *,
+    bins: int | Sequence[float] | None = None,
+    mech: str = "auto",
+    delta: float = 0.0,
+    mu: float | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
+    noise: str | None = None,
+    neighbors: str = "replace",
+    inference: str = "sandwich",
+    subset: str | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    bounds_share: float = 0.1,
+    shares: Mapping[str, float] | None = None,
+    density: bool = False,
+    ledger: Ledger | None = None,
+    rng: Any = None,
+    dry_run: bool = False,
+) -> Results | Plan:
+    """Release a histogram of a column under differential privacy.
+
+    Parameters
+    ----------
+    formula : str
+        ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of them by group, ``"x ~ g"``.
+    data : DataFrame, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
+        is called without arguments, once a pass.
+    eps : float, optional
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+    bins : int, list of float or None
+        Number of equal bins, or edges in ascending order, which must cover the bounds; None for a column with levels.
+    mech : {"auto", "laplace", "knorm", "gaussian"}
+        Noise on counts: "laplace" (taken by "auto" under pure eps), "gaussian" (taken under `mu` or `delta`), or
+        "knorm" in the norm `noise`.
+    delta : float
+        Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
+    mu : float, optional
+        Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    domain : Domain or dict
+        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
+    noise : {"linf", "l1", "l2"}, optional
+        Norm of "knorm".
+    neighbors : {"replace", "add_remove"}
+        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
+        removed. Under "add_remove" the number of rows is private.
+    inference : {"sandwich", "none"}
+        "none" spends the whole budget on the counts and gives no intervals.
+    subset : str, optional
+        Rows to use, such as ``"age >= 18"``; their number stays private.
+    unit : str, optional
+        Column that names the person or household of a row. The guarantee then covers all rows of one unit.
+    rows_per_unit : int
+        Largest number of rows of one unit that count.
+    bounds_share : float
+        Share of the budget that estimates the range of numeric columns without declared bounds.
+    shares : dict, optional
+        Relative shares of the questions by name; `plan` lists them.
+    density : bool
+        Whether densities are released in place of counts.
+    ledger : Ledger, optional
+        Budget shared by several fits, charged before any row is read.
+    rng : None, int or numpy.random.Generator
+        None: noise from the operating system. A seed makes the result reproducible and not private.
+    dry_run : bool
+        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
+        nothing of it; `plan` takes one that you assume.
+
+    Returns
+    -------
+    Results
+        `params` by column and bin, or by column, group and bin. Counts are noisy counts of these rows, and may be
+        negative; their intervals hold privacy noise alone. Densities are those of the population; their intervals hold
+        sampling error, too. A `Plan` if `dry_run`.
+
+    Raises
+    ------
+    OptionError, BudgetError, DomainError, FormulaError, PrivacyError
+        Decided from arguments, column names and types and the public number of rows, never from cells.
+
+    Notes
+    -----
+    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
+    of it under "replace", where a replaced row may leave one group and enter another.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from privstats.api import dp_hist
+    >>> data = pd.DataFrame({"x": np.linspace(0, 4, 10_000)})
+    >>> fit = dp_hist("x", data, eps=1, bins=4, domain={"x": (0, 4)}, rng=1)
+    >>> fit.params.round(-2).to_list()
+    [2500.0, 2500.0, 2500.0, 2500.0]
+    """

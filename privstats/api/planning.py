@@ -1,0 +1,60 @@
+"""Plans: what a function would ask and spend."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from privstats.errors import OptionError, quote
+from privstats.gate.sources import Unread
+from privstats.workflow.call import VERBS, bound, hint
+from privstats.workflow.plan import Plan
+
+NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan
+
+
+def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: Any) -> Plan:
+    """Show what a fit would ask and spend, before any budget is spent.
+
+    Parameters
+    ----------
+    verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
+        The function; its full name, such as "dp_lm", will do as well.
+    formula : str
+        As the function takes it.
+    n : int
+        Number of rows; of units, where `unit` is given. Where their number is private it is an assumption.
+    eps : float, optional
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+    **options
+        The other arguments of the function, `domain` among them, by its own names.
+
+    Returns
+    -------
+    Plan
+        Prints as tables of the questions with their shares, and of the standard errors to expect; `Plan.expected`,
+        `Plan.budget_for` and `Plan.n_for` answer for other assumptions and for wanted widths.
+
+    Raises
+    ------
+    OptionError, BudgetError, DomainError, FormulaError, PrivacyError
+        As the function itself would.
+
+    Examples
+    --------
+    >>> from privstats.api import plan
+    >>> domain = {"x": (-1, 1), "y": (0, 10)}
+    >>> planned = plan("lm", "y ~ x", 1000, eps=0.5, mech="suffstats", domain=domain)
+    >>> planned.guarantee
+    PureDP(eps=0.5)
+    >>> planned.n_for(width=0.2, term="x") > 1000
+    True
+    """
+    name = verb.removeprefix("dp_") if isinstance(verb, str) else verb
+    if not isinstance(name, str) or name not in VERBS:
+        raise OptionError(f"verb is {quote(verb)}; choose among {', '.join(map(repr, VERBS))}")
+    for option in NOT_HERE:
+        if option in options:
+            raise TypeError(f"plan() got an unexpected keyword argument '{option}'; it reads and charges nothing")
+    outcome: Plan = VERBS[name](formula, Unread(n), eps, dry_run=True, **options)
+    return outcome

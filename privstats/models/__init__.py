@@ -1,0 +1,1 @@
+"""What is fitted, by which estimator, and the map back to the user's units."""

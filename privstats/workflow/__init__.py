@@ -1,0 +1,1 @@
+"""Plan, pay, open the gate, return results."""

@@ -1,0 +1,98 @@
+"""Where a call enters: a verb is a signature and a docstring; here a call is bound to it.
+
+A wrong call is Python's TypeError, before any row or ledger is touched. Whatever else is refused leaves without the
+frames it was raised in, since those hold the data.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from privstats.boundary import door
+from privstats.models.base import Model
+from privstats.workflow.fit import run
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+USUAL = MappingProxyType(  # names that other packages have for an argument
+    {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
+     "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
+     "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
+)  # fmt: skip
+
+_VERBS: dict[str, Callable[..., Any]] = {}
+VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # by name, without "dp_"
+
+
+def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that makes a declaration, a signature with a docstring, run.
+
+    Parameters
+    ----------
+    model : type
+        The record of what is fitted, which takes its own fields from the call.
+    """
+
+    def declare(declaration: Callable[P, R]) -> Callable[P, R]:
+        signature, name = inspect.signature(declaration), declaration.__name__
+
+        @functools.wraps(declaration)
+        def call(*args: P.args, **keywords: P.kwargs) -> R:
+            outcome = _outcome(signature, name, model, args, keywords)
+            del args, keywords
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        _VERBS[name.removeprefix("dp_")] = call
+        return call
+
+    return declare
+
+
+def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Return the arguments of a call with their defaults, or what is wrong with it, in Python's words."""
+    parameters = signature.parameters
+    unknown = [keyword for keyword in keywords if keyword not in parameters]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return f"{name}() got an unexpected keyword argument '{unknown[0]}'{hint(unknown[0], tuple(parameters))}"
+    try:
+        arguments = signature.bind(*args, **keywords)
+    except TypeError as error:
+        return f"{name}() {_plain(str(error), parameters)}"
+    arguments.apply_defaults()
+    return dict(arguments.arguments)
+
+
+def hint(unknown: str, known: tuple[str, ...]) -> str:
+    """Return which known argument was probably meant, as the end of a sentence; nothing if none is near."""
+    near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Return a problem of binding as a call of the function itself would state it."""
+    if problem == "too many positional arguments":
+        most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+        by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")
+        return f"takes at most {most} positional arguments; give the others by name, as in {by_name}=..."
+    missing = problem.removeprefix("missing a required argument: ")
+    return problem if missing == problem else f"missing a required argument: {missing}"
+
+
+def _outcome(signature: inspect.Signature, name: str, model: type[Model], args: Any, keywords: Any) -> Any:
+    """Return the result of a call, or the exception that is to leave: without frames, so without rows."""
+    arguments = bound(signature, name, args, keywords)
+    if isinstance(arguments, str):
+        return TypeError(arguments)
+    defaults = {p.name: p.default for p in signature.parameters.values()}
+    try:
+        return door(run)(name.removeprefix("dp_"), model, arguments, defaults)
+    except BaseException as error:  # of ours, raised anew by the door; its last frames go too
+        return error.with_traceback(None)

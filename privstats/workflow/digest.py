@@ -1,0 +1,80 @@
+"""The digest of a plan: what the user wrote and what will be asked, as canonical JSON. No name of ours is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.formula.domain import Domain
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+
+
+def digest(*parts: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of some parts, in hexadecimal digits.
+
+    Examples
+    --------
+    >>> digest({"eps": 1, "mech": "auto"}) == digest({"mech": "auto", "eps": 1.0})
+    True
+    >>> digest([1, 2]) == digest(["1", "2"])
+    False
+    """
+    text = json.dumps(canonical(parts), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(value: Any) -> Any:
+    """Return a value as JSON can write it, all digits kept; equal numbers are written alike.
+
+    Raises
+    ------
+    OptionError
+        If its type is none that is known here: it is never written by its `repr`, which may leave out what matters.
+    """
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return float(value) if abs(int(value)) <= 2**53 else int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) + 0.0  # -0.0 is 0.0
+    if isinstance(value, Domain):
+        return canonical(json.loads(value.to_json()))
+    if isinstance(value, Promise):
+        return numbers(value)
+    if isinstance(value, Mapping):
+        return {"pairs": sorted(([canonical(k), canonical(v)] for k, v in value.items()), key=json.dumps)}
+    if isinstance(value, np.ndarray):
+        return canonical(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [canonical(part) for part in value]
+    if type(value).__module__.startswith("statsmodels."):
+        return _family(value)
+    raise OptionError(f"an argument is of type {type(value).__name__}; give numbers, texts, lists or a dict of these")
+
+
+def numbers(promise: Promise) -> list[Any]:
+    """Return the numbers of a promise, with those whom it protects."""
+    match promise:
+        case PureDP():
+            own: dict[str, float] = {"eps": promise.eps}
+        case ApproxDP():
+            own = {"eps": promise.eps, "delta": promise.delta}
+        case GaussianDP():
+            own = {"mu": promise.mu}
+        case _:
+            raise OptionError(f"a guarantee of type {type(promise).__name__} has no canonical form")
+    around = promise.neighbors
+    return [sorted(own.items()), around.kind, around.unit, around.rows_per_unit]
+
+
+def _family(family: Any) -> list[str]:
+    """Return a family of statsmodels by its name and that of its link."""
+    link = getattr(family, "link", None)
+    return [type(family).__name__.lower(), type(link).__name__.lower()]

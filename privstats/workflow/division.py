@@ -1,0 +1,188 @@
+"""How a promise is divided among the questions of a plan, and what the ledger is charged. TRUSTED.
+
+Every question gets `promise.part(share)`, and the parts of one plan add up to the promise: eps and delta, or mu^2,
+compose by sums, whatever was released before (`privstats.privacy.promise`).
+
+Where an estimator chooses once between branches, by what a common beginning has released, the questions of the
+beginning have fractions of the whole and each branch shares what they leave. That rest is one entry of the charge:
+whichever branch is taken keeps it, and only one is. An optional question lies inside the part of another question,
+which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from privstats.errors import BudgetError, OptionError, quote
+from privstats.privacy.promise import Promise, is_number
+
+BOUNDS = "bounds"  # name of the questions of stage 0
+
+
+class Asked(Protocol):
+    """A question as the rehearsal noted it."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def branch(self) -> str | None: ...
+    @property
+    def optional(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Division:
+    """What each question may spend, by label, and what is charged.
+
+    Parameters
+    ----------
+    promises : mapping of str to Promise
+    charge : tuple of (str, Promise)
+    fractions : mapping of str to float
+        Of the whole promise; those of each branch add up to what the common beginning leaves.
+    """
+
+    promises: Mapping[str, Promise]
+    charge: tuple[tuple[str, Promise], ...]
+    fractions: Mapping[str, float]
+
+
+def divided(
+    asked: Sequence[Asked],
+    whole: Promise,
+    own: Mapping[str, float],
+    given: Mapping[str, float] | None = None,
+    bounds_share: float = 0.1,
+) -> Division:
+    """Divide a promise.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+        All questions of all branches; None is the branch of the common beginning.
+    whole : Promise
+    own : mapping of str to float
+        Shares of the estimator, by name or label.
+    given : mapping of str to float, optional
+        Shares of the user, in their place.
+    bounds_share : float
+        Share of the whole for the questions of stage 0, if there are any; the others divide the rest.
+
+    Raises
+    ------
+    OptionError
+        If a share is not positive, names no question, or those before a choice leave nothing.
+    """
+    given = checked(given)
+    known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
+    for name in given:
+        if name not in known:
+            raise OptionError(f"no question of this plan is called {quote(name)}; shares= knows {', '.join(known)}")
+    share = {a.label: _share(a, asked, own, given) for a in asked if a.name != BOUNDS}
+    first = [a.label for a in asked if a.name == BOUNDS]
+    left = 1.0 - (fraction(bounds_share) if first else 0.0)
+    fractions = {label: (1.0 - left) / len(first) for label in first}
+    charge = {label: whole.part(fractions[label]) for label in first}
+    prefix, branches = _by_branch(asked)
+    spent = math.fsum(share[label] for label in prefix)
+    if not branches:
+        fractions |= {label: left * share[label] / spent for label in prefix}
+        charge |= {label: whole.part(fractions[label]) for label in prefix}
+    else:
+        if not spent < 1:
+            raise OptionError(
+                f"the shares of {', '.join(prefix)} are {spent:g} of the whole; make their sum less than 1, since "
+                f"{' or '.join(branches)} needs the rest"
+            )
+        fractions |= {label: left * share[label] for label in prefix}
+        charge |= {label: whole.part(fractions[label]) for label in prefix}
+        rest = left * (1 - spent)
+        charge[" or ".join(branches)] = whole.part(rest)
+        for labels in branches.values():
+            together = math.fsum(share[label] for label in labels)
+            fractions |= {label: rest * share[label] / together for label in labels}
+    for a in asked:
+        if a.optional is not None:
+            fractions[a.label] = fractions[a.optional] * _part(a.label, share[a.label])
+    promises = {label: whole.part(part) for label, part in fractions.items()}
+    return Division(promises, tuple(charge.items()), fractions)
+
+
+def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the shares that a user gave.
+
+    Raises
+    ------
+    OptionError
+        If one is not a positive number: it would switch noise off, or leave a question without budget.
+    """
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        raise OptionError(f"shares is {quote(shares)}; write a dict such as shares={{'score': 0.5}}")
+    for name, share in shares.items():
+        if not isinstance(name, str) or not is_number(share) or not 0 < share < math.inf:
+            raise OptionError(f"the share of {quote(name)} is {quote(share)}; give a positive number, such as 0.5")
+    return {name: float(share) for name, share in shares.items()}
+
+
+def fraction(share: Any) -> float:
+    """Return the share of stage 0.
+
+    Raises
+    ------
+    BudgetError
+        If it does not lie between 0 and 1.
+    """
+    if not is_number(share) or not 0 < share < 1:
+        raise BudgetError(f"bounds_share is {quote(share)}; give a number between 0 and 1, such as 0.1")
+    return float(share)
+
+
+def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
+    """Return the share of a question: its label's before its name's, which those without their own divide equally."""
+    for shares in (given, own):
+        if a.label in shares and (a.label != a.name or _alone(a, asked)):
+            return _positive(a.label, shares[a.label])
+        if a.name in shares:
+            several = sum(other.label not in shares or other.label == a.name for other in _namesakes(a, asked))
+            return _positive(a.name, shares[a.name]) / several
+    raise OptionError(f"the question '{a.label}' has no share; give one, as in shares={{'{a.name}': 0.1}}")
+
+
+def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
+    """Return the questions of the same name in the same branch, the question itself among them."""
+    return [other for other in asked if (other.name, other.branch) == (a.name, a.branch)]
+
+
+def _alone(a: Asked, asked: Sequence[Asked]) -> bool:
+    return len(_namesakes(a, asked)) == 1
+
+
+def _positive(name: str, share: float) -> float:
+    if not 0 < share < math.inf:
+        raise OptionError(f"the share of '{name}' is {share:g}; give a positive number, such as 0.5")
+    return float(share)
+
+
+def _part(label: str, share: float) -> float:
+    if not share < 1:
+        raise OptionError(f"the share of '{label}' is a part of another question's; give a number below 1")
+    return share
+
+
+def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the labels of the common beginning, and of each branch; without stage 0 and optional questions."""
+    branches: dict[str | None, list[str]] = {None: []}
+    for a in asked:
+        if a.name != BOUNDS and a.optional is None:
+            branches.setdefault(a.branch, []).append(a.label)
+        elif a.branch is not None:
+            branches.setdefault(a.branch, [])
+    prefix = branches.pop(None)
+    return prefix, {branch: labels for branch, labels in branches.items() if branch is not None}

@@ -1,0 +1,103 @@
+"""The public facts of a fit, for its result: from the plan, the releases, and the estimate made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privstats.estimators.base import PublicFacts
+from privstats.formula.declarations import Numbers
+from privstats.gate.gate import Gate
+from privstats.models.base import METHODS
+from privstats.results.facts import FitFacts
+from privstats.workflow.plan import Plan
+
+
+def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, shared: bool) -> FitFacts:
+    """Return the public facts of a fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    public : PublicFacts
+        With the design that was used.
+    estimate : Estimate
+    gate : Gate
+        After the conversation.
+    rng : None, int or Generator
+    shared : bool
+        Whether the user handed over the ledger.
+    """
+    spec, choice = plan.specification, plan.choice
+    labelled = spec.model.labelled(public.design, estimate)
+    mech = choice.mech if gate.chosen is None else gate.chosen
+    return FitFacts(
+        verb=spec.verb,
+        title=f"Private {spec.model.title}",
+        formula=spec.model.formula,
+        promise=spec.promise,
+        mech=mech,
+        mech_words=METHODS.get(mech, mech),
+        noise=choice.noises.get(mech, choice.noise),
+        why=_why(choice.why, gate),
+        rows=public.offered,
+        units=public.units,
+        used=_used(estimate),
+        complete=public.used is not None,
+        cov_type=spec.model.covariance(spec.neighbors),
+        estimated_bounds=_estimated(plan, public),
+        budget=_budget(plan, gate.chosen),
+        accounted=None if plan.accounted == spec.promise else plan.accounted,
+        seeded=None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator",
+        shared=shared,
+        keys=labelled.keys,
+        labels=labelled.labels,
+        levels=labelled.levels,
+        residual_unit=spec.model.residual_unit(public.design),
+        link=spec.model.link_name,
+        design=public.design,
+        subset=spec.model.subset,
+        weights=getattr(spec.model, "weights", None),
+        offset=getattr(spec.model, "offset", None),
+    )
+
+
+def _why(why: str, gate: Gate) -> str:
+    """Return why the method was chosen, with the expected lengths where the fit itself compared some."""
+    lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
+    if gate.chosen is None or gate.chosen not in lengths:
+        return why
+    others = ", ".join(f"{name}: {length:.2g}" for name, length in lengths.items() if name != gate.chosen)
+    compared = f"expected length {lengths[gate.chosen]:.2g} times that without privacy" + (
+        f" ({others})" if others else ""
+    )
+    return "; ".join(part for part in (f"chosen by auto: {compared}", why) if part)
+
+
+def _used(estimate: Any) -> tuple[float, float] | None:
+    """Return the number of rows used and its standard error, where it was released."""
+    found = estimate.diagnostics
+    if "rows used" not in found or not math.isfinite(found["rows used"]):
+        return None
+    return float(found["rows used"]), float(found.get("rows used sd", math.nan))
+
+
+def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float], ...]:
+    """Return the columns whose bounds were estimated, with these."""
+    found = []
+    for code in plan.estimated:
+        known = public.design.domain[code]
+        if isinstance(known, Numbers):
+            found.append((code, known.lo, known.hi))
+    return tuple(found)
+
+
+def _budget(plan: Plan, chosen: str | None) -> tuple[tuple[str, float], ...]:
+    """Return the shares of the questions by name, of the branch that was chosen: they add up to 1."""
+    shares: dict[str, float] = {}
+    for p in plan.planned:
+        if p.branch in (None, chosen) and p.within_share_of is None:
+            shares[p.name] = shares.get(p.name, 0.0) + plan.division.fractions[p.label]
+    return tuple(shares.items())

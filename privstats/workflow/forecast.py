@@ -1,0 +1,253 @@
+"""The third voice of a conversation: what a plan may be expected to deliver, before any budget is spent.
+
+The estimator runs once more on assumed rows that stand for the planned number of rows, with answers that carry the law
+of their noise and none of it. So the code that will compute the result computes what to expect of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import OptionError, PrivacyError, quote
+from privstats.estimators.base import PublicFacts
+from privstats.formula.block import Block, on_grid
+from privstats.formula.declarations import Dates, Known, Numbers
+from privstats.formula.domain import Domain
+from privstats.formula.schema import check_schema
+from privstats.gate.gate import Ask, Pairs, Planned, quiet, shortest
+from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.rows import BlockRows, RowValues
+from privstats.gate.sources import Frame
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Neighbors, Promise
+from privstats.privacy.release import Release
+
+ROWS = 4096
+FILLED = 0.25  # of its bounds, which a column fills
+SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
+HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
+SEVERAL = 25  # draws whose mean stands for an answer that is no sum
+ASSUMED = "\0assumed response"  # name of a column that no frame has
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedDesign:
+    """A design whose response is read from a column of its own, in the units of the block.
+
+    Parameters
+    ----------
+    design : Design
+    middle : float
+        What the response varies about; without a link, 0: then a row's weight scales its variance.
+    """
+
+    design: Any
+    middle: float
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the design, and the response's."""
+        return (*self.design.reads, ASSUMED)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row is present."""
+        return bool(self.design.complete)
+
+    def block(self, frame: Mapping[str, Any]) -> Block:
+        """Return the block of the design with the assumed response."""
+        block: Block = self.design.block(frame)
+        residual = np.asarray(frame[ASSUMED], dtype=float)
+        if not self.middle:
+            residual = residual / np.sqrt(np.maximum(block.weight, 1e-6))
+        response = on_grid(np.clip(self.middle + residual, -1.0, 1.0))
+        numbers = block.numbers.copy(order="F")
+        numbers[:, -1] = np.where(block.present, response, 0.0)
+        return replace(block, numbers=numbers)
+
+
+class Forecast(Ask):
+    """A conversation about assumed rows that stand for `n`, answered without noise.
+
+    Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise of a known law is
+    the mean of several releases.
+    """
+
+    def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float) -> None:
+        super().__init__(rows, planned, lambda kind, label: public_stream(-3))
+        self._factor = n / max(1, rows.source.n)
+
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        self._branch = shortest(lengths)
+        return self._branch
+
+    def decide(self, label: str, wanted: bool) -> bool:
+        return bool(wanted)
+
+    def _promise(self, question: Question, by: Mechanism) -> Promise:
+        if question.label not in self._planned:
+            raise PrivacyError(f"the question '{question.label}' was not planned")
+        return self._left(question.label)
+
+    def _spend(self, question: Question, by: Mechanism) -> Promise:
+        promise = self._promise(question, by)
+        self._cross_out(question)
+        return promise
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        with quiet():
+            return work()
+
+    def _answer(self, pairs: Pairs, promises: Sequence[Promise]) -> list[Release]:
+        totals = iter(self._rows.totals([question for question, _ in pairs if isinstance(question, Sum)]))
+        return [
+            self._one(question, by, promise, next(totals) if isinstance(question, Sum) else None)
+            for (question, by), promise in zip(pairs, promises, strict=True)
+        ]
+
+    def _one(self, question: Question, by: Mechanism, promise: Promise, total: Total | None) -> Release:
+        relation = self._relation(question)
+        law = by.law(promise, question.within, relation)
+        if total is not None and law is not None:
+            return Release(question.label, total.value() * self._factor, law, promise, question.within)
+        exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
+        if total is not None:  # chosen among counts
+            exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
+        draws = 1 if total is not None else SEVERAL
+        answers = [
+            by.release(question.label, exact, promise, question.within, relation, public_stream(-3 - k))
+            for k in range(draws)
+        ]
+        mean: FloatArray = np.mean([answer.value for answer in answers], axis=0)
+        return replace(answers[0], value=mean)
+
+
+class _Repeated(RowValues):
+    """Values of the assumed rows, each of them several times."""
+
+    def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
+        super().__init__(rows, question)
+        self._gathered = np.repeat(np.concatenate(list(super()._parts())), times, axis=0)
+
+
+def expected(
+    converse: Callable[[Any, PublicFacts], Any],
+    public: PublicFacts,
+    neighbors: Neighbors,
+    planned: Sequence[Planned],
+    n: int,
+    like: pd.DataFrame | None,
+    residual: float | None,
+) -> pd.DataFrame:
+    """Return standard errors and widths to expect.
+
+    Parameters
+    ----------
+    converse : callable
+        Of a conversation and public facts: the estimate, in the user's units.
+    public : PublicFacts
+    neighbors : Neighbors
+    planned : sequence of Planned
+    n : int
+        The planned number of rows, or units.
+    like : DataFrame, optional
+        Rows to assume; by default made-up ones.
+    residual : float, optional
+        Residual standard deviation in the response's units.
+
+    Returns
+    -------
+    DataFrame
+        As `Plan.expected`.
+    """
+    rows = assumed_rows(public.design, neighbors, n, like, residual)
+    ask = Forecast(rows, planned, n)
+    estimate = converse(ask, public)
+    _, errors, low, high = estimate.coefficients(0.05)
+    share = np.asarray(estimate.noise_share(), dtype=float)
+    with np.errstate(all="ignore"):
+        without = 2 * 1.959964 * errors * np.sqrt(np.maximum(1 - share, 0.0))
+        ratio = np.where(without > 0, (high - low) / without, math.nan)
+    table = {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}
+    return pd.DataFrame(table, index=list(estimate.names))
+
+
+def assumed_rows(
+    design: Any, neighbors: Neighbors, n: int, like: pd.DataFrame | None, residual: float | None
+) -> BlockRows:
+    """Return the rows that a forecast assumes.
+
+    Raises
+    ------
+    OptionError
+        If `residual` is not a positive number, or the model has none.
+    FormulaError
+        If `like` lacks a column.
+    """
+    regression = hasattr(design, "response_half")
+    linked = getattr(design, "family", None) is not None
+    if residual is not None:
+        if linked or not regression:
+            raise OptionError("residual belongs to regressions without a link; give like= rows to stand for the data")
+        if isinstance(residual, bool) or not isinstance(residual, int | float) or not 0 < residual < math.inf:
+            raise OptionError(f"residual is {quote(residual)}; give a positive number in units of the response")
+    if like is not None:
+        check_schema(like, design.reads)
+        frame = like.reset_index(drop=True)
+    else:
+        frame = narrowed(design.domain, design.reads).draw(design.reads, min(ROWS, max(n, 1)), public_stream(-1))
+    if neighbors.unit is not None:
+        frame = frame.assign(**{neighbors.unit: range(len(frame))})
+    if regression and (like is None or residual is not None):
+        spread = SPREAD if residual is None else residual / design.response_half
+        frame, design = _with_response(frame, design, spread, linked)
+    return BlockRows(Frame(frame), design, neighbors, b"forecast")
+
+
+def _with_response(frame: pd.DataFrame, design: Any, spread: float, linked: bool) -> tuple[pd.DataFrame, AssumedDesign]:
+    """Return the rows with a response that owes nothing to the predictors."""
+    rng = public_stream(-2)
+    if not linked:
+        pattern, middle = spread * rng.standard_normal(len(frame)), 0.0
+    else:
+        middle = HALF if design.family.support == (0.0, 1.0) else LOW
+        pattern = np.where(rng.integers(0, 2, len(frame)) == 1, middle, -middle)
+    return frame.assign(**{ASSUMED: pattern}), AssumedDesign(design, middle)
+
+
+def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
+    """Return a domain whose numbers fill a part of their bounds, about the middle."""
+    typical = domain.typical
+    return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
+
+
+def _part(known: Known) -> Known:
+    if not isinstance(known, Numbers) or isinstance(known, Dates) or not known.meaning.is_finite:
+        return known
+    middle, half = known.lo / 2 + known.hi / 2, FILLED * (known.hi / 2 - known.lo / 2)
+    return Numbers(middle - half, middle + half)
+
+
+def smallest(narrow: Callable[[float], bool], start: float, most: float) -> float | None:
+    """Return the smallest number at which a monotone condition holds, to 0.1%; None if there is none up to `most`."""
+    low = high = start
+    while not narrow(high):
+        low, high = high, 4 * high
+        if high > most:
+            return None
+    while low == high or (narrow(low) and low > 1e-9 * start):
+        high, low = low, low / 4
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if narrow(middle) else (middle, high)
+    return high

@@ -1,0 +1,498 @@
+"""What a fit will ask and spend: found by rehearsal, from public facts, before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
+from privstats.estimators.base import PublicFacts
+from privstats.gate.gate import Planned
+from privstats.gate.rehearsal import Asked, Rehearsal
+from privstats.mechanisms.random import streams
+from privstats.models.base import Choice, Model
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
+from privstats.workflow import forecast, stage0
+from privstats.workflow.digest import digest, numbers
+from privstats.workflow.division import BOUNDS, Division, divided
+from privstats.workflow.plan_text import described
+
+ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
+INFERENCE = ("sandwich", "none")
+MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
+
+
+@dataclass(frozen=True, eq=False)
+class Specification:
+    """What a call asks for: all of it public, none of it about data or chance.
+
+    Parameters
+    ----------
+    verb : str
+    model : Model
+    mech : str
+    options : mapping
+        What the user gave the estimator.
+    promise : Promise
+    neighbors : Neighbors
+    shares : mapping, optional
+        The user's shares, by name or label of question.
+    bounds_share : float
+    intervals : bool
+    written : mapping
+        The arguments of the call, for the digest.
+    """
+
+    verb: str
+    model: Model
+    mech: str
+    options: Mapping[str, Any]
+    promise: Promise
+    neighbors: Neighbors
+    shares: Mapping[str, float] | None
+    bounds_share: float
+    intervals: bool
+    written: Mapping[str, Any]
+
+    def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
+        """Hold the whole conversation: bounds where they lack, then the estimator.
+
+        Returns
+        -------
+        estimate : Estimate
+            In the user's units.
+        public : PublicFacts
+            With the design that was used.
+        """
+        if lacking := public.design.lacking:
+            design = public.design.with_bounds(stage0.bounds(ask, lacking, self.model.known, public.design.complete))
+            ask.through(design)
+            public = replace(public, design=design)
+        estimate = estimator(ask, public)
+        return estimate.mapped(*self.model.to_original(public.design)), public
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """The questions of a fit with their shares of the budget: known before any row is read.
+
+    Attributes
+    ----------
+    guarantee : PureDP, ApproxDP or GaussianDP
+        The guarantee that was asked for.
+    questions : DataFrame
+        One row a question: its share of the budget, its mechanism, and what it may spend.
+    digest : str
+        Fingerprint of all that was decided, which names the random stream of a seeded fit.
+    """
+
+    specification: Specification
+    choice: Choice
+    public: PublicFacts
+    accounted: Promise
+    planned: tuple[Planned, ...]
+    division: Division
+
+    def __dir__(self) -> list[str]:
+        return ["budget_for", "digest", "eps_for", "expected", "guarantee", "n_for", "plot", "questions"]
+
+    @property
+    def guarantee(self) -> Promise:
+        """The guarantee that was asked for."""
+        return self.specification.promise
+
+    @property
+    def charge(self) -> tuple[tuple[str, Promise], ...]:
+        """What the ledger is charged: each question, and one entry for the branches of a choice."""
+        return self.division.charge
+
+    @property
+    def branches(self) -> tuple[str, ...]:
+        """The methods between which the fit will choose; empty where there is no choice."""
+        return tuple(dict.fromkeys(p.branch for p in self.planned if p.branch is not None))
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Factors whose bounds are estimated."""
+        lacking: tuple[str, ...] = self.public.design.lacking
+        return lacking
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, or of units, that the plan is about: public, or assumed."""
+        public = self.public
+        return next((n for n in (public.offered, public.units, public.assumed) if n is not None), None)
+
+    @property
+    def questions(self) -> pd.DataFrame:
+        """One row a question: share of the budget, mechanism, branch, and what it may spend."""
+        of = "of_mu2" if isinstance(self.accounted, GaussianDP) else "of_eps"
+        return pd.DataFrame(
+            {
+                "question": [p.label for p in self.planned],
+                of: [self.division.fractions[p.label] for p in self.planned],
+                "mechanism": [p.mechanism.label for p in self.planned],
+                "branch": [p.branch or "" for p in self.planned],
+                "cost": [p.promise.budget for p in self.planned],
+            }
+        ).set_index("question")
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of what the user wrote and of what will be asked."""
+        asked = [[p.branch, p.label, p.mechanism.label, numbers(p.promise)] for p in self.planned]
+        about = {name: value for name, value in self.specification.written.items() if value is not None}
+        return digest(self.specification.verb, about, self.public.offered, self.public.units, asked)
+
+    def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
+        """Return the standard errors and interval widths to expect, privacy noise included.
+
+        Parameters
+        ----------
+        like : DataFrame, optional
+            Synthetic or public rows to stand for the data; by default predictors fill a part of their bounds.
+        residual : float, optional
+            Residual standard deviation in the response's units, with weights that of a row of weight 1; by default
+            that of `like`, or a twelfth of the response's range.
+
+        Returns
+        -------
+        DataFrame
+            One row a number: std_error, width (of the 95% interval), noise_share (of the squared standard error) and
+            ratio, the width over that without privacy.
+
+        Raises
+        ------
+        FormulaError, DomainError, OptionError
+            If `like` lacks a column, bounds are not declared, or the number of rows is private.
+        """
+        if self.rows is None:
+            raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
+        if self.estimated:
+            name = self.estimated[0]
+            raise DomainError(
+                f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
+            )
+        if like is None and residual is None:
+            return self._expected.copy()
+        return self._forecast(like, residual)
+
+    @cached_property
+    def _expected(self) -> pd.DataFrame:
+        return self._forecast(None, None)
+
+    def _forecast(self, like: pd.DataFrame | None, residual: float | None) -> pd.DataFrame:
+        assert self.rows is not None
+        spec, choice = self.specification, self.choice
+        return forecast.expected(
+            lambda ask, public: spec.converse(ask, public, choice.estimator)[0],
+            self.public,
+            spec.neighbors,
+            self.planned,
+            self.rows,
+            like,
+            residual,
+        )
+
+    def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
+        """Return the smallest budget that makes intervals narrow enough: eps, or mu where that was asked for.
+
+        Parameters
+        ----------
+        width : float
+            Wanted width of the 95% interval.
+        term : str, optional
+            Of this coefficient; by default of every one but the intercept.
+        **assumptions
+            As for `expected`.
+
+        Returns
+        -------
+        float
+            To 0.1%.
+
+        Raises
+        ------
+        BudgetError
+            If no budget is enough: the interval without privacy is wider.
+        """
+        width = _positive("width", width)
+        name = "mu" if isinstance(self.guarantee, GaussianDP) else "eps"
+
+        def narrow(budget: float) -> bool:
+            promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
+            spec = self.specification
+            other = replace(spec, promise=promise, written={**spec.written, name: budget})
+            return make_plan(other, self._public_rows, self.rows)._within(width, term, assumptions)
+
+        found = forecast.smallest(narrow, float(getattr(self.guarantee, name)), most=1e4)
+        if found is None:
+            raise BudgetError(
+                f"a width of {width:g} is less than that without privacy; take more rows, or choose a larger width"
+            )
+        return found
+
+    def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
+        """Return the smallest eps that makes intervals narrow enough; as `budget_for`.
+
+        Raises
+        ------
+        OptionError
+            If the budget of the plan is in mu.
+        """
+        if isinstance(self.guarantee, GaussianDP):
+            raise OptionError("the budget of this plan is in mu; write plan.budget_for(width)")
+        return self.budget_for(width, term, **assumptions)
+
+    def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
+        """Return the smallest number of rows (of units, with `unit`) at which intervals are narrow enough.
+
+        Parameters
+        ----------
+        width : float
+            Wanted width of the 95% interval.
+        term : str, optional
+            Of this coefficient; by default of every one but the intercept.
+        **assumptions
+            As for `expected`.
+
+        Returns
+        -------
+        int
+            To 0.1%.
+
+        Raises
+        ------
+        OptionError
+            If the width would take too many rows.
+        """
+        width = _positive("width", width)
+        fewest, start = len(self.public.design.names) + 1, float(max(self.rows or 0, 100))
+
+        def narrow(rows: float) -> bool:
+            n = max(fewest, math.ceil(rows))
+            return make_plan(self.specification, n if self._is_public else None, n)._within(width, term, assumptions)
+
+        found = forecast.smallest(narrow, start, most=MOST_ROWS * start)
+        if found is None:
+            raise OptionError(
+                f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
+            )
+        return max(fewest, math.ceil(found))
+
+    @property
+    def _is_public(self) -> bool:
+        return self.specification.neighbors.exchange
+
+    @property
+    def _public_rows(self) -> int | None:
+        return self.rows if self._is_public else None
+
+    def _within(self, width: float, term: str | None, assumptions: Mapping[str, Any]) -> bool:
+        widths = self.expected(**assumptions)["width"]
+        if term is not None:
+            if term not in widths.index:
+                raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, widths.index))}")
+            widths = widths[[term]]
+        elif len(widths) > 1:
+            widths = widths.drop("Intercept", errors="ignore")
+        return bool((widths <= width).all())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the share of the budget that each question has.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default in a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        from matplotlib import pyplot
+
+        ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        shares = self.questions.iloc[::-1, 0]
+        ax.barh(list(shares.index), 100 * shares.to_numpy())
+        ax.set_xlabel("% of mu^2" if isinstance(self.accounted, GaussianDP) else "% of eps")
+        return ax
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
+    """Return the plan of a call; no row is read.
+
+    Under (eps, delta) there are two ways to account for noise that is added: pure eps, or mu with normal noise. Both
+    are planned, and the one with the shorter expected intervals is taken.
+
+    Parameters
+    ----------
+    spec : Specification
+    rows : int, optional
+        Number of rows, or of units where the call has `unit`; None where it is private.
+    assumed : int, optional
+        A number to assume where it is private; nothing but forecasts depends on it.
+
+    Raises
+    ------
+    OptionError, BudgetError, DomainError, FormulaError, PrivacyError
+        If the call cannot be answered.
+    """
+    if spec.neighbors.exchange:
+        _check_delta(spec.promise, rows)
+    plans, refusals = [], []
+    for promise in ways(spec):
+        try:
+            plans.append(_planned(spec, promise, rows, assumed))
+        except PrivstatsError as error:
+            refusals.append(error)
+    if not plans:
+        raise refusals[0]
+    return plans[0] if len(plans) == 1 else _shorter(*plans)
+
+
+def ways(spec: Specification) -> tuple[Promise, ...]:
+    """Return the promises that may be divided among the questions, each of which implies the one that was made."""
+    promise = spec.promise
+    if not isinstance(promise, ApproxDP) or spec.mech in spec.model.with_delta:
+        return (promise,)
+    return promise.as_normal(), promise.as_pure()
+
+
+def _shorter(normal: Plan, pure: Plan) -> Plan:
+    """Return the plan with the shorter expected intervals; it names the other."""
+    if not any(p.mechanism.normal for p in normal.planned):
+        return pure
+    ratio = _ratio(normal, pure)
+    if math.isnan(ratio):
+        return normal
+    taken, other, times = (normal, "pure", ratio) if ratio <= 1 else (pure, "normal", 1 / ratio)
+    because = f"intervals are expected to be {times:.2g} times as long as with {other} noise"
+    why = f"{taken.choice.why}; {because}" if taken.choice.why else because
+    return replace(taken, choice=replace(taken.choice, why=why))
+
+
+def _ratio(normal: Plan, pure: Plan) -> float:
+    """Return the median ratio of expected widths; NaN where neither plan has any."""
+    if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
+        return math.nan
+    widths = [plan._expected["width"].drop("Intercept", errors="ignore") for plan in (normal, pure)]
+    if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
+        return math.nan
+    return float((widths[0] / widths[1]).fillna(math.inf).median())
+
+
+def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
+    """Rehearse by turns with few rows and with many, dividing the promise, until the same is asked."""
+    public = _public(spec, rows, assumed)
+    design = public.design
+    choice = spec.model.estimator(spec.mech, promise, spec.options, design, spec.neighbors)
+    asked: tuple[Asked, ...] = ()
+    division: Division | None = None
+    planned: tuple[Planned, ...] = ()
+    for turn in range(ROUNDS):
+        again = rehearsed(spec, choice.estimator, public, planned, promise, turn)
+        if division is not None and again == asked:
+            break
+        asked = again
+        division = divided(asked, promise, choice.estimator.shares, spec.shares, spec.bounds_share)
+        planned = tuple(_question(a, division) for a in asked)
+    else:
+        raise PrivacyError("the questions of this plan depend on their own noise; please report the call")
+    if design.lacking and rows is not None:
+        stage0.check_enough(design.lacking, [p.promise for p in planned if p.name == BOUNDS], rows, spec.promise)
+    return Plan(spec, choice, public, promise, planned, division)
+
+
+def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
+    """Return the public facts, with the design; where bounds are lacking, with made-up ones."""
+    by_unit = spec.neighbors.unit is not None
+    offered = None if by_unit else rows
+    design = spec.model.bind(offered)
+    if design.lacking and rows is None:
+        code = design.lacking[0]
+        raise DomainError(
+            f"column '{code}' has no declared bounds; write domain={{'{code}': (low, high)}} from public knowledge (no "
+            "range is estimated where the number of rows is private)"
+        )
+    used = offered if design.complete and not design.lacking else None
+    return PublicFacts(offered, used, rows if by_unit else None, by_unit, spec.intervals, design, assumed)
+
+
+def _question(a: Asked, division: Division) -> Planned:
+    """Return a question with what it may spend."""
+    part = 0.0 if a.optional is None else division.fractions[a.label] / division.fractions[a.optional]
+    return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, part)
+
+
+def rehearsed(
+    spec: Specification,
+    estimator: Any,
+    public: PublicFacts,
+    planned: Sequence[Planned],
+    promise: Promise,
+    turn: int,
+) -> tuple[Asked, ...]:
+    """Run the conversation for each branch, with and without optional questions, on made-up rows; return all questions.
+
+    Raises
+    ------
+    PrivacyError
+        If a question is asked in two ways, or in two branches, or what else is asked depends on an optional one.
+    """
+    asked: dict[str, Asked] = {}
+    wanted: list[str | None] = [None]
+    for branch in wanted:
+        sets = []
+        for optional in (True, False):
+            talk = Rehearsal(
+                public.design,
+                spec.neighbors,
+                promise,
+                streams(turn, "rehearsal"),
+                planned=planned,
+                branch=branch,
+                optional=optional,
+                few=turn % 2 == 0,
+                assumed=public.offered or public.units or public.assumed,
+            )
+            spec.converse(talk, public, estimator)
+            sets.append({a.label for a in talk.asked if a.optional is None})
+            for a in talk.asked:
+                if asked.setdefault(a.label, a) != a:
+                    raise PrivacyError(f"the question '{a.label}' is asked in two ways, or in two branches")
+            if optional and branch is None:
+                wanted += talk.branches[1:]
+            if all(a.optional is None for a in talk.asked):
+                break
+        if sets[0] != sets[-1]:
+            raise PrivacyError("the questions of this plan depend on an optional question; please report the call")
+    return tuple(asked.values())
+
+
+def _check_delta(promise: Promise, rows: int | None) -> None:
+    """Refuse a delta that allows rows to be published as they are."""
+    if isinstance(promise, ApproxDP) and rows and promise.delta * rows >= 1:
+        raise BudgetError(
+            f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "
+            "published as they are; choose delta below 1/n, such as delta=1e-6"
+        )
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=0.1")
+    return float(value)

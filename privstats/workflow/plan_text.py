@@ -1,0 +1,173 @@
+"""A plan as text, to be read before any budget is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pandas as pd
+
+from privstats.privacy.promise import GaussianDP, Promise
+from privstats.results.text import RULE, Column, Table, counted, decimals, filled, headed, labelled, number, percentages
+
+RELEASED = {  # what is released, by the name of the question
+    "bounds": "location and spread of a column without declared bounds",
+    "rows": "number of rows used",
+    "units": "number of units used",
+    "levels": "number of rows at each level",
+    "scales": "mean and std dev of each column",
+    "coarse matrix": "second moments, for scaling and choice of method",
+    "leverages": "histogram of leverages; sets clipping in the Hessian",
+    "hessian": "second moments of the scaled predictors",
+    "first step": "a rough score",
+    "meat": "variance of the scores",
+    "score sizes": "histogram of score sizes; sets clipping in the score",
+    "score": "the clipped score, which gives the coefficients",
+    "moments": "second moments of predictors and response",
+    "coefficients": "the coefficients",
+    "residual scale": "size of the residuals",
+    "marginal effects": "average marginal effects",
+    "grid": "whether the values lie on a grid",
+    "quantile": "the quantiles, and the ends of their intervals",
+    "lower": "lower end of the interval",
+    "upper": "upper end of the interval",
+    "sums": "number of rows, sums and sums of squares",
+    "counts": "number of rows in each bin",
+    "mode": "the fullest bin or level",
+}
+ASSUMED = {  # of the rows of a forecast, by verb
+    "lm": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
+    "rq": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
+    "glm": "predictors fill a part of their bounds; the response does not depend on them.",
+}
+COLUMNS = "values fill a part of their bounds."
+
+
+class Planned(Protocol):
+    """A planned question."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def branch(self) -> str | None: ...
+
+
+def described(plan: Any) -> str:
+    """Return a plan as text: its head, the standard errors to expect, and its questions with their shares."""
+    spec, promise = plan.specification, plan.guarantee
+    lines = [
+        *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
+        "No row was read and no budget was spent.",
+        *labelled("Guarantee", guarantee(promise)),
+        *labelled("Rows", _rows(plan)),
+        *labelled("Method", _method(plan)),
+        RULE,
+    ]
+    if plan.rows is not None and not plan.estimated:
+        expected = plan.expected()
+        if not expected["width"].isna().all():
+            lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
+    return "\n".join([*lines, *_questions(plan)])
+
+
+def guarantee(promise: Promise) -> str:
+    """Return a guarantee with what it implies."""
+    text = str(promise)
+    if isinstance(promise, GaussianDP):
+        text += f"\nimplies eps = {promise.to_approx(1e-6).eps:.3g} at delta = 1e-06"
+    return text
+
+
+def _rows(plan: Any) -> str:
+    public, unit = plan.public, plan.specification.neighbors.unit
+    if public.offered is not None:
+        return f"{counted(public.offered)} (public)"
+    if public.units is not None:
+        return f"{counted(public.units)} {unit}s (public)"
+    if public.assumed is not None:
+        return f"{counted(public.assumed)}{f' {unit}s' if unit else ''} assumed; their number is private"
+    return "their number is private"
+
+
+def _method(plan: Any) -> str:
+    choice = plan.choice
+    if plan.branches:
+        names = " or ".join(plan.branches)
+        before = next((p.label for p in reversed(plan.planned) if p.branch is None), None)
+        after = f" after '{before}'" if before else ""
+        return f"auto chooses{after}: {names}, whichever has the shorter expected intervals"
+    noise = f", noise {choice.noise}" if choice.noise else ""
+    why = f"; {choice.why}" if choice.why else ""
+    return f"{choice.mech} ({choice.words}){noise}{why}"
+
+
+def _expected(expected: pd.DataFrame) -> list[str]:
+    names = [name if isinstance(name, str) else ", ".join(map(str, name)) for name in expected.index]
+    spread = [decimals(value, value) for value in expected["std_error"]]
+
+    def column(name: str) -> tuple[str, ...]:
+        return tuple(number(value, places) for value, places in zip(expected[name], spread, strict=True))
+
+    noise = tuple("" if math.isnan(share) else f"{share:.0%}" for share in expected["noise_share"])
+    ratio = tuple(number(value, 2) for value in expected["ratio"])
+    table = Table(
+        ("expected",),
+        tuple((name,) for name in names),
+        (
+            Column("std err", column("std_error"), 12),
+            Column("95% width", column("width"), 12),
+            Column("noise", noise, 8),
+            Column("width / no privacy", ratio, 22),
+        ),
+    )
+    return table.as_text()
+
+
+def _assumed(spec: Any) -> str:
+    return (
+        f"Assumed: {ASSUMED.get(spec.verb, COLUMNS)} Real columns differ: plan.expected(like=rows) takes synthetic "
+        "rows. plan.budget_for, plan.n_for: for a wanted width."
+    )
+
+
+def _questions(plan: Any) -> list[str]:
+    """Return the table of questions, those of one name in one line."""
+    of = "mu^2" if isinstance(plan.accounted, GaussianDP) else "eps"
+    marks = dict(zip(plan.branches, _marks(plan.branches), strict=True))
+    groups: dict[tuple[str, str | None], float] = {}
+    for p in plan.planned:
+        key = p.name, p.branch
+        groups[key] = groups.get(key, 0.0) + plan.division.fractions[p.label]
+    shares: dict[tuple[str, str | None], int] = {}
+    for branch in plan.branches or (None,):  # the common beginning and each branch add up to 100%
+        own = [key for key in groups if key[1] in (None, branch)]
+        shares |= dict(zip(own, percentages(_whole([groups[key] for key in own])), strict=True))
+    wide = max(len("question"), *(len(name) for name, _ in groups)) + 2
+    what = "what is released"
+    if marks:
+        what += f" ({', '.join(marks.values())}: by {' or '.join(marks)} only)"
+    lines = [f"{'question':<{wide}}{f'of {of}':>8}  {what}"]
+    for name, branch in groups:
+        mark = f"{marks[branch]} " if branch else ""
+        text = filled(f"{mark}{RELEASED.get(name, name)}", " " * (wide + 10), " " * (wide + 12))
+        first = f"{name:<{wide}}{shares[name, branch]:>7}%  "
+        lines += [first + text[0].lstrip(), *text[1:]]
+    return lines
+
+
+def _whole(shares: Sequence[float]) -> list[float]:
+    """Return shares that add up to one: optional questions lie inside the parts of others."""
+    total = math.fsum(shares)
+    return [share / total for share in shares]
+
+
+def _marks(branches: Sequence[str]) -> list[str]:
+    """Return a short mark for each branch, each its own."""
+    marks: list[str] = []
+    for branch in branches:
+        mark = next(branch[:k] for k in range(1, len(branch) + 1) if branch[:k] not in marks)
+        marks.append(mark)
+    return marks
