@@ -52,6 +52,16 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
+class WeightedLinear:
+    """Linear functions z'M of a row, times the root of its weight: products add up with weights."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        return block.times(self.matrix) * np.sqrt(block.weight)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
 class RootWeighted:
     """The root of the weight times (1, z'M): rows of `BoxProducts`."""
 
@@ -72,7 +82,7 @@ class Scores:
     P : ndarray, shape (width, m)
         Preconditioned predictors; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        The linear predictor: 1 for an offset, 0 for the response.
+        The linear predictor: for an offset its unit, for the response 0.
     """
 
     loss: Loss

@@ -1,0 +1,485 @@
+"""Adaptive regression: precondition, choose between moments and steps, clip where the interval is shortest.
+
+Stages, as the comments number them: 0 scales, L levels, 1 coarse matrix and the choice; then of the steps 2 leverages,
+3 Hessian, 3b first step, 4 meat, 5 score sizes, 6 score. Every clip and radius is a function of earlier releases, and
+each question's sensitivity holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, best_clip, edges, predicted_length
+from privstats.estimators.preconditioner import (
+    Box,
+    Levels,
+    Scales,
+    Start,
+    cleared,
+    coarse,
+    column_scales,
+    entry_sd,
+    readable_levels,
+    reread_scales,
+    roots,
+    sizes_of,
+    standardised,
+)
+from privstats.estimators.sufficient_statistics import Branch, Moments
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.losses.base import Loss, SquaredLoss
+from privstats.losses.rows import HessianRowsAndScore, Residuals
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Ball, Products, SumAndProducts
+
+# Shares of mu^2, or of eps. Those of optional questions ("levels", "scales again", "meat") are parts of the score's.
+SHARES: Mapping[str, Mapping[str, float]] = {
+    "normal": {
+        "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.09,
+        "moments": 0.75, "meat of moments": 0.12,
+        "residual scale": 0.03, "leverages": 0.03, "hessian": 0.10, "first step": 0.06, "score sizes": 0.10,
+        "score": 0.58,
+    },
+    "pure": {
+        "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.08,
+        "moments": 0.75, "meat of moments": 0.12,
+        "residual scale": 0.04, "leverages": 0.03, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
+        "score sizes": 0.15, "score": 0.45,
+    },
+}  # fmt: skip
+
+BESIDE = 0.6  # the residual beside a Hessian row, at its clip, in radii of the row: where normal noise makes it free
+RESIDUAL_CLIP = 2.5  # of that residual, in residual scales
+RADIUS_NOISE = 2.7  # weight of the Hessian's noise, in sqrt(m) entries' sds, against what its radius cuts off
+RARE_RADIUS = 1.15  # the Hessian's radius is at least this many times the length of a row of the rarest kept level
+FEW = 2.3  # a direction is unidentified if so many noise sds of a count of rows at the radius could make it,
+FEW_SHARE = 0.2  # ... or, if that is less, this share of the rows
+FIRST_LEAST, FIRST_NOISE, FIRST_MOST = 3.0, 3.0, 6.0  # first clip in sqrt(m): at least, by its noise, at most
+MEAT_LEAST, MEAT_NOISE = 4.0, 0.2  # squared radius of the meat: this times m, or what makes noise this share of it
+MEAT_WORTH = 0.15  # a meat is released if 4 m times its noise at radius 1 is below this share of the scores
+LEAST_VARIANCE, MOST_VARIANCE = 0.97, 1.5  # of the final score, in the meat's: what the first clip missed
+MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # charge for the estimate's move between clips beyond these sds
+FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
+SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
+MEDIAN = 0.6744897501960817  # of |N(0, 1)|
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """What all branches release, the choice, and the branch.
+
+    Parameters
+    ----------
+    noises : Noises
+    loss : Loss
+    branches : tuple of str
+        Among "moments" and "steps".
+    tail : str
+        "usual", or "cautious": scores beyond the visible ones may be more, and all along one coefficient.
+    cov_type : str
+        "HC", or "nonrobust".
+    """
+
+    noises: Noises = NORMAL
+    loss: Loss = SquaredLoss()  # noqa: RUF009 -- frozen, without state
+    branches: tuple[str, ...] = ("moments", "steps")
+    tail: str = "usual"
+    cov_type: str = "HC"
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return SHARES[self.noises.shares]
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        by, box = self.noises, Box(public.design)
+        scales = column_scales(ask, by, box, public.used)
+        sizes = sizes_of(ask, by, public, scales.rows)
+        levels = readable_levels(ask, by, box, scales, self._entry_sd(ask, box), "score")
+        frame = standardised(box, scales, levels.kept or None)
+        frame = reread_scales(ask, by, box, frame, scales, "score")
+        sizes = sizes.without(levels.left_out)
+        start, G = coarse(ask, by, box, frame, levels, sizes.rows)
+        robust, tail = self.cov_type != "nonrobust", TAILS[self.tail]
+        known = (ask, by, box, start, levels, sizes, public, robust, tail)
+        fits: dict[str, Any] = {"steps": Steps(*known, self.loss, G, scales), "moments": Moments(*known)}
+        fits = {name: fits[name] for name in self.branches}
+        chosen = self.branches[0]
+        if len(fits) > 1:
+            chosen = ask.choose("estimator", {name: fit.length() for name, fit in fits.items()})
+        return fits[chosen].estimate()
+
+    def _entry_sd(self, ask: Ask, box: Box) -> float:
+        """Return the standard deviation of the noise of an entry of the Hessian at radius 1."""
+        beside = self.noises.free_products and isinstance(self.loss, SquaredLoss)
+        question = Sum("hessian", lambda block: block, within=Products(box.c + beside))
+        return entry_sd(ask, question, self.noises) * (1 + BESIDE**2 if beside else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A metric of scores: ``root`` and its inverse."""
+
+    root: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray) -> Metric:
+        return cls(*roots(matrix))
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedScore:
+    """A released sum of clipped scores, and their second moments where these are free.
+
+    Parameters
+    ----------
+    value : ndarray, shape (m,)
+    noise : Loading
+        Of `value`.
+    sd : float
+        Of a coordinate of the noise.
+    products : ndarray, shape (m, m), or None
+    products_sd : float
+        Of the noise of an entry of `products` off the diagonal.
+    radius : float
+        The clip.
+    """
+
+    value: FloatArray
+    noise: Loading
+    sd: float
+    products: FloatArray | None
+    products_sd: float
+    radius: float
+
+    @classmethod
+    def of(cls, release: Release) -> ReleasedScore:
+        within = release.within
+        if not isinstance(within, SumAndProducts):
+            sd = float(np.sqrt(release.law.variance()[0]))
+            return cls(release.value, Loading(np.eye(within.dim), release.law), sd, None, 0.0, within.radius)
+        sums = within.sums()
+        noise = Loading(sums, release.law)
+        sd = float(np.sqrt(release.law.covariance(sums[:1])[0, 0]))
+        products = within.unpacked(release.value)[1:, 1:]
+        return cls(sums @ release.value, noise, sd, products, sd * within.radius, within.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Branch):
+    """Leverages, Hessian, a first step, meat, sizes of scores, and one score clipped where the interval is shortest.
+
+    Parameters
+    ----------
+    loss : Loss
+    G : ndarray, shape (m + 1, m + 1)
+        Coarse second moments per row.
+    scales : Scales
+    """
+
+    loss: Loss = SquaredLoss()  # noqa: RUF009
+    G: FloatArray | None = None
+    scales: Scales | None = None
+
+    @property
+    def rows(self) -> float:
+        return self.sizes.rows
+
+    @property
+    def scores(self) -> float:
+        return self.sizes.scores
+
+    def score(self, name: str, start: Start, radius: float) -> Sum:
+        """Return the question for the sum of scores, with their products where these are free."""
+        within = SumAndProducts(start.m, radius) if self.by.free_products else Ball(start.m, radius)
+        return Sum(name, start.scores, within=within, keep=self.levels.keep, folded=self.folded)
+
+    def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
+        """Return the question for the histogram of score lengths."""
+        return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
+
+    def score_sd(self, name: str) -> float:
+        """Return the noise of a coordinate of a score that is clipped at 1."""
+        question = self.score(name, self.start, 1.0)
+        law = self.ask.law(question, by=self.by.vector)
+        if isinstance(question.within, SumAndProducts):
+            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
+        return float(np.sqrt(law.variance()[0]))
+
+    def count_sd(self, question: Sum) -> float:
+        return float(np.sqrt(self.ask.law(question, by=self.by.counts).variance()[0]))
+
+    def length(self) -> float:
+        """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
+        m = self.start.m
+        ends = edges(m**0.5 / 8, 60 * m**0.5)
+        noise, sd = self.score_sd("score"), self.count_sd(self.score_sizes(self.start, ends))
+        return min(predicted_length(noise, sd, m, self.scores, self.tail) / 1.96, 1e100)
+
+    def estimate(self) -> Estimate:
+        """Ask the questions of the branch, and solve."""
+        start = self.with_loss(self.start)
+        A, start, bread = self.hessian(start)
+        T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5
+        ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
+        x = start.remapped(T)
+        first, moved, plain = self.first_step(x, ridge)
+        M = self.meat(moved, plain, first, ridge)
+        u = moved.remapped(M.metric.inverse)
+        clip, lengths = self.clip(u)
+        final = ReleasedScore.of(self.ask(self.score("score", u, clip.radius), by=self.by.vector))
+        return self.solved(start, A, bread, T, T_inverse, first, moved, plain, M, clip, lengths, final)
+
+    def with_loss(self, start: Start) -> Start:
+        """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
+        loss = self.loss.in_units(self.box.design.response_center, self.box.design.response_half)
+        if loss.needs_scale:
+            loss = loss.with_scale(self.residual_scale(start))
+        return start.of_loss(loss, self.box.intercept)
+
+    def residual_scale(self, start: Start) -> float:
+        """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
+        ends = edges(SCALE_BINS, start.largest_psi)
+        question = Sum("residual scale", Residuals(start.eta), Shells(1, ends), self.levels.keep)
+        counts = np.maximum(self.ask(question, by=self.by.counts).value, 0.0)
+        below = np.r_[0.0, np.cumsum(counts)] / max(counts.sum(), 1.0)
+        return float(np.exp(np.interp(0.5, below, np.log(np.r_[ends[0] / 2, ends]))) / MEDIAN)
+
+    def hessian(self, start: Start) -> tuple[NoisyMatrix, Start, Bread]:
+        """2, 3. Release leverages, then the Hessian at the radius they suggest; a better start where it is free."""
+        m, squares = start.m, isinstance(start.loss, SquaredLoss)
+        ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
+        leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
+        counts = self.ask(leverages, by=self.by.counts)
+        count_sd = float(np.sqrt(counts.law.variance()[0]))
+        lengths = Lengths.denoised(counts.value, count_sd, ends, self.rows, TAILS["leverages"])
+
+        beside = BESIDE if squares and self.by.free_products else 0.0
+        within = Products(m + (beside > 0))
+        unit = entry_sd(self.ask, Sum("hessian", start.hessian_rows, within), self.by)
+        rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
+        rare = rare if np.isfinite(self.levels.least) else 0.0
+        radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
+        few = min(FEW * count_sd * radius**2, FEW_SHARE * self.rows)
+
+        limit = RESIDUAL_CLIP * start.sigma
+        of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows
+        question = Sum("hessian", of, within, self.levels.keep).inside(radius * np.sqrt(1 + beside**2))
+        both = NoisyMatrix.of(self.ask(question, by=self.by.matrix), floor=few)
+        A = both.mapped(np.eye(within.m)[:, :m])
+        if beside:
+            start = start.moved(A.power(-1.0) @ both.value[:m, m] * limit / (beside * radius))
+        entry = unit * radius**2 * (1 + beside**2)
+        return A, start, Bread(entry, lengths.square_excess(radius) * min(1.0, 2.0 / m))
+
+    def first_step(self, x: Start, ridge: FloatArray) -> tuple[ReleasedScore, Start, Metric]:
+        """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
+        m = x.m
+        plain = Metric.of(np.eye(m) + ridge)
+        wide = max(FIRST_LEAST * m**0.5, FIRST_NOISE * self.scores**0.5 / self.score_sd("first step"))
+        radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
+        question = self.score("first step", x.remapped(plain.inverse), radius)
+        first = ReleasedScore.of(self.ask(question, by=self.by.vector))
+        return first, x.moved(plain.root @ first.value / self.rows), plain
+
+    def meat(self, x: Start, plain: Metric, first: ReleasedScore, ridge: FloatArray) -> Meat:
+        """4. Return the variance of a score, from the first step's products where they are free."""
+        m, flat = x.m, x.sigma**2 * np.eye(x.m)
+        usual = 0.25 * self.scores * x.sigma**2
+        if first.products is not None:
+            value = cleared(first.products, first.products_sd, max(float(np.trace(first.products)) / m, usual))
+            return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+        question = Sum(
+            "meat",
+            x.remapped(plain.inverse).scores,
+            Products(m),
+            self.levels.keep,
+            within_share_of="score",
+            folded=self.folded,
+        )
+        unit = entry_sd(self.ask, question, self.by)
+        wanted = self.robust and self.public.intervals and 4 * m * unit < MEAT_WORTH * self.scores
+        if not self.ask.decide("meat", bool(wanted)):
+            return Meat.of(flat, x.sigma**2 * ridge, False)
+        radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
+        released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix)).value
+        value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
+        return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+
+    def clip(self, u: Start) -> tuple[Clip, Lengths]:
+        """5. Release sizes of scores, and choose the clip with the shortest interval."""
+        m = u.m
+        ends = edges(m**0.5 / 8, u.longest * u.largest_psi)
+        counts = self.ask(self.score_sizes(u, ends), by=self.by.counts)
+        count_sd = float(np.sqrt(counts.law.variance()[0]))
+        lengths = Lengths.denoised(counts.value, count_sd, ends, self.scores, self.tail)
+        return best_clip(lengths, self.score_sd("score"), m, self.tail), lengths
+
+    def sampling(self, M: Meat, clip: Clip, final: ReleasedScore) -> FloatArray:
+        """Return the variance of the final score per row, in its metric."""
+        inverse, m = M.metric.inverse, len(M.value)
+        expected = inverse @ M.value @ inverse
+        if final.products is None:
+            ratio = clip.variance / self.scores
+            return expected * (float(np.clip(ratio, 1.0, MOST_VARIANCE)) if M.released else ratio)
+        seen = final.products / self.scores
+        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_VARIANCE, MOST_VARIANCE))
+        if not self.robust:
+            return expected * ratio
+        values, V = np.linalg.eigh(seen - ratio * expected)
+        clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
+        return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
+
+    def solved(
+        self,
+        start: Start,
+        A: NoisyMatrix,
+        bread: Bread,
+        T: FloatArray,
+        T_inverse: FloatArray,
+        first: ReleasedScore,
+        moved: Start,
+        plain: Metric,
+        M: Meat,
+        clip: Clip,
+        lengths: Lengths,
+        final: ReleasedScore,
+    ) -> Estimate:
+        """6. Return the estimate: the final score, solved in the coordinates of w, with all that it may be wrong by."""
+        m, n = start.m, self.rows
+        root = M.metric.root
+        L = T_inverse @ root
+        step = root @ final.value / n
+        went = T @ step
+        began = float(((T @ plain.root @ first.value) ** 2).sum()) / n**2
+        cut = float((lengths.counts * np.maximum(lengths.lengths * moved.sigma - first.radius, 0.0)).sum())
+        cut *= min(1.0, (ALONG_SEEN / m) ** 0.5)
+        remaining = max(
+            float(went @ went) - final.sd**2 * float(((T @ root) ** 2).sum()) / n**2,
+            first.sd**2 * float((T**2).sum()) / n**2
+            + bread.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
+            + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
+        )
+        # what the estimate moved between the first clip and the last one, beyond its noise
+        step_w = T @ step
+        to_theta = start.to_theta
+        noise = final.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
+        noise = noise + bread.sd**2 * began * (1 + 1 / m) * T @ T
+        sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", to_theta @ T, noise, to_theta @ T), 0.0)) / n
+        change = to_theta @ step_w
+        beyond = np.sign(change) * np.maximum(np.abs(change) - MOVE_SDS[self.by.shares] * sd, 0.0)
+        back = A.power(1.0) @ np.linalg.pinv(to_theta) @ beyond
+        falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
+        equation = EstimatingEquation(
+            score=L @ final.value,
+            hessian=A,
+            meat=self.small_sample * self.scores * L @ self.sampling(M, clip, final) @ L.T,
+            noises=(L @ final.noise, Loading(np.sqrt(bread.cut**2 * remaining / m) * np.eye(m))),
+            coordinates=self.coordinates(replace(start, theta=moved.theta), self.too_many_left_out),
+            signal=self.signal,
+            remaining=float(np.sqrt(remaining)),
+            clipped=(Allowance(L, clip.excess), Allowance(back[:, None], MOVE * falling)),
+            freedom=self.freedom,
+        )
+        share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
+        facts = {"sigma": moved.sigma, "rows_used": n, "clipped_share": share}
+        return equation.solve(self.box.design.names, self.notes(), facts)
+
+    @property
+    def too_many_left_out(self) -> bool:
+        """Whether the rows of rare levels that were left out could move the other coefficients visibly."""
+        return self.levels.left_out > self.rows**0.5 * self.length()
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels, bounds and tails."""
+        if self.too_many_left_out:
+            out = self.levels.left_out
+            times = max(1.1, out / self.rows**0.5)
+            return (note("rare levels too many", self.box.design.names, count=out, times=times),)
+        return (*level_notes(self.box, self.levels), *self._far_bounds())
+
+    def _far_bounds(self) -> tuple[Note, ...]:
+        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
+        if self.scales is None:
+            return ()
+        coded = {j for factor in self.box.design.factors for j in factor.columns}
+        far = []
+        for j in self.box.slopes:
+            if j in coded:
+                continue
+            sds = (1 + abs(self.scales.center[j])) / self.scales.scale[j]
+            if sds > FAR_BOUNDS:
+                far.append(note("far bounds", name=self.box.design.names[j], sds=sds))
+        return tuple(far)
+
+
+@dataclass(frozen=True, eq=False)
+class Bread:
+    """How wrong a released Hessian may be.
+
+    Parameters
+    ----------
+    sd : float
+        Of the noise of an entry off the diagonal.
+    cut : float
+        What its radius cut off, along the direction of one coefficient.
+    """
+
+    sd: float
+    cut: float
+
+
+@dataclass(frozen=True, eq=False)
+class Meat:
+    """The variance of a score, and the metric in which the final score is taken.
+
+    Parameters
+    ----------
+    value : ndarray, shape (m, m)
+    metric : Metric
+        Of `value` and the ridge of rare levels.
+    released : bool
+        Whether it was released, or assumed to be that of errors of equal variance.
+    """
+
+    value: FloatArray
+    metric: Metric
+    released: bool
+
+    @classmethod
+    def of(cls, value: FloatArray, ridge: FloatArray, released: bool) -> Meat:
+        return cls(value, Metric.of(value + ridge), released)
+
+
+def level_notes(box: Box, levels: Levels) -> tuple[Note, ...]:
+    """Return a note for each factor with levels that were left out."""
+    notes = []
+    for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):
+        if kept.all():
+            continue
+        gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
+        about = [box.design.names[j] for j in factor.columns if gone[j]]
+        listed = ", ".join(f"{max(count, 0.0):.0f}" for count in counts[~kept])
+        notes.append(
+            note(
+                "rare level",
+                about,
+                count=f"about {listed} rows",
+                sd=levels.sd,
+                needed=levels.needed,
+                budget="this budget",
+                code="",
+            )
+        )
+    return tuple(notes)

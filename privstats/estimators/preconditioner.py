@@ -1,0 +1,701 @@
+"""Private preconditioning: column scales, rare levels, a coarse matrix; and the whitened predictors that follow.
+
+The numbers of comments are stages: 0 scales, L levels, 1 coarse matrix. All numbers here are public or releases.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.estimators.base import Noises, PublicFacts
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.matrix import NoisyMatrix
+from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
+from privstats.losses.rows import AtLevels, Columns, HessianRows, Level, LevelWeight, One, Scores, WeightedLinear
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+from privstats.sets.cells import ByCell, Cells
+from privstats.sets.vectors import Fractions, Products, Squares
+
+CENTER = 0.999  # released centres lie within this part of their bounds
+LEAST_VARIANCE = 1e-7  # of a column, in squared half-ranges
+WIDE = 5.0  # standardised values are clamped here when scales are released again
+BLURRED = 1.0  # a variance below this many noise sds is released again in the units of its first reading
+COARSE_SHARE = 0.05  # the coarse matrix holds rows at a radius whose noise is about this share of the information ...
+COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
+FLOOR = 0.01  # least eigenvalue of the coarse matrix, in squared standard deviations
+READABLE = {"normal": 19.0, "pure": 28.0}  # a level needs this many noise sds of the Hessian's entries in rows ...
+COUNT_SDS = 2.5  # ... and this many sds of its own count more
+CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
+RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared standardised length, by a ridge
+CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
+NULL = 1e-8  # singular values below it are zero
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Numbers of rows and of scores.
+
+    Parameters
+    ----------
+    rows, scores : float
+        Public, or released: sums of weights where there are any. Scores are counted in units where rows have them.
+    by_unit : bool
+        Whether scores are counted in units.
+    """
+
+    rows: float
+    scores: float
+    by_unit: bool = False
+
+    def without(self, rows: float) -> Sizes:
+        """Return the sizes after so many rows were left out."""
+        left = max(self.rows - rows, 1.0)
+        return replace(self, rows=left, scores=self.scores if self.by_unit else left)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Standardised columns h = z'K, the response last, and the box in which they lie.
+
+    Parameters
+    ----------
+    K : ndarray, shape (width, c + 1)
+        From a row z = (columns, [offset], response). The last column of h is (response - offset - centre) / scale.
+    parts : tuple of (tuple of int, ndarray)
+        Which columns of h vary together, without the last, and the values that they take at the corners of their box,
+        shape (corners, columns): two for a number, one a level for a factor.
+    scale : float
+        Of the response.
+    redone : bool
+        Whether columns were made again from releases, so that moments of the box cannot follow them.
+    """
+
+    K: FloatArray
+    parts: tuple[tuple[tuple[int, ...], FloatArray], ...]
+    scale: float
+    redone: bool = False
+
+    @property
+    def c(self) -> int:
+        return self.K.shape[1] - 1
+
+    @property
+    def predictors(self) -> FloatArray:
+        """From z to standardised predictors, shape (width, c)."""
+        return self.K[:, :-1]
+
+    @property
+    def columns(self) -> FloatArray:
+        """From the design's columns to standardised predictors, shape (c, c)."""
+        return self.K[: self.c, :-1]
+
+    def theta(self, b: FloatArray) -> FloatArray:
+        """Return the coefficients of the design's columns that standardised coefficients b stand for."""
+        return self.scale * (self.columns @ b - self.K[: self.c, -1])
+
+    def longest(self, W: FloatArray) -> float:
+        """Return a bound on the length of h'W over the box."""
+        images = [corners @ W[list(where)] for where, corners in self.parts]
+        if np.prod([float(len(image)) for image in images]) <= CORNERS:
+            sums = [sum(choice) for choice in itertools.product(*images)]
+            return float(np.sqrt((np.asarray(sums) ** 2).sum(axis=1).max()))
+        by_parts = sum(float(np.sqrt((image**2).sum(axis=1).max())) for image in images)
+        squares = sum(float((corners**2).sum(axis=1).max()) for _, corners in self.parts)
+        return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
+
+    def reach(self, b: Any) -> float:
+        """Return the largest |h'b| over the box."""
+        images = [corners @ b[list(where)] for where, corners in self.parts]
+        ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
+        return max(map(abs, ends))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Which rows are kept, and the directions of theta about which they say nothing.
+
+    Parameters
+    ----------
+    keep : AtLevels or None
+        None where all rows are.
+    kept : tuple of ndarray of bool
+        Of each factor: levels that are kept.
+    counts : tuple of ndarray
+        Of each factor: released counts of its levels.
+    hidden : ndarray, shape (c, l)
+        Exact null space of the columns over the kept rows.
+    ridge : ndarray, shape (c,)
+        Added to the information of columns that are dummies of rare levels, in squared standard deviations.
+    needed : float
+        Rows that a level needs.
+    sd : float
+        Largest standard deviation of a count.
+    least : float
+        Smallest count of a kept level; inf without factors.
+    asked : bool
+        Whether levels were counted by a question of their own.
+    """
+
+    keep: AtLevels | None
+    kept: tuple[Any, ...]
+    counts: tuple[FloatArray, ...]
+    hidden: FloatArray
+    ridge: FloatArray
+    needed: float = 0.0
+    sd: float = 0.0
+    least: float = np.inf
+    asked: bool = False
+
+    @classmethod
+    def none(cls, c: int) -> Levels:
+        """Return the record of a fit that keeps all rows."""
+        return cls(None, (), (), np.zeros((c, 0)), np.zeros(c))
+
+    @property
+    def most_length(self) -> float:
+        """Squared standardised length at which rows of rare levels are held by the ridge."""
+        return RARE * (len(self.ridge) + 1)
+
+    @property
+    def left_out(self) -> float:
+        """Released number of rows that are not kept."""
+        pairs = zip(self.counts, self.kept, strict=True)
+        return float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Preconditioned predictors w = z'P, a first theta, and the scale of psi there.
+
+    Parameters
+    ----------
+    frame : Frame
+    W : ndarray, shape (c, m)
+        From standardised predictors to w.
+    theta : ndarray, shape (c,)
+        Of the design's columns.
+    sigma : float
+        Standard deviation of psi.
+    loss : Loss
+    offset : tuple of float
+        Coefficient of the rows' offset; empty where they have none.
+    offset_reach : float
+        Largest size of the offset times its coefficient.
+    center : float
+        Released mean of the response less offset.
+    """
+
+    frame: Frame
+    W: FloatArray
+    theta: FloatArray
+    sigma: float
+    loss: Loss
+    offset: tuple[float, ...] = ()
+    offset_reach: float = 0.0
+    center: float = 0.0
+
+    @property
+    def m(self) -> int:
+        return int(self.W.shape[1])
+
+    @property
+    def P(self) -> FloatArray:
+        """From z to w, shape (width, m)."""
+        return self.frame.predictors @ self.W
+
+    @property
+    def to_theta(self) -> FloatArray:
+        """A step t of w's coefficients moves theta by this matrix times t, shape (c, m)."""
+        return self.frame.columns @ self.W
+
+    @property
+    def eta(self) -> FloatArray:
+        """The linear predictor of a row z, shape (width,)."""
+        return np.r_[self.theta, self.offset, 0.0]
+
+    @property
+    def residual(self) -> FloatArray:
+        """Response less linear predictor, of a row z, shape (width,)."""
+        return np.r_[-self.eta[:-1], 1.0]
+
+    @property
+    def scores(self) -> Scores:
+        return Scores(self.loss, self.P, self.eta)
+
+    @property
+    def hessian_rows(self) -> HessianRows:
+        return HessianRows(self.loss, self.P, self.eta)
+
+    @property
+    def longest(self) -> float:
+        """A bound on |w| over the domain."""
+        return self.frame.longest(self.W)
+
+    @property
+    def largest_psi(self) -> float:
+        """A bound on |psi| over the domain."""
+        reach = self.frame.reach(np.linalg.solve(self.frame.columns, self.theta))
+        return self.loss.largest(reach + self.offset_reach)
+
+    def moved(self, t: FloatArray) -> Start:
+        """Return the start after a step of w's coefficients."""
+        return replace(self, theta=self.theta + self.to_theta @ t)
+
+    def remapped(self, T: FloatArray) -> Start:
+        """Return the same start with predictors w'T."""
+        return replace(self, W=self.W @ T)
+
+    def of_loss(self, loss: Loss, intercept: int | None) -> Start:
+        """Return the start of another loss, from that of least squares."""
+        fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
+        theta, sigma = loss.start(fit)
+        return replace(self, loss=loss, theta=theta, sigma=sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """What is public of a design's rows, as the estimators need it."""
+
+    design: Any
+
+    @property
+    def c(self) -> int:
+        return len(self.design.names)
+
+    @property
+    def width(self) -> int:
+        return int(self.design.width)
+
+    @property
+    def intercept(self) -> int | None:
+        """Position of the intercept among the coefficients."""
+        return list(self.design.names).index("Intercept") if self.design.intercept else None
+
+    @property
+    def slopes(self) -> list[int]:
+        """Positions of the other coefficients."""
+        return [j for j in range(self.c) if j != self.intercept]
+
+    @property
+    def offset(self) -> tuple[float, ...]:
+        """Coefficient of the offset of a row z, which is in the response's units where there is no link; or nothing."""
+        if not self.design.offset:
+            return ()
+        return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
+
+    @property
+    def offset_reach(self) -> float:
+        """Largest size of the offset times its coefficient."""
+        return max(map(abs, self.design.offset_bounds)) * self.offset[0] if self.offset else 0.0
+
+    @property
+    def response(self) -> FloatArray:
+        """Response less offset, of a row z, shape (width,)."""
+        one = np.zeros(self.width)
+        one[-1] = 1.0
+        if self.offset:
+            one[self.c] = -self.offset[0]
+        return one
+
+    @property
+    def entries(self) -> FloatArray:
+        """Slopes and response less offset, each in [-1, 1], of a row z, shape (width, slopes + 1)."""
+        columns = np.eye(self.width)[:, self.slopes]
+        return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
+
+    def identity(self) -> Frame:
+        """Return the frame of columns as they are."""
+        K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
+        return Frame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
+
+    def parts(
+        self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
+    ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
+        """Return which standardised columns vary together, and the corners of their box: of factors, kept levels."""
+        free = set(self.slopes)
+        parts: list[tuple[tuple[int, ...], FloatArray]] = []
+        if self.intercept is not None:
+            parts.append(((self.intercept,), np.ones((1, 1))))
+        for k, factor in enumerate(self.design.factors):
+            where = [j for j in factor.columns if j in free]
+            if not where:
+                continue
+            free -= set(where)
+            values = np.asarray(factor.contrasts, dtype=float)[:, [factor.columns.index(j) for j in where]]
+            if kept is not None and kept[k].any():
+                values = values[kept[k]]
+            parts.append((tuple(where), (values - center[where]) / scale[where]))
+        for j in sorted(free):
+            parts.append(((j,), np.array([[(-1.0 - center[j]) / scale[j]], [(1.0 - center[j]) / scale[j]]])))
+        return tuple(parts)
+
+
+def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
+    """Return numbers of rows and scores; the number of units is released where it is not public."""
+    if not public.by_unit:
+        return Sizes(rows, rows)
+    if public.units is not None:
+        return Sizes(rows, float(public.units), True)
+    released = ask(Sum("units", One(), within=Cells(1), folded=True), by=by.counts)
+    return Sizes(rows, max(float(released.value[0]), 1.0), True)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Released centres and standard deviations of the design's columns and of the response.
+
+    Parameters
+    ----------
+    rows : float
+        Public, or released.
+    center, scale : ndarray, shape (c + 1,)
+        Of columns, the intercept 0 and 1, and of response less offset.
+    blurred : ndarray of bool, shape (c + 1,)
+        Whether a variance is below its own noise.
+    sums : ndarray, shape (c + 1,)
+        Of columns; the intercept's is `rows`.
+    sd : ndarray, shape (c + 1,)
+        Of the noise of sums.
+    """
+
+    rows: float
+    center: FloatArray
+    scale: FloatArray
+    blurred: Any
+    sums: FloatArray
+    sd: FloatArray
+
+
+def column_scales(ask: Ask, by: Noises, box: Box, used: int | None) -> Scales:
+    """0. Release sums of columns and of their squares; with them the number of rows, where it is not public."""
+    where = [*box.slopes, box.c]
+    within = Squares(len(where), counted=used is None)
+    release = ask(Sum("scales", Columns(box.entries), within=within), by=by.columns)
+    return read_scales(release, within, box, used)
+
+
+def read_scales(release: Release, within: Squares, box: Box, used: int | None) -> Scales:
+    """Return centres and scales from released sums and squares."""
+    where, k = [*box.slopes, box.c], within.k
+    values, sd = release.value, np.sqrt(release.law.variance())
+    rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
+    first = int(within.counted)
+    sums, squares = values[first : first + k], values[first + k :]
+    sd1, sd2 = sd[first : first + k], sd[first + k :]
+    mean = np.clip(sums / rows, -CENTER, CENTER) if box.intercept is not None else np.zeros(k)
+    noise = np.hypot(sd2, 2 * mean * sd1) / rows
+    variance = squares / rows - mean**2
+    center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
+    total, total_sd = np.full(box.c + 1, rows), np.zeros(box.c + 1)
+    center[where] = mean
+    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_VARIANCE, 1.0))
+    blurred[where] = variance < BLURRED * noise
+    total[where], total_sd[where] = sums, sd1
+    widened = 1.0 + box.offset_reach
+    center[-1], scale[-1] = center[-1] * widened, scale[-1] * widened
+    return Scales(rows, center, scale, blurred, total, total_sd)
+
+
+def standardised(box: Box, scales: Scales, kept: tuple[Any, ...] | None) -> Frame:
+    """Return the frame of columns about their released centres, in released scales."""
+    center, scale = scales.center[:-1], scales.scale[:-1]
+    K = np.column_stack([np.eye(box.width)[:, : box.c] / scale, box.response / scales.scale[-1]])
+    if box.intercept is not None:
+        K[box.intercept] -= np.r_[center / scale, scales.center[-1] / scales.scale[-1]]
+    return Frame(K, box.parts(center, scale, kept), float(scales.scale[-1]))
+
+
+def with_products(box: Box, frame: Frame, scales: Scales) -> Frame:
+    """Return the frame in which each column that is a product of two others is made of their standardised values.
+
+    A product x_a x_b about the released centres of x_a and x_b, in units of their released scales, is a linear function
+    of the columns: of x_a x_b itself, of x_a, x_b and 1. So the row's own columns are mapped, by releases.
+    """
+    design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
+    middle, half = np.asarray(design.centers), np.asarray(design.halves)
+    center, scale = scales.center, scales.scale
+    for j, a, b in products_of(design):
+        at_a, at_b = middle[a] + half[a] * center[a], middle[b] + half[b] * center[b]
+        unit = half[a] * half[b] * scale[a] * scale[b]
+        column = np.zeros(box.width)
+        column[j] += half[j] / unit
+        column[a] -= at_b * half[a] / unit
+        column[b] -= at_a * half[b] / unit
+        column[box.intercept] += (middle[j] - at_b * middle[a] - at_a * middle[b] + at_a * at_b) / unit
+        K[:, j] = column
+        ends = [parts[(i,)][:, 0] if (i,) in parts else np.array([-WIDE, WIDE]) for i in (a, b)]
+        corners = np.multiply.outer(*ends)
+        low = 0.0 if a == b and ends[0].min() < 0 < ends[0].max() else corners.min()
+        parts[(j,)] = np.array([[low], [corners.max()]])
+    return replace(frame, K=K, parts=tuple(parts.items()), redone=True)
+
+
+def products_of(design: Any) -> tuple[tuple[int, int, int], ...]:
+    """Return (column, parent, parent) of the columns that are products of two numeric columns of the design.
+
+    They are read off the names: ``I(x ** 2)`` beside ``x``, ``I(x * z)`` and ``x:z`` beside ``x`` and ``z``.
+    """
+    if not design.intercept:
+        return ()
+    coded = {j for factor in design.factors for j in factor.columns}
+    numeric = {canonical(name): j for j, name in enumerate(design.names) if j not in coded}
+    found = []
+    for j, name in enumerate(design.names):
+        parents = [numeric.get(part) for part in parents_of(name)]
+        if j not in coded and len(parents) == 2 and None not in parents and j not in parents:
+            found.append((j, *sorted(p for p in parents if p is not None)))
+    made = {j for j, *_ in found}
+    return tuple((j, a, b) for j, a, b in found if not {a, b} & made)
+
+
+def canonical(name: str) -> str:
+    """Return an expression in one spelling; the name itself where it is none."""
+    try:
+        return ast.unparse(ast.parse(name, mode="eval"))
+    except SyntaxError:
+        return name
+
+
+def parents_of(name: str) -> tuple[str, ...]:
+    """Return the two expressions whose product a column's name stands for; nothing where it is no product."""
+    if name.count(":") == 1 and "[" not in name:
+        return tuple(canonical(part) for part in name.split(":"))
+    if not (name.startswith("I(") and name.endswith(")")):
+        return ()
+    try:
+        inner = ast.parse(name[2:-1], mode="eval").body
+    except SyntaxError:
+        return ()
+    if not isinstance(inner, ast.BinOp):
+        return ()
+    left, right = ast.unparse(inner.left), ast.unparse(inner.right)
+    if isinstance(inner.op, ast.Pow) and right == "2":
+        return (left, left)
+    return (left, right) if isinstance(inner.op, ast.Mult) else ()
+
+
+def reread_scales(ask: Ask, by: Noises, box: Box, frame: Frame, scales: Scales, share_of: str) -> Frame:
+    """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units."""
+    made = [j for j, *_ in products_of(box.design)]
+    wanted = scales.blurred.copy()
+    wanted[-1] &= by.free_products  # pure noise on a second reading of the response costs more than it gives
+    if made:
+        wanted[made] = True
+    again = ask.decide("scales again", bool(wanted.any()))
+    if not again:
+        return frame
+    if made:
+        frame = with_products(box, frame, scales)
+    where = [*box.slopes, box.c]
+    within = Squares(len(where), counted=False)
+    question = Sum("scales", Columns(frame.K[:, where] / WIDE), within=within, item="again", within_share_of=share_of)
+    release = ask(question, by=by.columns)
+    k = len(where)
+    sums, squares = np.split(release.value / scales.rows, [k])
+    sd1, sd2 = np.split(np.sqrt(release.law.variance()) / scales.rows, [k])
+    mean = sums if box.intercept is not None else np.zeros(k)
+    variance = np.maximum(squares - mean**2, np.hypot(sd2, 2 * mean * sd1))
+    center, scale = np.zeros(box.c + 1), np.ones(box.c + 1)
+    center[where] = mean * WIDE
+    largest = np.where(np.isin(where, made), 10.0, 1.0)
+    scale[where] = np.minimum(np.sqrt(np.maximum(variance, LEAST_VARIANCE)) * WIDE, largest)
+    center[~wanted], scale[~wanted] = 0.0, 1.0
+    K = frame.K / scale
+    if box.intercept is not None:
+        K[box.intercept] -= center / scale
+    parts = tuple((w, (v - center[list(w)]) / scale[list(w)]) for w, v in frame.parts)
+    return replace(frame, K=K, parts=parts, scale=frame.scale * float(scale[-1]), redone=True)
+
+
+def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: float, share_of: str) -> Levels:
+    """L. Count the levels of factors; leave out levels, with their rows, that are too few to be read.
+
+    Levels of a factor are counted only where sums of columns do not show that all of them are readable.
+
+    Parameters
+    ----------
+    entry_sd : float
+        Standard deviation of the noise of an entry of the Hessian at radius 1.
+    """
+    factors, needed = box.design.factors, READABLE[by.shares] * entry_sd
+    known = [counts_from_sums(box, factor, scales) for factor in factors]
+    clear = [bool((count > needed + CLEAR_SDS * sd).all()) for count, sd in known]
+    questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used}
+    asked = [k for k, question in questions.items() if ask.decide(question.label, not clear[k])]
+    releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
+    counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
+    sds = [np.sqrt(releases[k].law.variance()) if k in releases else 0.0 * count for k, count in enumerate(counts)]
+    kept = tuple(
+        count >= needed + COUNT_SDS * sd if k in releases else np.ones(len(count), dtype=bool)
+        for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
+    )
+    few = any(not k.all() for k in kept)
+    keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
+    hidden = np.asarray(box.design.null_space(None if keep is None else keep.kept), dtype=float)
+    smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
+    return Levels(
+        keep=keep,
+        kept=kept,
+        counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
+        hidden=hidden,
+        ridge=ridge_of_rare(box, counts, kept, scales.rows),
+        needed=needed,
+        sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
+        least=max(min(smallest, default=np.inf), 1.0),
+        asked=bool(asked),
+    )
+
+
+def level_question(box: Box, k: int, share_of: str) -> Sum:
+    """Return the optional question for the rows at each level of the k-th factor; with weights, for their sums."""
+    factor = box.design.factors[k]
+    levels = len(factor.levels)
+    weighted = bool(box.design.weighted)
+    within: Cells | ByCell = ByCell(Fractions(1), levels) if weighted else Cells(levels)
+    of = LevelWeight(k) if weighted else Level(k)
+    return Sum("levels", of, within, item=f"of {factor.name}", within_share_of=share_of)
+
+
+def ridge_of_rare(box: Box, counts: list[FloatArray], kept: tuple[Any, ...], rows: float) -> FloatArray:
+    """Return what is added to the information of two-valued columns whose rarer value has few rows, shape (c,).
+
+    It holds the standardised squared length of their rows at `RARE` times m + 1. Columns that have one value over the
+    kept rows get none.
+    """
+    ridge = np.zeros(box.c)
+    for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
+        values = np.asarray(factor.contrasts, dtype=float)[k]
+        for column, j in zip(values.T, factor.columns, strict=True):
+            if len(np.unique(column)) == 2 and np.isfinite(count).all():
+                upper = column > column.mean()
+                rarer = min(float(count[k][upper].sum()), float(count[k][~upper].sum())) / rows
+                ridge[j] = max(1 / (float(np.clip(rarer, 1e-6, 0.5)) * RARE * (box.c + 1)) - 1, 0.0)
+    return ridge
+
+
+def counts_from_sums(box: Box, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
+    """Return counts of a factor's levels that follow from sums of its columns, and their sds; -inf where none do.
+
+    Sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
+    """
+    contrasts = np.asarray(factor.contrasts, dtype=float)
+    levels = len(contrasts)
+    system = np.column_stack([np.ones(levels), contrasts]).T
+    if system.shape[0] != levels or np.linalg.cond(system) > 1e6:
+        return np.full(levels, -np.inf), np.zeros(levels)
+    where = list(factor.columns)
+    inverse = np.linalg.inv(system)
+    counts = inverse @ np.r_[scales.rows, scales.sums[where]]
+    sd = np.sqrt((inverse[:, 1:] ** 2) @ scales.sd[where] ** 2)
+    return counts, sd
+
+
+def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: float) -> tuple[Start, FloatArray]:
+    """1. Whiten standardised columns by a coarse matrix of h, held at a public radius; it gives the start, too.
+
+    Returns the start and the matrix of (columns, response) per row, on the complement of what kept rows cannot tell.
+    """
+    Q = complement(frame, levels.hidden)
+    m = Q.shape[1]
+    both = np.zeros((frame.c + 1, m + 1))
+    both[:-1, :-1], both[-1, -1] = Q, 1.0
+    question = Sum("coarse matrix", WeightedLinear(frame.K @ both), within=Products(m + 1), keep=levels.keep)
+    unit = entry_sd(ask, question, by)
+    limit = frame.longest(np.eye(frame.c)) ** 2 + (2.0 / frame.scale) ** 2
+    squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
+    radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
+    G = NoisyMatrix.of(ask(question.inside(radius), by=by.matrix)).value / rows
+    values, V = np.linalg.eigh(G[:m, :m])
+    raised = np.maximum(values, max(FLOOR, np.sqrt(m) * unit * radius**2 / rows))
+    b = V @ ((V.T @ G[:m, m]) / raised)
+    residual = np.r_[b, -1.0]
+    sigma = float(np.sqrt(np.clip(residual @ G @ residual, 0.02, 1.0)))
+    whitened = (V * raised) @ V.T + (Q.T * levels.ridge) @ Q
+    values, V = np.linalg.eigh(whitened)
+    W = Q @ ((V / np.sqrt(values)) @ V.T)
+    start = Start(
+        frame,
+        W,
+        frame.theta(Q @ b),
+        frame.scale * sigma,
+        SquaredLoss(),
+        box.offset,
+        box.offset_reach,
+        _center(frame, box),
+    )
+    return start, G
+
+
+def _center(frame: Frame, box: Box) -> float:
+    return 0.0 if box.intercept is None else -float(frame.K[box.intercept, -1]) * frame.scale
+
+
+def complement(frame: Frame, hidden: FloatArray) -> FloatArray:
+    """Return a basis of standardised predictors without the directions that the kept rows cannot tell."""
+    if not hidden.size:
+        return np.eye(frame.c)
+    null = np.linalg.solve(frame.columns, hidden)
+    basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
+    return basis
+
+
+def entry_sd(ask: Ask, question: Sum, by: Noises) -> float:
+    """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
+    law = ask.law(question.inside(1.0), by=by.matrix)
+    i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
+    variance = law.variance()
+    off = variance[i != j]
+    return float(np.sqrt(off[0] if off.size else variance[0]))
+
+
+def sd_of(law: Any) -> float:
+    """Return the standard deviation of a coordinate, all of which have the same."""
+    return float(np.sqrt(law.variance()[0]))
+
+
+EDGE = 2.0  # an eigenvalue stands clear of the others beyond this many sqrt(m) noise sds
+LEAST_CLEAR = 0.1  # least eigenvalue that is kept, in means of the others
+LEAST_USUAL = 0.25  # least mean of the others, in the value that was expected
+
+
+def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
+    """Return a noisy matrix with the eigenvalues that stand clear of noise, and all others set to their mean.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, m)
+    sd : float
+        Standard deviation of the noise of an entry off the diagonal.
+    usual : float
+        Eigenvalue that is expected: the mean where none is left, and four times its lower end.
+    """
+    values, V = np.linalg.eigh((matrix + matrix.T) / 2)
+    m = len(values)
+    kept = np.zeros(m, dtype=bool)
+    for _ in range(m):
+        others = _mean_of_others(values, kept, usual)
+        new = np.abs(values - others) > EDGE * np.sqrt(m) * sd
+        if (new == kept).all():
+            break
+        kept = new
+    others = _mean_of_others(values, kept, usual)
+    values = np.where(kept, np.maximum(values, max(LEAST_CLEAR * others, 2 * sd)), others)
+    return (V * values) @ V.T
+
+
+def _mean_of_others(values: FloatArray, kept: NDArray[np.bool_], usual: float) -> float:
+    return max(float(values[~kept].mean()), LEAST_USUAL * usual) if not kept.all() else usual
+
+
+def roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the symmetric root of a positive matrix, and its inverse."""
+    values, V = np.linalg.eigh((matrix + matrix.T) / 2)
+    root = np.sqrt(np.maximum(values, 1e-300))
+    return (V * root) @ V.T, (V / root) @ V.T

@@ -1,0 +1,219 @@
+"""Least squares from the moments of the box: one noisy matrix, and a meat. Nothing is clipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.histogram import TAILS, Tail
+from privstats.estimators.preconditioner import Box, Levels, Sizes, Start, cleared, entry_sd, sizes_of
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.losses.base import SquaredLoss
+from privstats.losses.rows import RootWeighted
+from privstats.numerics.law import FloatArray
+from privstats.sets.vectors import BoxProducts, Products
+
+SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
+SIGNAL = 0.2  # assumed squared length of the coefficients: sets how noise is shared between predictors and response
+LEAST_RESIDUAL = 0.03  # least residual scale, in standard deviations of the response
+USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
+MEAT_ORDER, MEAT_SHARE = 4.0, 0.1  # squared radius of the meat: this times m, or what makes noise this share of it
+
+
+@dataclass(frozen=True)
+class SufficientStatistics:
+    """The whole budget for the moments of the box and for a meat.
+
+    Parameters
+    ----------
+    noises : Noises
+        Their `matrix` answers both questions.
+    cov_type : str
+        "HC", or "nonrobust": errors of equal variance, which need no meat.
+    """
+
+    noises: Noises = NORMAL
+    cov_type: str = "HC"
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return SHARES
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        box = Box(public.design)
+        start = Start(
+            box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
+        )
+        levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
+        sizes = sizes_of(ask, self.noises, public, float(public.used or 0))
+        robust = self.cov_type != "nonrobust"
+        return Moments(ask, self.noises, box, start, levels, sizes, public, robust).estimate()
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """What is known where a branch begins.
+
+    Parameters
+    ----------
+    ask : Ask
+    by : Noises
+    box : Box
+    start : Start
+    levels : Levels
+    sizes : Sizes
+        Of kept rows and scores.
+    public : PublicFacts
+    robust : bool
+        Whether the variance of errors may differ between rows.
+    tail : Tail
+        How hidden counts of scores may fall.
+    """
+
+    ask: Ask
+    by: Noises
+    box: Box
+    start: Start
+    levels: Levels
+    sizes: Sizes
+    public: PublicFacts
+    robust: bool = True
+    tail: Tail = TAILS["usual"]
+
+    @property
+    def folded(self) -> bool:
+        """Whether the scores of a unit's rows are added."""
+        return self.public.by_unit
+
+    def coordinates(self, start: Start, nothing: bool = False) -> Coordinates:
+        """Return theta's coordinates; `nothing`: no coefficient is to be given."""
+        hidden = np.eye(self.box.c) if nothing else self.levels.hidden
+        return Coordinates(start.theta, start.to_theta, hidden)
+
+    @property
+    def signal(self) -> float:
+        """Largest root sum of squares that an unidentified direction may explain: the response's."""
+        return self.start.frame.scale * self.sizes.rows**0.5
+
+    @property
+    def freedom(self) -> float:
+        """Residual degrees of freedom."""
+        return max(self.sizes.scores - self.start.m, 1.0)
+
+    @property
+    def small_sample(self) -> float:
+        """Factor of HC1."""
+        return max(self.sizes.scores, 1.0) / self.freedom
+
+
+class Moments(Branch):
+    """Moments of (1, columns, response): their Hessian and score share one noise."""
+
+    @property
+    def within(self) -> BoxProducts:
+        counted = self.public.used is None or self.public.by_unit
+        q = len(self.box.slopes) + 1
+        return BoxProducts(q, self.box.intercept is not None, counted, response_scale(q + 1))
+
+    @property
+    def question(self) -> Sum:
+        return Sum("moments", RootWeighted(self.box.entries), within=self.within)
+
+    @property
+    def to_columns(self) -> FloatArray:
+        """From the entries (1, slopes, response) to the design's columns and the response less offset."""
+        box = self.box
+        onto = np.zeros((len(box.slopes) + 2, box.c + 1))
+        if box.intercept is not None:
+            onto[0, box.intercept] = 1.0
+        onto[1 + np.arange(len(box.slopes)), box.slopes] = 1.0
+        onto[-1, -1] = 1.0 + box.offset_reach
+        return onto
+
+    def length(self) -> float:
+        """Return the predicted length over that without privacy, root mean square over slopes; inf where closed."""
+        start, box = self.start, self.box
+        if self.levels.asked or start.frame.redone:
+            return float("inf")
+        law = self.ask.law(self.question, by=self.by.matrix)
+        noise = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns).times(np.r_[-start.theta, 1.0])
+        G = start.to_theta
+        noise_variance = np.diag(G @ G.T @ noise.covariance()[:-1, :-1] @ G @ G.T)
+        ratio = noise_variance / (self.sizes.rows * start.sigma**2 * np.maximum(np.diag(G @ G.T), 1e-300))
+        slopes = box.slopes or list(range(box.c))
+        return float(np.sqrt(1 + ratio[slopes].mean()))
+
+    def estimate(self) -> Estimate:
+        """Release moments and meat, and solve."""
+        within = self.within
+        moments = NoisyMatrix.of(self.ask(self.question, by=self.by.matrix))
+        rows = float(moments.value[0, 0]) if within.counted else self.sizes.rows
+        rows = max(rows, float(np.sqrt(moments.variance_along(np.eye(len(moments.value))[:, :1])[0])), 1.0)
+        if not within.counted and within.intercept:
+            moments = moments.plus(np.diag(np.r_[rows, np.zeros(within.q)]))
+        both = moments.mapped(self.to_columns)
+        scores = self.sizes.scores if self.folded else rows
+        here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores))
+        return here.solved(both)
+
+    def solved(self, both: NoisyMatrix) -> Estimate:
+        """Return the estimate from released second moments of (columns, response less offset)."""
+        c, rows = self.box.c, self.sizes.rows
+        A = both.mapped(np.vstack([self.start.to_theta, np.zeros((1, self.start.m))]))
+        score = self.start.to_theta.T @ both.value[:c] @ np.r_[-self.start.theta, 1.0]
+        start = self.start.moved(A.power(-1.0) @ score)
+        residual = np.r_[-start.theta, 1.0]
+        spread = both.value[-1, -1] / rows
+        squares = residual @ both.value @ residual / rows
+        sigma = float(np.sqrt(np.clip(squares, LEAST_RESIDUAL**2 * max(spread, 1e-6), None)))
+        start = replace(start, sigma=sigma)
+        T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
+        meat = rows * sigma**2 * T_inverse @ T_inverse.T
+        if self.robust and self.public.intervals:
+            meat = T_inverse @ self._meat(start.remapped(T)) @ T_inverse.T
+        noise = self.start.to_theta.T @ _first(both.times(residual), c)
+        equation = EstimatingEquation(
+            score=score,
+            hessian=A,
+            meat=self.small_sample * meat,
+            noises=(noise,),
+            coordinates=self.coordinates(self.start),
+            signal=self.signal,
+            freedom=self.freedom,
+        )
+        notes: tuple[Note, ...] = () if self.public.intervals else (note("no inference"),)
+        estimate = equation.solve(self.box.design.names, notes, {"sigma": sigma, "rows_used": rows})
+        return estimate
+
+    def _meat(self, start: Start) -> FloatArray:
+        """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
+        m = start.m
+        question = Sum("meat of moments", start.scores, within=Products(m), folded=self.folded)
+        unit = entry_sd(self.ask, question, self.by)
+        radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
+        release = self.ask(question.inside(radius), by=self.by.matrix)
+        matrix = NoisyMatrix.of(release).value
+        usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
+        return cleared(matrix, unit * radius**2, usual)
+
+
+def _first(loading: Loading, c: int) -> Loading:
+    return replace(loading, matrix=loading.matrix[:c])
+
+
+def response_scale(others: float) -> float:
+    """Return the free scale of the response that suits coefficients of squared length `SIGNAL`.
+
+    Parameters
+    ----------
+    others : float
+        Largest squared length of the rest of the row.
+    """
+    return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))
