@@ -252,3 +252,43 @@ def _lengths(rows: FloatArray) -> FloatArray:
     for column in rows.T:
         squared += column * column
     return np.sqrt(squared)
+
+
+@dataclass(frozen=True, eq=False)
+class MallowsRows:
+    """Rows of a weighted loss: ``w sqrt(weight factor)``, or scores ``w weight factor psi``, at a release.
+
+    The weight is what `WeightedLosses` lets a row have: ``min(weight, radius / |u|, curvature / |u|^2)``, |u| the
+    length of ``u = z'Q`` in which rows are weighted.
+
+    Parameters
+    ----------
+    loss : Loss
+    Q : ndarray, shape (width, m)
+        Predictors in whose metric rows are weighted.
+    P : ndarray, shape (width, m)
+        Predictors w = z'P of the rows that are returned.
+    theta : ndarray, shape (width,)
+    radius, curvature : float
+    squared : bool
+        Whether products of the rows add up to the Hessian; else the rows add up to the score.
+    """
+
+    loss: Loss
+    Q: FloatArray
+    P: FloatArray
+    theta: FloatArray
+    radius: float
+    curvature: float
+    squared: bool
+
+    def __call__(self, block: Block) -> FloatArray:
+        length = np.maximum(_lengths(block.times(self.Q)), 1e-300)
+        weight = np.minimum(block.weight, np.minimum(self.radius / length, self.curvature / length**2))
+        eta = block.times(self.theta[:, None])[:, 0]
+        if self.squared:
+            factor = np.sqrt(weight * self.loss.slope(eta, block.response))
+        else:
+            factor = weight * self.loss.psi(eta, block.response)
+        rows: FloatArray = block.times(self.P) * factor[:, None]
+        return rows

@@ -1,0 +1,242 @@
+"""Logistic regression by objective perturbation on preconditioned rows, with the ridge removed by one step.
+
+Rows are whitened by releases and weighted, so that a row's score has a known length: the minimiser of the tilted loss
+keeps eps alone. Its ridge is centred at a start from the same releases, and taken off with a released Hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.estimators.base import PURE, Noises, PublicFacts
+from privstats.estimators.histogram import ALONG_HIDDEN, ALONG_SEEN, TAILS, Lengths, Tail, critical, edges
+from privstats.estimators.likelihood import rough_fit
+from privstats.estimators.preconditioner import Start, sd_of
+from privstats.estimators.transformed import Prefix, whitening
+from privstats.gate.questions import Ask, Sum, Values
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading
+from privstats.inference.matrix import NoisyMatrix
+from privstats.losses.convex import Logistic, RowLoss
+from privstats.losses.families import Logit
+from privstats.losses.psi import Likelihood, LossRows, MallowsRows
+from privstats.losses.rows import Linear
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Products
+from privstats.sets.weighted_losses import WeightedLosses
+
+SHARES = {
+    "units": 0.02, "scales": 0.08, "coarse matrix": 0.10, "leverages": 0.05,
+    "coefficients": 0.58, "hessian": 0.13, "meat": 0.06,
+}  # fmt: skip
+WIDE = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
+TYPICAL = 0.98  # quantile of the lengths of made-up Hessian rows, and how much longer rows may be
+LONGER = 1.1
+LEAST_LEVERAGE = 1.4  # squared radius of Hessian rows, at least, in parts of m
+NEAREST = 4  # steps toward the point where the ridge is taken off, by made-up rows
+FARTHEST = 2.0  # length of these steps together, in whitened coordinates
+SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
+
+
+@dataclass(frozen=True)
+class PerturbedLikelihood:
+    """Objective perturbation of a logistic likelihood.
+
+    Parameters
+    ----------
+    noises : Noises
+        Of all other questions.
+    loss : Likelihood
+    split : float
+        Share of the coefficients' budget that the linear perturbation has; the ridge has the rest.
+    tail : {"usual", "cautious"}
+        How hidden counts of long rows may fall.
+    shares : mapping of str to float
+    """
+
+    noises: Noises = PURE
+    loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
+    split: float = 0.96
+    tail: str = "usual"
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss.family, Logit):
+            family = self.loss.family
+            raise OptionError(
+                f"mech='objpert' has no bound for the scores of the {family.name} family with {family.link} link; add "
+                "delta=1e-6, or give mu= in place of eps"
+            )
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        design, by = public.design, self.noises
+        loss = self.loss.in_units(design.response_center, design.response_half)
+        prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
+        return _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), TAILS[self.tail], design).estimate()
+
+
+@dataclass(frozen=True, eq=False)
+class Radius:
+    """How long weighted rows may be.
+
+    Parameters
+    ----------
+    radius : float
+        Of a row's score, over its largest slope.
+    excess : float
+        What weights may have taken off the score, along one coefficient.
+    share : float
+        Of the rows, that weigh less.
+    """
+
+    radius: float
+    excess: float
+    share: float
+
+
+def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Radius:
+    """Return the radius of weighted rows with the shortest honest interval.
+
+    Parameters
+    ----------
+    lengths : Lengths
+        Of preconditioned predictors.
+    noise : float
+        Standard deviation of a coordinate of the tilt at radius 1.
+    variance : float
+        Sampling variance of a coordinate of the score.
+    size : float
+        Mean |psi|: a row longer than the radius loses so much of its excess length.
+    m : int
+    tail : Tail
+    """
+    one = tail.aligned
+    seen, unseen = (1.0 if one else min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
+    p, counts = lengths.lengths, lengths.counts
+    moved = size * np.where(lengths.hidden, unseen, seen) * counts
+    tried = p[p >= min(m**0.5, p[-2])]
+    excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
+    s = np.sqrt(variance + (noise * tried) ** 2)
+    k = int(np.argmin(critical(excess / s) * s))
+    share = float(counts[p > tried[k]].sum() / max(counts.sum(), 1e-300))
+    return Radius(float(tried[k]), float(excess[k]), share)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The fit: what each stage asks, and what it makes of the releases."""
+
+    ask: Ask
+    by: Noises
+    prefix: Prefix
+    loss: Likelihood
+    mechanism: ObjectivePerturbation
+    tail: Tail
+    design: Any
+
+    @property
+    def start(self) -> Start:
+        return self.prefix.start
+
+    def estimate(self) -> Estimate:
+        # 2. how long rows are, and what they may weigh
+        radius = self.radius()
+        within = self.within(radius.radius)
+
+        # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
+        drawn = self.ask(self.question(within), by=self.mechanism)
+        at = self.start.moved(drawn.value)
+        near = self.near(drawn, at)
+
+        # 4. Hessian and meat, in the metric of the information that made-up rows have there
+        metric = whitening(self.prefix.made_up(), self.information(near))
+        hessian = self.products("hessian", near, metric, within, squared=True)
+        meat = self.products("meat", near, metric, within, squared=False)
+        return self.solved(drawn, at, metric, hessian, meat, radius)
+
+    def radius(self) -> Radius:
+        m, start, n = self.prefix.m, self.start, self.prefix.sizes.rows
+        ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
+        question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=self.prefix.levels.keep)
+        counts = self.ask(question, by=self.by.counts)
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, n, self.tail)
+        spread = float(self.information(start).mean())
+        law = self.ask.law(self.question(self.within(1.0)), by=self.mechanism)
+        return best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)
+
+    def within(self, radius: float) -> WeightedLosses:
+        start, unit = self.start, self.loss.half
+        reach = float(np.abs(start.theta).sum()) + float(np.abs(self.design.offset_bounds).max(initial=0.0))
+        longest = max(start.longest, radius)
+        limit = min(longest, WIDE * radius)
+        return WeightedLosses(
+            self.prefix.m, self.row_loss, radius, radius * limit, longest, (0.0, unit), (-reach - 1.0, reach + 1.0)
+        )
+
+    @property
+    def row_loss(self) -> RowLoss:
+        return Logistic()
+
+    def question(self, within: WeightedLosses) -> Values:
+        rows = LossRows(self.start.P, self.start.eta, self.loss.center, self.loss.half)
+        return Values("coefficients", rows, within=within, keep=self.prefix.levels.keep)
+
+    def information(self, at: Start) -> FloatArray:
+        """Return the weight of made-up rows in the information at theta."""
+        return self.loss.family.weight(self.prefix.made_up() @ self.prefix.coordinates(at.theta))
+
+    def near(self, drawn: Release, at: Start) -> Start:
+        """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
+        n, ridge, rows = self.prefix.sizes.rows, drawn.law.ridge, self.prefix.made_up()
+        step = np.zeros(self.prefix.m)
+        for _ in range(NEAREST):
+            weight = self.information(at.moved(step / 2))
+            A = n / len(rows) * (rows * weight[:, None]).T @ rows
+            step = np.linalg.solve(A + ridge * np.eye(len(step)), ridge * drawn.value)
+        return at.moved(step * min(1.0, FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
+
+    def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> NoisyMatrix:
+        """Return the released products of Hessian rows, or of scores, of weighted rows."""
+        m = self.prefix.m
+        P = self.start.P
+        rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
+        made_up = self.prefix.made_up() @ metric * np.sqrt(self.information(at))[:, None]
+        usual = LONGER * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL))
+        radius = max(usual, (LEAST_LEVERAGE * m) ** 0.5)
+        question = Sum(name, rows, within=Products(m, radius), keep=self.prefix.levels.keep, folded=not squared)
+        return NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+
+    def solved(
+        self,
+        drawn: Release,
+        at: Start,
+        metric: FloatArray,
+        hessian: NoisyMatrix,
+        meat: NoisyMatrix,
+        radius: Radius,
+    ) -> Estimate:
+        m, law = self.prefix.m, drawn.law
+        pull = metric @ (law.ridge * drawn.value)
+        inverse = hessian.power(-1.0)
+        shaped = meat.shrunk(hessian.nearest_positive(1e-3 * self.prefix.sizes.rows))
+        noise = Loading(metric, law)
+        through = float(np.trace(inverse @ (shaped + noise.covariance()) @ inverse)) / m
+        equation = EstimatingEquation(
+            score=pull,
+            hessian=hessian,
+            meat=shaped + through * hessian.mean_square(),
+            noises=(noise,),
+            coordinates=Coordinates(at.theta, at.to_theta @ metric, self.prefix.levels.hidden),
+            signal=SIGNAL * self.prefix.sizes.rows**0.5,
+            remaining=float(np.linalg.norm(inverse @ pull)),
+            clipped=(Allowance(metric, radius.excess),),
+            freedom=max(self.prefix.sizes.scores - m, 1.0),
+        )
+        return equation.solve(self.design.names, (), {"clipped_share": min(radius.share, 1.0)})
