@@ -57,6 +57,11 @@ class Numbers(Known):
     hi: float
 
     @property
+    def steps(self) -> float | None:
+        """Step of the grid on which the values lie, where it is declared; 0 is on the grid."""
+        return None
+
+    @property
     def meaning(self) -> Interval:
         return Interval(self.lo, self.hi)
 
@@ -72,6 +77,28 @@ class Numbers(Known):
 
 
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
+
+
+@dataclass(frozen=True)
+class Grid(Numbers):
+    """Numbers from `lo` to `hi` in steps, as a ``range`` declares them; other values stay as they are.
+
+    Parameters
+    ----------
+    lo, hi : float
+        Public bounds.
+    step : float
+        Whole multiples of it, from 0, are the usual values.
+    """
+
+    step: float
+
+    @property
+    def steps(self) -> float:
+        return self.step
+
+    def to_json(self) -> dict[str, Any]:
+        return {"bounds": [self.lo, self.hi], "step": self.step}
 
 
 @dataclass(frozen=True)
@@ -235,7 +262,9 @@ def declared(what: Any, name: str) -> Known:
         case Interval():
             return _numbers(what.lo, what.hi)
         case range():
-            return _numbers(min(what), max(what)) if what else _numbers(0, 0)
+            within = _numbers(min(what), max(what)) if what else _numbers(0, 0)
+            step = abs(what.step)
+            return Grid(within.lo, within.hi, float(step)) if min(what) % step == 0 else within
         case (str() | datetime.date(), str() | datetime.date()) if isinstance(what, tuple):
             return Dates(*what)
         case (low, high) if isinstance(what, tuple):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.block import Block, Codes, Layout, Term, on_grid
-from privstats.formula.declarations import UNKNOWN, Levels
+from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.factors import (
     TRUTH,
@@ -37,7 +37,7 @@ from privstats.formula.language import Formula, Subterm, code_columns, constrain
 from privstats.formula.points import collinear, made_up, shown
 from privstats.formula.schema import check_schema
 from privstats.formula.selection import Selection, addend, select
-from privstats.formula.values import admitted
+from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
@@ -319,16 +319,9 @@ class Design:
     def _admit(
         self, frame: Mapping[str, Any] | pd.DataFrame, reads: tuple[str, ...], clamp: bool = True
     ) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-        """Return admitted columns, and which rows have a legal value in all that are not declared complete.
-
-        New rows (without clamping) must be legal everywhere.
-        """
-        rows, present = {}, np.ones(len(frame[reads[0]]) if reads else len(frame), dtype=bool)
-        for name in reads:
-            rows[name], legal = admitted(self._bound.get(name, UNKNOWN), frame[name], clamp)
-            if not clamp or not self._bound.is_complete(name):
-                present &= legal
-        return rows, present
+        if not reads:
+            return {}, np.ones(len(frame), dtype=bool)
+        return admit(frame, reads, self._bound, self._bound.complete, clamp)
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:

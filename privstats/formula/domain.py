@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import DomainError, quote
-from privstats.formula.declarations import UNKNOWN, Dates, Known, Levels, declared
+from privstats.formula.declarations import UNKNOWN, Dates, Grid, Known, Levels, Numbers, declared
 from privstats.formula.expression import spelling
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.scale import Scale
@@ -210,7 +210,10 @@ def _from_json(known: Mapping[str, Any]) -> Known:
         return Dates(*known["dates"])
     if "scale" in known:
         return Scale(*known["scale"])
-    return declared(tuple(known["bounds"]), "bounds")
+    within = declared(tuple(known["bounds"]), "bounds")
+    if "step" in known and isinstance(within, Numbers):
+        return Grid(within.lo, within.hi, float(known["step"]))
+    return within
 
 
 def _from_codebook(cells: Mapping[str, str]) -> Known:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.basis import BASES, Basis
-from privstats.formula.declarations import Levels, plain
+from privstats.formula.declarations import Levels, Numbers, plain
 from privstats.formula.domain import Domain
 from privstats.formula.expression import bounds_of, columns, is_total, parse
-from privstats.formula.interval import Interval
+from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.language import CODINGS, coding, level_probe, numeric_probe
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
@@ -48,6 +48,8 @@ class NumericFactor:
         Its syntax tree.
     total : bool
         Whether it is a number wherever its columns are.
+    step : float, optional
+        Of the grid on which a column's values lie, where it is declared.
     """
 
     code: str
@@ -55,6 +57,7 @@ class NumericFactor:
     within: Interval
     node: ast.expr
     total: bool
+    step: float | None = None
 
     @property
     def probe(self) -> Any:
@@ -192,6 +195,12 @@ def numeric(code: str, domain: Domain) -> NumericFactor:
     return _numeric(code, parse(code), domain)
 
 
+def unclamped(code: str, domain: Domain) -> NumericFactor:
+    """Return the numeric expression that `code` writes, without bounds."""
+    node = parse(code)
+    return NumericFactor(code, columns(node), EVERYTHING, node, False)
+
+
 def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
     reads = columns(node)
     known = {name: domain.known(name) for name in reads}
@@ -207,7 +216,9 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
         )
     if not bounds.is_finite:
         raise DomainError(_no_bounds(code, node, domain))
-    return NumericFactor(code, reads, bounds, node, is_total(node, known))
+    declaration = domain.get(code)
+    step = declaration.steps if isinstance(declaration, Numbers) else None
+    return NumericFactor(code, reads, bounds, node, is_total(node, known), step)
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.formula.cells import days, numbers, positions, read
-from privstats.formula.declarations import Dates, Known, Levels
+from privstats.formula.declarations import UNKNOWN, Dates, Known, Levels
 from privstats.formula.functions import FUNCTIONS, Rowwise, logical, relation
 from privstats.numerics.law import FloatArray
 
@@ -91,6 +91,35 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     assert not isinstance(within, Levels)
     values = np.where(legal, values, within.middle if within.is_finite else 0.0)
     return (within.clamp(values) if clamp else values), legal
+
+
+def admit(
+    frame: Mapping[str, pd.Series] | pd.DataFrame,
+    reads: Sequence[str],
+    domain: Mapping[str, Known],
+    complete: Container[str],
+    clamp: bool = True,
+) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+    """Return columns held to what is declared of them, and which rows are present as far as they say.
+
+    Parameters
+    ----------
+    frame : DataFrame or mapping of str to Series
+    reads : sequence of str
+        The columns, at least one.
+    domain : mapping of str to Known
+    complete : container of str
+        Columns that make no row absent, whatever is in them: where declared, too.
+    clamp : bool
+        False for rows that are nobody's secret: nothing is clamped, and missing values count everywhere.
+    """
+    rows, present = {}, np.ones(len(frame[reads[0]]), dtype=bool)
+    for name in reads:
+        known = domain.get(name, UNKNOWN)
+        rows[name], legal = admitted(known, frame[name], clamp)
+        if not clamp or known is UNKNOWN or name not in complete:
+            present &= legal
+    return rows, present
 
 
 class Algebra(Protocol):

@@ -1,0 +1,78 @@
+"""A bare factor: one expression without bounds, as rows see it while its bounds are estimated.
+
+Of the methods here only `block` meets rows (TRUSTED).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.formula.block import Block
+from privstats.formula.columns import plain_layout
+from privstats.formula.design import DesignFactor
+from privstats.formula.domain import Domain
+from privstats.formula.factors import NumericFactor, derived, unclamped
+from privstats.formula.interval import Interval
+from privstats.formula.values import admit
+from privstats.numerics.law import Rng
+
+
+@dataclass(frozen=True, eq=False)
+class BareFactor:
+    """One expression without bounds, as rows see it while its bounds are estimated.
+
+    Parameters
+    ----------
+    code : str
+        As the formula spells it.
+    domain : Domain
+        What is declared.
+    """
+
+    code: str
+    domain: Domain
+
+    width = 1
+    weighted = False
+    offset = False
+    factors: tuple[DesignFactor, ...] = ()
+
+    @cached_property
+    def _part(self) -> NumericFactor:
+        return unclamped(self.code, self.domain)
+
+    @property
+    def within(self) -> Interval:
+        """What follows for its values from the declared columns."""
+        return derived(self.code, self.domain)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row is present: a plain column that is declared complete."""
+        plain = isinstance(self._part.node, ast.Name)
+        return plain and all(name in self.domain.complete for name in self.reads)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The raw columns that the expression reads."""
+        return self._part.reads
+
+    def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
+        """Map raw rows to the expression's values, neither clamped nor scaled, each row by itself."""
+        rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
+        values = self._part.values(rows)[:, 0]
+        present &= ~np.isnan(values)
+        present |= self.complete
+        numbers = np.where(present & ~np.isnan(values), values, 0.0)[:, None]
+        return Block(present, np.asfortranarray(numbers), (), plain_layout(1))
+
+    def draw(self, n: int, rng: Rng) -> pd.DataFrame:
+        """Return made-up rows that owe nothing to any data."""
+        return self.domain.draw(self.reads, n, rng)

@@ -1,0 +1,395 @@
+"""Columns: a formula without coefficients, as a row-wise map to bounded values and the group of each row.
+
+``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"``. Values stay in the user's units. Of the
+methods here only `block` meets rows (TRUSTED).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import DomainError, FormulaError, OptionError
+from privstats.formula.block import Block, Layout, Term
+from privstats.formula.declarations import plain
+from privstats.formula.design import DesignFactor
+from privstats.formula.domain import Domain, as_domain
+from privstats.formula.expression import columns, parse
+from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, inside, lacking
+from privstats.formula.language import constraint, parse_formula
+from privstats.formula.schema import check_schema
+from privstats.formula.selection import Selection, select
+from privstats.formula.values import admit
+from privstats.numerics.law import FloatArray, Rng
+
+NARROWEST = 1e-290  # range of a column that arithmetic can divide, and the inverse of the widest
+MOST_BINS = 100_000
+LIKE = "x ~ group"
+
+Component = str | float | int | bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns bound to a domain; make one with `bind_columns`.
+
+    Parameters
+    ----------
+    formula : str
+        As the user wrote it.
+    domain : Domain
+        What is publicly known of the columns.
+    subset : str, optional
+        Which rows count, as the user wrote it.
+    targets : tuple of NumericFactor or LevelFactor
+        What is asked about.
+    group : LevelFactor, optional
+        By whose levels.
+    reads : tuple of str
+        The raw columns that are read.
+    complete : bool
+        Whether every row is present.
+    lacking : tuple of str
+        Expressions without declared bounds; made-up bounds stand in their place until `with_bounds`.
+    components : tuple
+        What is reported of each column in each group, such as orders of quantiles or bins; (None,) where that is a
+        single number.
+    component : str
+        What components are: the name of their level in frames.
+    """
+
+    formula: str
+    domain: Domain
+    subset: str | None
+    targets: tuple[NumericFactor | LevelFactor, ...]
+    group: LevelFactor | None
+    reads: tuple[str, ...]
+    complete: bool
+    lacking: tuple[str, ...]
+    components: tuple[Component, ...]
+    component: str
+    _bound: Domain = field(repr=False)
+    _selection: Selection = field(repr=False)
+
+    weighted = False
+    offset = False
+    intercept = False
+
+    def __reduce__(self) -> Any:
+        return _rebound, (self.formula, self.domain, self.subset, self.components, self.component)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """What is asked about, as the formula writes it."""
+        return tuple(target.code for target in self.targets)
+
+    @property
+    def response(self) -> str:
+        """The same as one text."""
+        return " + ".join(self.codes)
+
+    @property
+    def group_levels(self) -> tuple[Any, ...]:
+        """Levels of the group; empty if there is none."""
+        return () if self.group is None else self.group.levels.values
+
+    @property
+    def factors(self) -> tuple[DesignFactor, ...]:
+        """The group, in the order of a block's codes."""
+        if self.group is None:
+            return ()
+        return (DesignFactor(self.group.code, self.group_levels, np.zeros((len(self.group_levels), 0)), (), True),)
+
+    @property
+    def width(self) -> int:
+        """Length of a row: one entry a column."""
+        return len(self.targets)
+
+    @property
+    def layout(self) -> Layout:
+        """What makes a row: its numbers as they are."""
+        return plain_layout(self.width)
+
+    def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
+        """Map raw rows to clamped values in the user's units, each row by itself. Levels become their positions.
+
+        Presence is decided as by `Design.block`.
+        """
+        rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
+        numbers = np.empty((len(present), self.width), order="F")
+        for j, target in enumerate(self.targets):
+            values = target.codes(rows) if isinstance(target, LevelFactor) else target.values(rows)[:, 0]
+            missing = np.isnan(values)
+            present &= ~missing
+            numbers[:, j] = (
+                values if isinstance(target, LevelFactor) else np.where(missing, target.within.middle, values)
+            )
+        present &= self._selection.keeps(rows, len(present))
+        present |= self.complete
+        numbers[~present] = 0.0
+        codes = () if self.group is None else (np.where(present, self.group.codes(rows), 0),)
+        return Block(present, numbers, codes, self.layout)
+
+    def draw(self, n: int, rng: Rng) -> pd.DataFrame:
+        """Return made-up rows, uniform on the domain, that owe nothing to any data."""
+        return self._bound.draw(self.reads, n, rng)
+
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
+        """Return the columns with estimated bounds for what is `lacking`, held inside what is known anyway."""
+        found = {
+            code: inside(derived(code, self.domain), float(low), float(high)) for code, (low, high) in bounds.items()
+        }
+        return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
+
+    def numeric(self, verb: str) -> None:
+        """Refuse levels where a function needs numbers.
+
+        Raises
+        ------
+        FormulaError
+            Naming the column.
+        """
+        for part in self.targets:
+            if isinstance(part, LevelFactor):
+                raise FormulaError(
+                    f"'{part.code}' has levels and {verb} needs numbers; declare its bounds, as in "
+                    f"domain={{'{part.name}': (0, 10)}}"
+                )
+
+    def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
+        """Return the edges of the bins that are wanted; of positions, where the column has levels.
+
+        Parameters
+        ----------
+        verb : str
+            "dp_hist" or "dp_mode", for errors.
+        bins : int or sequence of float, optional
+        step : float, optional
+            Of the declared grid of values: where no bins are given, each of its points has one.
+
+        Raises
+        ------
+        FormulaError, OptionError, DomainError
+            If there is more than one column, or the bins are no bins, or do not cover the bounds.
+        """
+        if len(self.targets) > 1:
+            raise FormulaError(f"{verb} takes one column at a time; write {verb}('{self.codes[0]}', ...)")
+        part = self.targets[0]
+        if isinstance(part, LevelFactor):
+            if bins is not None:
+                raise OptionError(f"'{part.code}' has levels, which are its bins; leave out bins=")
+            return tuple(float(edge) for edge in np.arange(len(part.levels.values) + 1) - 0.5)
+        low, high = part.within.lo, part.within.hi
+        if bins is None and step is not None and (high - low) / step < MOST_BINS:
+            return _about_grid(low, high, step)
+        if isinstance(bins, Integral) and not isinstance(bins, bool) and 0 < int(bins) <= MOST_BINS:
+            return tuple(float(edge) for edge in np.linspace(low, high, int(bins) + 1))
+        edges = as_edges(bins)
+        if not edges or len(edges) > MOST_BINS + 1:
+            if bins is None:
+                more = ", or grid=1, the step between its values" if verb == "dp_mode" else ""
+                raise OptionError(
+                    f"{verb} needs bins for the numeric column '{part.code}'; write bins=20, or the edges{more}"
+                )
+            raise OptionError(
+                "bins are neither a number of bins nor edges in ascending order; write bins=20, or bins=[0, 1, 2]"
+            )
+        if edges[0] > low or edges[-1] < high:
+            raise DomainError(
+                f"the bins do not cover the bounds of '{part.code}', which are ({low:g}, {high:g}); begin and end with "
+                "these"
+            )
+        return edges
+
+    def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
+        """Return what the bins between edges are called: levels, or intervals such as "[0, 1)"."""
+        part = self.targets[0]
+        if isinstance(part, LevelFactor):
+            return part.levels.values
+        closed = ")" * (len(edges) - 2) + "]"
+        short = [f"{edge:g}" for edge in edges]
+        texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
+        return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the parts of a label are: "term", "group" if there is one, and `component` if there are several."""
+        several = [self.component] if self.components != (None,) else []
+        return ("term", *(["group"] if self.group is not None else []), *several)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[Any, ...], ...]:
+        """Label of each number that is reported, one part a key: by column, then by group, then by component."""
+        groups = [()] if self.group is None else [(level,) for level in self.group_levels]
+        parts = [()] if self.components == (None,) else [(part,) for part in self.components]
+        return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The same labels as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
+        names = tuple(_name(label, str) for label in self.labels)
+        return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
+
+    def spelled(self, values: FloatArray) -> Any:
+        """Return one number of each column (and group) as it is reported: a position among levels as the level."""
+        if not any(isinstance(part, LevelFactor) for part in self.targets):
+            return values
+        each = len(values) // len(self.targets)
+        spelled = values.astype(object)
+        for j, part in enumerate(self.targets):
+            if isinstance(part, LevelFactor):
+                mine = slice(j * each, (j + 1) * each)
+                spelled[mine] = [part.levels.values[int(k)] for k in values[mine]]
+        return spelled
+
+    def matrix(self, new_data: pd.DataFrame) -> FloatArray:
+        """Return which group's number is predicted for each new row, shape (n, groups or 1).
+
+        Raises
+        ------
+        FormulaError
+            If there are several columns, or the group's column is missing.
+        """
+        if len(self.targets) > 1 or len(self.components) > 1:
+            raise FormulaError("predict needs one column and one number of it for each group; fit each by itself")
+        if self.group is None:
+            return np.ones((len(new_data), 1))
+        check_schema(new_data, self.group.reads)
+        rows, present = admit(new_data, self.group.reads, self._bound, (), clamp=False)
+        return np.where(present[:, None], np.eye(len(self.group_levels))[self.group.codes(rows)], np.nan)
+
+    def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
+        """Return (R, q) such that a hypothesis about `names` reads ``R @ params = q``; as `Design.constraint`."""
+        return constraint(self.names, hypothesis)
+
+    def to_original(self) -> tuple[FloatArray, FloatArray]:
+        """Return (matrix, shift) as `Design.to_original` does: values are in the user's units already."""
+        return np.eye(len(self.names)), np.zeros(len(self.names))
+
+
+def plain_layout(width: int) -> Layout:
+    """Return the layout of rows that are their numbers."""
+    unit, zero = np.ones((1, 1)), np.zeros((1, 1))
+    return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
+
+
+def bind_columns(
+    formula: str,
+    domain: Domain | Mapping[str, Any] | None,
+    *,
+    subset: str | None = None,
+    components: tuple[Component, ...] = (None,),
+    component: str = "component",
+) -> Columns:
+    """Bind a formula of columns to a domain; looks at no data.
+
+    Parameters
+    ----------
+    formula : str
+        ``"x"``, ``"x1 + np.log(x2)"``, or either with ``"~ g"``, where g is a column of declared levels.
+    domain : Domain or mapping
+        Bounds or levels of each column that is read. Expressions in numeric columns without bounds are `lacking`.
+    subset : str, optional
+        Which rows count (`select`).
+    components : tuple
+        Names of what is reported of each column.
+    component : str
+        What these are: "q", "bin".
+
+    Returns
+    -------
+    Columns
+
+    Raises
+    ------
+    FormulaError
+        If the formula cannot be read, mixes rows, or has more than one group.
+    DomainError
+        If levels are missing, or a column is constant on the domain.
+    """
+    declared = as_domain(domain)
+    left, right, written = _sides(formula)
+    missing = tuple(code for code in lacking(written, declared) if code != right)
+    bound = declared.extended({code: inside(derived(code, declared), -1.0, 1.0) for code in missing})
+    group = None if right is None else _group(right, bound)
+    parts = {code: factor(code, bound) for code in written}
+    targets = tuple(_target(parts[code]) for code in left)
+    selection = select(subset, None, bound)
+    sources = (*targets, *([] if group is None else [group]), *selection.parts)
+    reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
+    complete = subset is None and all(part.total for part in sources) and all(bound.is_complete(name) for name in reads)
+    return Columns(
+        formula, declared, subset, targets, group, reads, complete, missing, components, component, bound, selection
+    )
+
+
+def _rebound(
+    formula: str, domain: Domain, subset: str | None, components: tuple[Component, ...], component: str
+) -> Columns:
+    return bind_columns(formula, domain, subset=subset, components=components, component=component)
+
+
+def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
+    """Return the expressions that are asked about, that of the group, and all that are written."""
+    parsed = parse_formula(formula, LIKE)
+    sides = [[term for term in side if term] for side in (parsed.left, parsed.right)]
+    left, right = sides if sides[0] else sides[::-1]
+    if not left or len(right) > 1 or any(len(term) != 1 for term in (*left, *right)):
+        raise FormulaError(f"the formula {formula!r} is not understood; write 'x', 'x1 + x2' or '{LIKE}'")
+    return [term[0] for term in left], right[0][0] if right else None, parsed.written
+
+
+def _group(code: str, domain: Domain) -> LevelFactor:
+    try:
+        part = factor(code, domain)
+    except DomainError:
+        part = None
+    if isinstance(part, LevelFactor):
+        return part
+    name = next(iter(columns(parse(code))), code)
+    raise DomainError(f"'{code}' is a group only with declared levels; write domain={{'{name}': ['a', 'b']}}")
+
+
+def _target(part: Any) -> NumericFactor | LevelFactor:
+    if isinstance(part, LevelFactor):
+        return part
+    if not isinstance(part, NumericFactor):
+        raise FormulaError(f"'{part.code}' is several columns; ask about one expression, as in 'np.log(x)'")
+    if not NARROWEST < part.within.hi - part.within.lo < 1 / NARROWEST:
+        raise DomainError(
+            f"'{part.code}' is constant on the declared bounds, or its range is beyond reason; declare others, as in "
+            f"domain={{'{part.code}': (0, 10)}}"
+        )
+    return part
+
+
+def as_edges(bins: Any) -> tuple[float, ...]:
+    """Return edges of bins as numbers; nothing where they are no ascending numbers."""
+    try:
+        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
+    except (TypeError, ValueError):
+        return ()
+    return edges if len(edges) > 1 and all(-np.inf < a < b < np.inf for a, b in pairwise(edges)) else ()
+
+
+def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
+    """Return edges of bins about the points of a grid, ends included."""
+    points = np.arange(np.ceil(low / step), np.floor(high / step) + 2)
+    inner = (points[1:-1] - 0.5) * step
+    edges = [min(low, (points[0] - 0.5) * step), *inner, max(high, (points[-1] - 0.5) * step)]
+    return tuple(float(edge) for edge in edges)
+
+
+def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
+    """Return the name of one number: ``x[a]``, or ``x in [0, 1)``, where the component is an interval itself."""
+    term, *parts = label
+    text = ", ".join(spell(part) for part in parts)
+    interval = "[" in text and ", " in text and text.endswith((")", "]"))
+    return f"{term} in {text}" if interval else f"{term}[{text}]" if parts else str(term)
