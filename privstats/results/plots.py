@@ -28,7 +28,7 @@ def draw(results: FitNumbers, alpha: float) -> Figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as NewFigure
     except ImportError as error:
-        raise ImportError("drawings need matplotlib: pip install 'privstats[plot]'") from error
+        raise ImportError("matplotlib is not installed; write pip install 'privstats[plot]'") from error
     rows, keys = tidy(results, alpha), results.facts.keys
     path = keys[-1] if keys[-1] in ALONG else None
     if path:

@@ -13,7 +13,8 @@ WIDTH = 80
 RULE = "-" * WIDTH
 INDENT = 13  # columns of the label of a header line
 NAME = 18  # columns of a name; longer ones have a line of their own
-LONGEST = 11  # digits on one side of the decimal point, beyond which a number is written with an exponent
+LONGEST = 10  # digits, beyond which a number is written with an exponent
+FINEST = 5  # decimals of a number with an exponent, at most
 UNKNOWN = "unknown"
 JOINED = "\u00a0"  # stands for a space at which a line must not end
 
@@ -69,8 +70,9 @@ def number(value: float, places: int) -> str:
         return ""
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if places > LONGEST or abs(value) >= 10.0**LONGEST:
-        return f"{value:.2e}"
+    size = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    if places + max(size, 0) >= LONGEST:
+        return f"{value:.{min(size + places, FINEST)}e}" if size + places >= 0 and value else "0"
     text = f"{value:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
@@ -94,9 +96,16 @@ def counted(value: float) -> str:
 
 def aligned(cells: Sequence[str]) -> tuple[str, ...]:
     """Return cells padded on the right, so that the decimal points of right-justified ones line up."""
-    plain = [cell for cell in cells if "e" not in cell and "inf" not in cell]
+    plain = [cell for cell in cells if not _exceptional(cell)]
     tail = max((len(cell) - _point(cell) for cell in plain), default=0)
-    return tuple(cell and cell + " " * (tail - (len(cell) - _point(cell))) for cell in cells)
+    return tuple(
+        cell if _exceptional(cell) else cell and cell + " " * (tail - (len(cell) - _point(cell))) for cell in cells
+    )
+
+
+def _exceptional(cell: str) -> bool:
+    """Whether a cell has no decimal point that could be aligned: an exponent, infinity, a word."""
+    return any(letter.isalpha() for letter in cell)
 
 
 def _point(cell: str) -> int:
@@ -114,24 +123,28 @@ class Column:
         Already rounded.
     width : int
         Usual width; wider contents make it wider.
+    align : bool
+        Whether decimal points stand in one line.
     """
 
     head: str
     cells: tuple[str, ...]
     width: int
+    align: bool = True
 
     @property
     def least(self) -> int:
         """Width of the contents, and one space."""
-        return 1 + max(len(self.head), *(len(cell.strip()) for cell in self.cells), len(self._longest))
+        return 1 + max(len(self.head), *(len(cell) for cell in self._shown))
 
     @property
-    def _longest(self) -> str:
-        return max(aligned(self.cells), key=len, default="")
+    def _shown(self) -> tuple[str, ...]:
+        plain = tuple(cell.strip() for cell in self.cells)
+        return aligned(plain) if self.align else plain
 
     def text(self) -> tuple[str, tuple[str, ...]]:
-        """Return head and cells, right-justified, with their decimal points in one line."""
-        return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in aligned(self.cells))
+        """Return head and cells, right-justified."""
+        return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in self._shown)
 
 
 @dataclass(frozen=True)
@@ -198,6 +211,9 @@ class Table:
         room = WIDTH - keys - sum(column.width for column in columns)
         if room >= 2:
             return replace(self, columns=columns, name=min(self.name, room))
+        if sum(column.width for column in columns) > WIDTH - 2:
+            columns = tuple(replace(column, align=False) for column in columns)
+            columns = tuple(replace(column, width=column.least) for column in columns)
         joined = tuple((", ".join(part for part in label if part),) for label in self._repeated())
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
@@ -221,7 +237,8 @@ class Table:
         widths = self._key_widths()
         texts = [column.text() for column in self.columns]
         keys = "".join(head.rjust(width) for head, width in zip(self.heads[1:], widths, strict=True))
-        lines = [f"{self.heads[0][: self.name].ljust(self.name)}{keys}{''.join(head for head, _ in texts)}".rstrip()]
+        ((above, head),) = indented(self.heads[:1], self.name)
+        lines = [*above, f"{head.ljust(self.name)}{keys}{''.join(head for head, _ in texts)}".rstrip()]
         for k, (before, name) in enumerate(indented([label[0] for label in self.labels], self.name)):
             lines += before
             label = name.ljust(self.name) + "".join(
