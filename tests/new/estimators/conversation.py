@@ -1,0 +1,98 @@
+"""A fit without verbs: an estimator, a formula, rows and a promise; planned, charged to nobody, and asked of the gate."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privstats.estimators.adaptive import Adaptive
+from privstats.estimators.base import NORMAL, PURE, PublicFacts
+from privstats.estimators.sufficient_statistics import SufficientStatistics
+from privstats.formula.design import bind_regression
+from privstats.gate.gate import Gate, Planned
+from privstats.gate.rehearsal import Rehearsal
+from privstats.gate.rows import BlockRows
+from privstats.gate.sources import source_of
+from privstats.mechanisms.random import streams
+from privstats.privacy.promise import GaussianDP, Neighbors, PureDP
+from privstats.workflow.division import divided
+
+ROUNDS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """An estimator with its plan: `seeded` fits are equal."""
+
+    estimator: Any
+    public: PublicFacts
+    neighbors: Neighbors
+    planned: tuple[Planned, ...]
+
+    def __call__(self, frame, seed):
+        rows = BlockRows(source_of(frame), self.public.design, self.neighbors, b"key")
+        gate = Gate(rows, self.planned, streams(seed, "test"))
+        return self.estimator(gate, self.public), gate
+
+
+def fit_of(
+    formula, domain, n, *, eps=None, mu=None, by=None, neighbors=None, shares=None, units=None, intervals=True, **selection
+):
+    """Return the planned fit of an estimator class or instance (default: adaptive least squares)."""
+    noises = PURE if mu is None else NORMAL
+    estimator = (by or Adaptive)(noises) if isinstance(by, type) or by is None else by
+    neighbors = neighbors or Neighbors()
+    promise = PureDP(eps) if mu is None else GaussianDP(mu)
+    design = bind_regression(formula, domain, **selection)
+    offered = n if neighbors.exchange and neighbors.unit is None else None
+    used = offered if design.complete else None
+    public = PublicFacts(offered, used, units, neighbors.unit is not None, intervals, design, n)
+    planned, before = (), None
+    for turn in range(ROUNDS):
+        asked = rehearsed(estimator, public, neighbors, promise, planned, turn)
+        division = divided(asked, promise, estimator.shares, shares)
+        planned = tuple(
+            Planned(
+                a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional,
+                0.0 if a.optional is None else division.fractions[a.label] / division.fractions[a.optional],
+            )
+            for a in asked
+        )  # fmt: skip
+        if asked == before:
+            return Fit(estimator, public, neighbors, planned)
+        before = asked
+    raise AssertionError("the rehearsals do not agree")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A question with the name that the division reads."""
+
+    label: str
+    name: str
+    kind: str
+    mechanism: Any
+    branch: str | None
+    optional: str | None
+
+    @property
+    def within_share_of(self):
+        return self.optional
+
+
+def rehearsed(estimator, public, neighbors, promise, planned, turn):
+    asked, wanted = {}, [None]
+    for branch in wanted:
+        for optional in (True, False):
+            talk = Rehearsal(
+                public.design, neighbors, promise, streams(turn, "rehearsal"), planned=planned, branch=branch,
+                optional=optional, few=turn % 2 == 0, assumed=public.offered or public.units or public.assumed,
+            )  # fmt: skip
+            estimator(talk, public)
+            for a in talk.asked:
+                one = Named(a.label, a.name, a.kind, a.mechanism, a.branch, a.optional)
+                assert asked.setdefault(a.label, one) == one, a.label
+            if optional and branch is None:
+                wanted += talk.branches[1:]
+    return tuple(asked.values())
+
+
+__all__ = ["Adaptive", "SufficientStatistics", "fit_of", "replace"]
