@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privstats.mechanisms.base import Mechanism
+from privstats.numerics.exact import Total
 from privstats.numerics.law import Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -17,7 +18,7 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Answer for the values of every cell with `each`, cells in order.
+    """Answer for the values, or the total, of every cell with `each`, cells in order.
 
     Privacy: a row is in one cell only, and one that appears or vanishes changes the values of that cell alone, so what
     all cells release keeps what `each` keeps (McSherry 2009, Theorem 4). Neighbours are up to ``rows`` such steps apart
@@ -61,3 +62,10 @@ class InEachCell(Mechanism):
         pure = not (self.each.needs_delta or self.each.normal)
         steps = relation.rows * (2 if relation.exchange else 1)
         return (promise.as_pure() if pure else promise).for_group(steps)
+
+
+def _of_cell(exact: Any, k: int, inner: Any) -> Any:
+    """Return the sealed values of a cell, or its part of a total."""
+    if isinstance(exact, Total):
+        return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
+    return exact.cell(k)

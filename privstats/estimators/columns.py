@@ -1,0 +1,225 @@
+"""What estimators of location share: public facts of columns, and questions about them, by group if there is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import PublicFacts
+from privstats.gate.questions import Sum
+from privstats.gate.questions import Values as ValuesQuestion
+from privstats.inference.notes import Note, note
+from privstats.losses.location import Group, InGroup, RowFunction, Values
+from privstats.losses.rows import Weight
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.in_each_cell import InEachCell
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Neighbors, is_number
+from privstats.privacy.release import Release
+from privstats.sets.base import Set
+from privstats.sets.cells import ByCell, Cells, Line
+from privstats.sets.vectors import Fractions
+
+COUNTS = Laplace()  # answers how many rows there are
+FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
+DOUBLE_BITS = 50  # a grid is at least so much coarser than the largest number, so that doubles can count its points
+
+Grid = float | Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is publicly known of a column whose location is asked.
+
+    Parameters
+    ----------
+    code : str
+        How the formula writes it.
+    low, high : float
+        Its range; of positions, where it has levels.
+    step : float
+        Of the public grid on which its values lie, or are rounded to.
+    declared : bool
+        Whether the grid was declared.
+    levels : int
+        How many declared levels it has; 0 for numbers.
+    """
+
+    code: str
+    low: float
+    high: float
+    step: float
+    declared: bool = False
+    levels: int = 0
+
+    @property
+    def line(self) -> Line:
+        """The set of its values."""
+        return Line(self.low, self.high, self.step)
+
+    def spelled(self, values: FloatArray) -> FloatArray:
+        """Return points of the grid as the floats that people write: 20.7, and not 207 times .1."""
+        digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
+        return np.round(values, digits)
+
+
+def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
+    """Return what is publicly known of each column of a design.
+
+    Parameters
+    ----------
+    design : Columns
+    grid : float or mapping of str to float, optional
+        The step between the possible values of each column, or of some by name; by default that of the declaration,
+        such as ``range(0, 101)``.
+
+    Raises
+    ------
+    OptionError
+        If `grid` is not a step within the bounds, or names another column.
+    """
+    codes = [part.code for part in design.targets]
+    stray = [name for name in grid if name not in codes] if isinstance(grid, Mapping) else []
+    if stray:
+        raise OptionError(
+            f"grid names {quote(stray[0])}, which the formula does not ask about; write grid={{'{codes[0]}': 1}}"
+        )
+    return tuple(_facts(part, grid.get(part.code) if isinstance(grid, Mapping) else grid) for part in design.targets)
+
+
+def _facts(part: Any, step: float | None) -> ColumnFacts:
+    if hasattr(part, "levels"):
+        many = len(part.levels.values)
+        return ColumnFacts(part.code, 0.0, many - 1.0, 1.0, declared=True, levels=many)
+    low, high = part.within.lo, part.within.hi
+    step = part.step if step is None else _declared(step, part.code, low, high)
+    return ColumnFacts(part.code, low, high, step or finest_step(low, high), declared=step is not None)
+
+
+def _declared(step: Any, code: str, low: float, high: float) -> float:
+    """Return a declared step between the possible values of a column, or refuse it."""
+    if not (is_number(step) and _finest(low, high) <= step <= high - low and math.floor(high / step) * step >= low):
+        raise OptionError(
+            f"grid is {quote(step)} and not a step between the possible values of '{code}', from {low:g} to {high:g}; "
+            "write a positive number of which a multiple lies there, such as grid=0.1"
+        )
+    return float(step)
+
+
+def finest_step(low: float, high: float) -> float:
+    """Return the step of the grid on which values are rounded where none is declared: a power of ten."""
+    fine = 10.0 ** (math.floor(math.log10(high - low)) - FINEST)
+    return float(max(fine, 10.0 ** math.ceil(math.log10(_finest(low, high)))))
+
+
+def _finest(low: float, high: float) -> float:
+    """Return the least step of a grid whose points doubles can count."""
+    return math.ldexp(max(abs(low), abs(high)), -DOUBLE_BITS)
+
+
+def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
+    """Return values, shape (columns times groups, ...), as the floats that people write."""
+    parts = np.split(values, len(columns))
+    return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How questions are asked: of all rows, or in each group of a column with declared levels.
+
+    Parameters
+    ----------
+    groups : int
+        How many groups; 0 where there are none.
+    width : int
+        How many columns a block has.
+    """
+
+    groups: int
+    width: int
+
+    @classmethod
+    def of(cls, design: Any) -> Grouping:
+        """Return that of a design."""
+        return cls(len(design.group_levels), design.width)
+
+    @property
+    def cells(self) -> int:
+        """How many sets of rows are asked about."""
+        return max(1, self.groups)
+
+    def within(self, inner: Set) -> Set:
+        """Return the set of a row's vector, with its group."""
+        return ByCell(inner, self.groups) if self.groups else inner
+
+    def rows(self, of: RowFunction) -> RowFunction:
+        """Return the row function, with the row's group first."""
+        return InGroup(of) if self.groups else of
+
+    def answered(self, by: Mechanism) -> Mechanism:
+        """Return the mechanism, in each group by itself."""
+        return InEachCell(by) if self.groups else by
+
+    def column(self, j: int) -> Values:
+        """Return the row function of a column's values."""
+        return Values((j,), self.width)
+
+    def values(self, name: str, j: int, facts: ColumnFacts, item: str = "") -> ValuesQuestion:
+        """Return the question for the values of column j."""
+        return ValuesQuestion(name, self.rows(self.column(j)), self.within(facts.line), item=f"of {facts.code}{item}")
+
+    def counts(self) -> Sum:
+        """Return the question for the number of rows, of each group."""
+        if self.groups:
+            return Sum("rows", Group(), Cells(self.groups))
+        return Sum("rows", Weight(), Fractions(1))
+
+
+@dataclass(frozen=True, eq=False)
+class RowNumbers:
+    """How many rows there are in each group: public, or released with little noise.
+
+    Parameters
+    ----------
+    each : ndarray, shape (cells,)
+        At least 1.
+    certain : bool
+        Whether no row can be missing of these numbers.
+    diagnostics : mapping of str to float
+        The number of rows used and its standard error, where it was released.
+    """
+
+    each: FloatArray
+    certain: bool
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def public(cls, rows: int, certain: bool) -> RowNumbers:
+        """Return a number of rows that is known; where rows may be missing it is an upper bound."""
+        return cls(np.array([float(max(1, rows))]), certain)
+
+    @classmethod
+    def released(cls, release: Release) -> RowNumbers:
+        """Return released counts, of each group."""
+        return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
+
+
+def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
+    """Return how many rows were used, and the standard error, of released counts of groups."""
+    return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
+
+
+def no_intervals(public: PublicFacts, neighbors: Neighbors) -> tuple[Note, ...]:
+    """Return why no interval can be given, whatever is released; empty if there may be some."""
+    if not public.intervals:
+        return (note("no inference"),)
+    if neighbors.rows_per_unit > 1:
+        return (note("dependent rows", unit=neighbors.unit),)
+    return ()

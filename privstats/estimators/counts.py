@@ -1,0 +1,119 @@
+"""What can be said of counts: histograms and modes, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import PublicFacts
+from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Loading
+from privstats.inference.notes import note
+from privstats.inference.tables import PointEstimate, Table, counts_table, density_table
+from privstats.losses.location import BinOf
+from privstats.losses.rows import Weight
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.base import Additive, Mechanism
+from privstats.mechanisms.order.mode import PermuteAndFlip
+from privstats.privacy.promise import REPLACE_ROW, Neighbors
+from privstats.sets.cells import Cells
+from privstats.sets.vectors import Fractions
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Noisy numbers of rows in bins, or at levels; or densities.
+
+    Counts are those of the data, so that their intervals know privacy noise only. Densities are those of the
+    population: their intervals know sampling error as well.
+
+    Parameters
+    ----------
+    bins : int or sequence of float, optional
+        How many, or their edges; levels need none. Option of the user, as the next is.
+    density : bool
+        Whether shares of rows over widths of bins are wanted (over 1 for levels), in place of counts.
+    noise : Additive
+    neighbors : Neighbors
+        The relation of the promise: with several rows per unit there are no intervals.
+    """
+
+    bins: Any = None
+    density: bool = False
+    noise: Additive = field(default_factory=Laplace)
+    neighbors: Neighbors = REPLACE_ROW
+    shares: Mapping[str, float] = field(default_factory=lambda: {"counts": 1.0})
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.density, bool | np.bool_):
+            raise OptionError(f"density is {quote(self.density)}; write density=True or density=False")
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Table | PointEstimate:
+        """Release the counts, group by group, bin by bin."""
+        design = public.design
+        edges, grouping = design.edges("dp_hist", self.bins), Grouping.of(design)
+        bins, names = len(edges) - 1, design.names
+        release = ask(counts_question("counts", edges, grouping), by=self.noise)
+        counts = release.value.reshape(grouping.cells, bins)
+        total = np.maximum(1.0, counts.sum(axis=1))
+        if public.used is not None and not grouping.groups:
+            total[:] = max(1.0, float(public.used))
+        width = np.ones(bins) if column_facts(design)[0].levels else np.diff(edges)
+        if why := no_intervals(public, self.neighbors):
+            values = counts / np.outer(total, width) if self.density else counts
+            return PointEstimate(tuple(names), values.ravel(), why)
+        noises = (Loading(np.eye(counts.size), release.law),)
+        if not self.density:
+            return counts_table(names, counts.ravel(), noises)
+        return density_table(names, counts, total, width, noises)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The fullest bin, or level, by a mechanism that chooses.
+
+    Parameters
+    ----------
+    bins : int or sequence of float, optional
+        As for `Histogram`. Option of the user, as the next is.
+    grid : float or mapping, optional
+        The step between the possible values of a numeric column, which are then the candidates.
+    mechanism : Mechanism
+    neighbors : Neighbors
+        The relation of the promise.
+    """
+
+    bins: Any = None
+    grid: Grid = None
+    mechanism: Mechanism = field(default_factory=PermuteAndFlip)
+    neighbors: Neighbors = REPLACE_ROW
+    shares: Mapping[str, float] = field(default_factory=lambda: {"mode": 1.0})
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
+        """Choose the bin of each group; return its middle, or the position of a level."""
+        design = public.design
+        edges, grouping = self._edges(design), Grouping.of(design)
+        release = ask(counts_question("mode", edges, grouping), by=grouping.answered(self.mechanism))
+        chosen = release.value.astype(int)
+        ends = np.array(edges)
+        why = no_intervals(public, self.neighbors) or (note("mode"),)
+        return PointEstimate(tuple(design.names), (ends[chosen] + ends[chosen + 1]) / 2, why)
+
+    def _edges(self, design: Any) -> tuple[float, ...]:
+        """Return the edges of the bins: each point of a declared grid has one, where no bins are given."""
+        facts = column_facts(design, self.grid)[0]
+        edges: tuple[float, ...] = design.edges("dp_mode", self.bins, facts.step if facts.declared else None)
+        return edges
+
+
+def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
+    """Return the question for the number of rows in each bin of a single column, by group."""
+    if len(edges) == 2 and not grouping.groups:
+        return Sum(name, Weight(), Fractions(1))
+    of = BinOf(grouping.column(0), edges)
+    return Sum(name, grouping.rows(of), grouping.within(Cells(len(edges) - 1)))

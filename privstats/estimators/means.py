@@ -1,0 +1,130 @@
+"""Means of columns, by group: sums of values and, at no cost beside them, of their squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privstats.estimators.base import PublicFacts
+from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, spelled, used
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.group_means import LEAST, GroupMeans
+from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
+from privstats.losses.location import Scaled, Values
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.base import Additive
+from privstats.mechanisms.comparison.duff import DuffMean
+from privstats.numerics.law import FloatArray, IntArray
+from privstats.privacy.promise import REPLACE_ROW, Neighbors
+from privstats.privacy.release import Release
+from privstats.sets.vectors import Squares
+
+
+@dataclass(frozen=True)
+class Means:
+    """Noisy sums of columns and of their squares, over noisy numbers of rows.
+
+    Values are clamped to declared bounds; the second moment, which the variance needs, costs nothing: see `Squares`.
+    All groups are one release.
+
+    Parameters
+    ----------
+    noise : Additive
+        Law of the noise, whose norm compares sums.
+    neighbors : Neighbors
+        The relation of the promise: with several rows per unit there are no intervals.
+    """
+
+    noise: Additive = field(default_factory=Laplace)
+    neighbors: Neighbors = REPLACE_ROW
+    shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> GroupMeans | PointEstimate:
+        """Release the sums; columns first, then groups."""
+        design = public.design
+        columns, grouping, names = column_facts(design), Grouping.of(design), design.names
+        why = no_intervals(public, self.neighbors)
+        centre = np.array([(column.low + column.high) / 2 for column in columns])
+        half = np.array([(column.high - column.low) / 2 for column in columns])
+        counted = public.used is None or grouping.groups > 0
+        within = Squares(len(columns), counted, squares=not why)
+        of = Scaled(Values(tuple(range(len(columns))), grouping.width), centre, half)
+        release = ask(Sum("sums", grouping.rows(of), grouping.within(within)), by=self.noise)
+        places = _places(within, grouping.cells)
+        sums = np.where(places >= 0, np.append(release.value, 0.0)[places], 0.0)
+        if not counted:
+            sums[:, 0] = float(public.used or 0)
+        known = _diagnostics(release, places[:, 0], sums[:, 0]) if counted else {}
+        if why:
+            mean = np.clip(sums[:, 1 : 1 + len(columns)] / np.maximum(1.0, sums[:, :1]), -1.0, 1.0)
+            return PointEstimate(tuple(names), (centre + half * mean).T.ravel(), why, known)
+        empty = _empty_notes(names, release, places[:, 0], sums[:, 0]) if counted else ()
+        noises = [(release.law, places)]
+        estimate = GroupMeans.of_sums(names, sums, centre, half, noises, empty, known=not counted)
+        if len(names) == 1:
+            known = {**known, "sigma": math.sqrt(float(estimate.sampling[0] * estimate.counts[0]))}
+        return replace(estimate, diagnostics={**estimate.diagnostics, **known})
+
+
+@dataclass(frozen=True)
+class ChosenMeans:
+    """Means chosen by the distance to a data set with another mean; no interval is known for them.
+
+    Parameters
+    ----------
+    grid : float or mapping, optional
+        The step between a column's possible values.
+    neighbors : Neighbors
+        The relation of the promise.
+    """
+
+    grid: Grid = None
+    neighbors: Neighbors = REPLACE_ROW
+    shares: Mapping[str, float] = field(default_factory=lambda: {"mean": 1.0})
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
+        """Choose the mean of each column in each group; columns first, then groups."""
+        design = public.design
+        columns, grouping = column_facts(design, self.grid), Grouping.of(design)
+        by = grouping.answered(DuffMean())
+        releases = ask.together([(grouping.values("mean", j, column), by) for j, column in enumerate(columns)])
+        values = np.concatenate([release.value for release in releases])
+        why = no_intervals(public, self.neighbors) or (note("other mechanism", mech="duff", other="laplace"),)
+        return PointEstimate(tuple(design.names), spelled(columns, values), why)
+
+
+def _places(within: Squares, cells: int) -> IntArray:
+    """Return which coordinate of a release is each cell's count, sums and sums of squares; -1 for none.
+
+    Shape (cells, 1 + 2 columns).
+    """
+    k = within.k
+    one = np.full(1 + 2 * k, -1, dtype=np.int64)
+    released = [
+        *([0] if within.counted else []),
+        *range(1, 1 + k),
+        *(range(1 + k, 1 + 2 * k) if within.squares else []),
+    ]
+    one[released] = np.arange(within.size)
+    offsets = within.size * np.arange(cells)[:, None]
+    return np.where(one >= 0, one + offsets, -1)
+
+
+def _diagnostics(release: Release, places: IntArray, counts: FloatArray) -> dict[str, float]:
+    return used(counts, release.law.variance()[places])
+
+
+def _empty_notes(names: Sequence[str], release: Release, places: IntArray, counts: FloatArray) -> tuple[Note, ...]:
+    """Return a note on each group whose released count is within noise of zero."""
+    notes, columns = [], np.reshape(np.array(names), (-1, len(counts)))
+    sds = np.sqrt(release.law.variance()[places])
+    for g, (count, sd) in enumerate(zip(counts.tolist(), sds.tolist(), strict=True)):
+        needed = max(LEAST, LEAST * sd)
+        if count < needed:
+            about = columns[:, g].tolist()
+            notes.append(note("empty group", about, count=count, sd=sd, needed=needed, budget=release.keeps.budget))
+    return tuple(notes)

@@ -1,0 +1,318 @@
+"""Medians and quantiles of columns, by group, with intervals between two order statistics.
+
+An interval for a quantile needs no density: its ends are order statistics too, whose ranks are as far away as sampling
+error and the noise of ranks together may be. The rank mechanism draws a column's quantiles and all ends at once, which
+costs little more than one of them; where another mechanism chooses, the ends are a second release.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import PublicFacts
+from privstats.estimators.columns import (
+    COUNTS,
+    ColumnFacts,
+    Grid,
+    Grouping,
+    RowNumbers,
+    column_facts,
+    no_intervals,
+    spelled,
+)
+from privstats.estimators.grid_detection import on_grids
+from privstats.gate.questions import Ask
+from privstats.gate.questions import Values as ValuesQuestion
+from privstats.inference.notes import Note, note
+from privstats.inference.order_intervals import OrderStatisticEstimate
+from privstats.losses.location import Values
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.kng_median import KNGMedian
+from privstats.mechanisms.comparison.ptr import PART_OF_RANGE, ProposeTestRelease
+from privstats.mechanisms.order.rank import Rank
+from privstats.numerics.law import FloatArray
+from privstats.numerics.rank_law import Ends
+from privstats.privacy.promise import REPLACE_ROW, Neighbors, is_number
+from privstats.privacy.release import Release
+from privstats.sets.cells import Line
+
+CLEAR = 14.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
+LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
+MOST_TIMES = 1e6  # rows are said to be too few by at most this factor
+TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
+APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
+
+
+def orders(q: Any) -> tuple[float, ...]:
+    """Return orders of quantiles, ascending.
+
+    Raises
+    ------
+    OptionError
+        If they are not different numbers between 0 and 1.
+    """
+    several = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else (q,)
+    if not several or not all(is_number(one) and 0 < one < 1 for one in several) or len(set(several)) < len(several):
+        raise OptionError(f"q is {quote(q)}; give a number between 0 and 1, or a list of different ones, such as 0.5")
+    return tuple(sorted(map(float, several)))
+
+
+@dataclass(frozen=True)
+class Quantiles(ABC):
+    """Quantiles of each column in each group; subclasses differ in the mechanism that chooses them.
+
+    Parameters
+    ----------
+    q : float or sequence of float
+        Orders. Option of the user, as the next two are.
+    confidence : float
+        Of the intervals that are released; at other levels these are stretched or shortened.
+    grid : float or mapping, optional
+        The step between a column's possible values. Where none is declared and intervals are wanted, it is looked for.
+    neighbors : Neighbors
+        The relation of the promise: with several rows per unit there are no intervals.
+    """
+
+    q: Any = (0.5,)
+    confidence: float = 0.95
+    grid: Grid = None
+    neighbors: Neighbors = REPLACE_ROW
+
+    together: ClassVar[bool] = False  # whether quantiles are drawn with the ends of their intervals
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q", orders(self.q))
+        if not (is_number(self.confidence) and LEAST_CONFIDENCE <= self.confidence <= MOST_CONFIDENCE):
+            raise OptionError(
+                f"confidence is {quote(self.confidence)}; give a number from {LEAST_CONFIDENCE} to {MOST_CONFIDENCE}"
+            )
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Budget parts by name of question."""
+        return TOGETHER if self.together else APART
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
+        """Choose quantiles, and release the ends of their intervals; columns first, then groups, then orders."""
+        design = public.design
+        columns, grouping, names = column_facts(design, self.grid), Grouping.of(design), design.names
+        why = no_intervals(public, self.neighbors)
+        if why:
+            values = spelled(columns, self.points(ask, columns, grouping))
+            notes = (*why, *self._silent(names, columns, values))
+            return OrderStatisticEstimate.without_intervals(names, values.ravel(), notes)
+        columns = on_grids(ask, columns, grouping)
+        apart = None if self.together else self.points(ask, columns, grouping)
+        brackets, rows = self._brackets(ask, public, columns, grouping)
+        drawn = np.stack([release.value for release in brackets]).reshape(-1, len(self.q), 3 if self.together else 2)
+        values = drawn[..., 1] if apart is None else apart
+        laws = [release.law for release in brackets]
+        return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
+
+    def _brackets(
+        self, ask: Ask, public: PublicFacts, columns: Sequence[ColumnFacts], grouping: Grouping
+    ) -> tuple[list[Release], RowNumbers]:
+        """Return the ends of intervals of each column, quantiles between them if `together`; and numbers of rows."""
+        rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
+        name = "quantile" if self.together else "interval"
+        pairs: list[tuple[Any, Mechanism]] = [
+            (grouping.values(name, j, column), rank) for j, column in enumerate(columns)
+        ]
+        if public.offered is not None and not grouping.groups:
+            return ask.together(pairs), RowNumbers.public(public.offered, certain=public.used is not None)
+        *brackets, counts = ask.together([*pairs, (grouping.counts(), COUNTS)])
+        return brackets, RowNumbers.released(counts)
+
+    @abstractmethod
+    def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
+        """Return the quantiles without ends, shape (columns times groups, orders), never crossing."""
+
+    def _estimate(
+        self,
+        names: Sequence[str],
+        columns: Sequence[ColumnFacts],
+        grouping: Grouping,
+        values: FloatArray,
+        ends: FloatArray,
+        laws: Sequence[Ends],
+        rows: RowNumbers,
+    ) -> OrderStatisticEstimate:
+        """Return the estimate of quantiles, shape (items, orders), and ends, shape (items, orders, 2).
+
+        No interval is given that cannot hold (`Ends.hopeless`).
+        """
+        each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: columns, then groups
+        short = np.stack([law.hopeless(n, CLEAR) for law, n in each])
+        sampling = np.stack([1 - ((law.margins / law.reaches(n)) ** 2).mean(axis=1) for law, n in each])
+        values, ends = spelled(columns, values), spelled(columns, ends)
+        ends = np.where(short[..., None], np.nan, ends)
+        repeats = (values[..., None] == ends).any(axis=-1).ravel()
+        notes = (
+            *_short_note(names, short, each),
+            *(() if self.together else (note("second release"),)),
+            *self._silent(names, columns, values),
+            *_repeats_note(names, repeats),
+        )
+        return OrderStatisticEstimate(
+            names=tuple(names),
+            estimate=values.ravel(),
+            lower=ends[..., 0].ravel(),
+            upper=ends[..., 1].ravel(),
+            confidence=self.confidence,
+            sampling=sampling.ravel(),
+            certain=rows.certain,
+            together=self.together,
+            law=laws[0],
+            cell=np.repeat(np.arange(len(values)) % grouping.cells, values.shape[1]),
+            repeats=repeats,
+            remarks=notes,
+            diagnostics=dict(rows.diagnostics),
+        )
+
+    def _silent(self, names: Sequence[str], columns: Sequence[ColumnFacts], values: FloatArray) -> tuple[Note, ...]:
+        """Return notes on quantiles without an answer."""
+        return ()
+
+
+@dataclass(frozen=True)
+class RankQuantiles(Quantiles):
+    """Quantiles by the exponential mechanism on ranks, all orders of a column and all ends in one draw."""
+
+    together: ClassVar[bool] = True
+
+    def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
+        by = grouping.answered(Rank(self.q))
+        releases = ask.together([(grouping.values("quantile", j, column), by) for j, column in enumerate(columns)])
+        return np.stack([release.value for release in releases]).reshape(-1, len(self.q))
+
+
+@dataclass(frozen=True)
+class ChosenQuantiles(Quantiles):
+    """Quantiles by a mechanism that chooses one at a time; orders share the budget.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With a field `level`, the order; what it has here does not matter.
+    """
+
+    mechanism: Any = field(kw_only=True)
+
+    def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
+        pairs = [
+            (grouping.values("quantile", j, column, self._item(q)), grouping.answered(self.at(q)))
+            for q in self.q
+            for j, column in enumerate(columns)
+        ]
+        values = np.stack([release.value for release in ask.together(pairs)])
+        values = values.reshape(len(self.q), -1).T.copy()
+        for row in values:  # where an order has no answer, the others stay where they are
+            row[~np.isnan(row)] = np.sort(row[~np.isnan(row)])
+        return values
+
+    def at(self, q: float) -> Mechanism:
+        """Return the mechanism that chooses the quantile of this order."""
+        mechanism: Mechanism = replace(self.mechanism, level=q)
+        return mechanism
+
+    def _item(self, q: float) -> str:
+        return "" if len(self.q) == 1 else f", order {q:g}"
+
+
+@dataclass(frozen=True)
+class TestedQuantiles(ChosenQuantiles):
+    """Quantiles by propose-test-release: no answer where a private test finds that a few rows may move them.
+
+    Parameters
+    ----------
+    eta : float, optional
+        How far one row may move the quantile if there is to be an answer; by default a part of the range.
+    """
+
+    eta: float | None = None
+    mechanism: Any = field(kw_only=True, default=ProposeTestRelease())
+
+    def at(self, q: float) -> Mechanism:
+        return ProposeTestRelease(q, self.eta)
+
+    def _silent(self, names: Sequence[str], columns: Sequence[ColumnFacts], values: FloatArray) -> tuple[Note, ...]:
+        notes = []
+        for column, quiet, mine in zip(
+            columns, np.split(np.isnan(values), len(columns)), np.split(np.array(names), len(columns)), strict=True
+        ):
+            eta = (column.high - column.low) / PART_OF_RANGE if self.eta is None else self.eta
+            if quiet.any():
+                notes.append(note("private test", mine[quiet.ravel()].tolist(), eta=eta))
+        return tuple(notes)
+
+
+@dataclass(frozen=True)
+class GeometricMedian:
+    """The point with the least sum of distances from the rows, of several columns; in each group.
+
+    Parameters
+    ----------
+    grid : float or mapping, optional
+        As for `Quantiles`.
+    neighbors : Neighbors
+    """
+
+    grid: Grid = None
+    neighbors: Neighbors = REPLACE_ROW
+    shares: Mapping[str, float] = field(default_factory=lambda: {"quantile": 1.0})
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
+        """Choose the point of each group; columns first, then groups."""
+        design = public.design
+        columns, grouping = column_facts(design, self.grid), Grouping.of(design)
+        low, high = min(column.low for column in columns), max(column.high for column in columns)
+        line = Line(low, high, min(column.step for column in columns), len(columns))
+        of = grouping.rows(Values(tuple(range(len(columns))), len(columns)))
+        release = ask(ValuesQuestion("quantile", of, grouping.within(line)), by=grouping.answered(KNGMedian()))
+        values = release.value.reshape(grouping.cells, len(columns)).T.ravel()
+        why = no_intervals(public, self.neighbors) or (note("geometric median"),)
+        notes = (*why, *_chain_note(release))
+        return OrderStatisticEstimate.without_intervals(design.names, spelled(columns, values), notes)
+
+
+def _chain_note(release: Release) -> tuple[Note, ...]:
+    if not release.chain:
+        return ()
+    return (note("chain", length=release.chain, steps="steps", cure="fewer columns, up to three are drawn exactly"),)
+
+
+def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
+    """Return a note on intervals that cannot hold, with how many times as many rows would be enough."""
+    if not short.any():
+        return ()
+    about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
+    needed = [
+        (_times(law, n, order), n)
+        for (law, n), row in zip(each, short, strict=True)
+        for order in np.flatnonzero(row).tolist()
+    ]
+    times, rows = max(needed)
+    return (note("short ends", about, rows=rows, times=times),)
+
+
+def _times(law: Ends, n: float, order: int) -> float:
+    """Return how many times as many rows an interval would need, to 1 %."""
+    low, high = 1.0, 2.0
+    while high < MOST_TIMES and law.hopeless(high * n, CLEAR)[order]:
+        low, high = high, 2 * high
+    while high > 1.01 * low:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if law.hopeless(middle * n, CLEAR)[order] else (low, middle)
+    return high
+
+
+def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
+    """Return a note on estimates that are an end of their interval, as they are if many rows have that value."""
+    about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
+    return (note("repeated value", about),) if about else ()
