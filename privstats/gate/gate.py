@@ -106,8 +106,9 @@ class Ask(ABC):
         """
         several = list(pairs)
         with _ONE_AT_A_TIME:
+            relations = [self._relation(question) for question, _ in several]
             promises = [self._spend(question, by) for question, by in several]
-            answers = self._guarded(lambda: self._answer(several, promises))
+            answers = self._guarded(lambda: self._answer(several, promises, relations))
             self.releases += tuple(answers)
         return answers
 
@@ -193,14 +194,13 @@ class Ask(ABC):
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 
-    def _answer(self, pairs: Pairs, promises: Sequence[Promise]) -> list[Release]:
+    def _answer(self, pairs: Pairs, promises: Sequence[Promise], relations: Sequence[Relation]) -> list[Release]:
         sums = [question for question, _ in pairs if isinstance(question, Sum)]
         totals = iter(self._totals(sums))
         answers = []
-        for (question, by), promise in zip(pairs, promises, strict=True):
+        for (question, by), promise, relation in zip(pairs, promises, relations, strict=True):
             exact = next(totals) if isinstance(question, Sum) else self._values(question)
             rng = self._stream("question", question.label)
-            relation = self._relation(question)
             answers.append(by.release(question.label, exact, promise, question.within, relation, rng))
         return answers
 
@@ -224,18 +224,32 @@ class Gate(Ask):
         All questions of the plan, which have been charged.
     stream : callable
         Of a kind and a label: its random numbers.
+
+    Attributes
+    ----------
+    chosen : str or None
+        The branch that was chosen.
+    lengths : mapping
+        What it was chosen by.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
+        self.lengths: Mapping[str, float] = {}
+
+    @property
+    def chosen(self) -> str | None:
+        return self._branch
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         branches = {planned.branch for planned in self._planned.values()} - {None}
         with _ONE_AT_A_TIME:
+            only = self._begun()
             if self._branch is not None or not branches <= set(lengths):
                 raise PrivacyError(f"the choice of '{name}' was not planned: once, between the branches of the plan")
-            self._branch = shortest(lengths)
+            self._branch = shortest(lengths) if only is None else only
+            self.lengths = dict(lengths)
         return self._branch
 
     def decide(self, label: str, wanted: bool) -> bool:
@@ -248,11 +262,31 @@ class Gate(Ask):
         return self._left(question.label)
 
     def _spend(self, question: Question, by: Mechanism) -> Promise:
-        promise = self._promise(question, by)
-        if self._planned[question.label].branch not in (None, self._branch) or self._process != os.getpid():
+        promise, planned = self._promise(question, by), self._planned[question.label]
+        home = planned.branch if planned.within_share_of is None else self._home(planned)
+        begun = self._branch or self._begun()
+        if planned.branch not in (None, self._branch) or (begun and home not in (None, begun)):
             raise _unplanned(question)
+        if self._process != os.getpid():
+            raise PrivacyError("a fit cannot go on in another process than the one that began it")
         self._cross_out(question)
         return promise
+
+    def _home(self, optional: Planned) -> str | None:
+        """Return the branch of the question whose share an optional question spends."""
+        host = self._planned.get(optional.within_share_of or "")
+        if host is None or optional.branch not in (None, host.branch):
+            raise PrivacyError(f"the share that '{optional.label}' would spend was not planned")
+        return host.branch
+
+    def _begun(self) -> str | None:
+        """Return the branch whose share an optional question has spent before the choice: no other can be taken then.
+
+        What is charged for the branches together is what one of them spends.
+        """
+        spent = [self._planned[label] for label in self._asked]
+        homes = {self._home(planned) for planned in spent if planned.within_share_of is not None} - {None}
+        return next(iter(homes), None)
 
     def _guarded(self, work: Callable[[], T]) -> T:
         return sealed(work)

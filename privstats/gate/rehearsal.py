@@ -148,7 +148,6 @@ class Rehearsal(Ask):
     def _spend(self, question: Question, by: Mechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
-        self._relation(question)
         with quiet():
             self._audit(question)
         branch, optional = self._branch, question.within_share_of

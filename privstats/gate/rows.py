@@ -241,8 +241,9 @@ class Fold:
         size = int(unit.max(initial=-1)) + 1
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.seen[unit] = True
-        steps = np.clip(np.trunc(np.nan_to_num(vectors) / self.question.within.row_step), -self.most, self.most)
-        for sums, column in zip(self.sums, steps.astype(np.int64).T, strict=True):
+        step = self.question.within.row_step
+        inside = np.clip(np.nan_to_num(vectors), -self.most * step, self.most * step)
+        for sums, column in zip(self.sums, np.trunc(inside / step).astype(np.int64).T, strict=True):
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:

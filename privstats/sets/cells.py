@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import OptionError
-from privstats.numerics.exact import SUM_BITS, Total, step_of
+from privstats.numerics.exact import SUM_BITS, Total
 from privstats.numerics.law import FloatArray, IntArray
-from privstats.sets.base import FOLD_BITS, Set, known, onto_ball, positive_radius, squared_length
+from privstats.sets.base import Set, known, onto_ball, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # far finer than a count: the noise of counts is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
@@ -25,10 +25,6 @@ class OneHot(Set):
     A contribution is a unit vector: two of them are 2 (l1), sqrt 2 (l2), 1 (linf) apart, and nothing where there is one
     cell only; each is 1 long.
     """
-
-    @property
-    def reach(self) -> float:
-        return 1.0
 
     @property
     def step(self) -> float:
@@ -68,6 +64,10 @@ class Cells(OneHot):
     @property
     def size(self) -> int:
         return self.cells
+
+    @property
+    def reach(self) -> float:
+        return max(1.0, self.cells - 1.0)
 
     @property
     def folds(self) -> bool:
@@ -112,8 +112,8 @@ class Shells(OneHot):
         return len(self.edges)
 
     @property
-    def row_step(self) -> float:
-        return step_of(self.edges[-1], FOLD_BITS)
+    def reach(self) -> float:
+        return self.edges[-1]
 
     def project(self, rows: FloatArray) -> FloatArray:
         squared = squared_length(onto_ball(rows, FARTHEST))

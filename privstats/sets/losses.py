@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from privstats.errors import OptionError
 from privstats.numerics.exact import toward_zero
 from privstats.numerics.law import FloatArray
-from privstats.sets.base import Pairs, Set, known, onto_ball, positive_radius
+from privstats.sets.base import Pairs, Set, known, positive_radius
 from privstats.sets.vectors import Packed, under_the_first
 
 
@@ -100,105 +99,6 @@ class SquaredLosses(Packed):
         largest = 1 + self.theta_bound
         scores = {f"score {name}": largest * longest for name, longest in _longest(self.m).items()}
         return known(norm, scores | {"loss": largest**2 / 2})
-
-
-class ConvexLoss(Protocol):
-    """A convex function of a row's linear predictor, with bounded slope, for every response of a public range."""
-
-    @property
-    def max_slope(self) -> float:
-        """The largest absolute slope."""
-
-
-@dataclass(frozen=True)
-class ConvexLosses(Set):
-    """Losses ``w l(x'theta + o; y)`` of rows (w, x, y, o), on all of R^m.
-
-    w lies in [0, 1], x in a cube or a ball, y in the response's range, o in the offset's.
-
-    Parameters
-    ----------
-    m : int
-        Entries of x, the intercept included.
-    loss : ConvexLoss
-        l; equal losses compare equal.
-    geometry : {"linf", "l2"}
-        x lies in the cube of half-width `radius`, or in the ball of that radius.
-    radius : float
-        Of the cube or ball.
-    response, offset : tuple of float
-        Ranges of y and of o.
-
-    Notes
-    -----
-    The score of a row is ``w l' x`` and its curvature ``w l'' x x'``, of rank one; w shrinks both. In the geometry's
-    norm a score is at most `radius` times the largest slope long; in other norms as follows from ``|x|_2 <= sqrt(m)
-    |x|_inf``, ``|x|_1 <= sqrt(m) |x|_2``, ``|x|_1 <= m |x|_inf``. Two scores are at most twice that apart: for logistic
-    losses the differences of two rows' scores fill the cube of twice the size (two columns or more, over all theta), so
-    that linf is the hull of what one row's replacement can do. (Awan and Slavkovic 2021, section 5.1, believe in a
-    smaller set: choose theta with theta'x = 0 for a corner x, and large, and move x and -x a little, so that both
-    linear predictors are large and positive: with y = 0 the scores differ by nearly 2 x.)
-    """
-
-    m: int
-    loss: ConvexLoss
-    geometry: str = "linf"
-    radius: float = 1.0
-    response: tuple[float, float] = (0.0, 1.0)
-    offset: tuple[float, float] = (0.0, 0.0)
-
-    def __post_init__(self) -> None:
-        positive_radius(self.radius)
-        if self.geometry not in ("linf", "l2"):
-            raise OptionError("predictors are bounded in 'linf' or 'l2'; choose one of the two")
-        for low, high in (self.response, self.offset):
-            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-                raise OptionError("a range of the response or offset is empty or infinite")
-
-    @property
-    def dim(self) -> int:
-        return self.m + 3
-
-    @property
-    def reach(self) -> float:
-        return max(1.0, self.radius, *map(abs, self.response), *map(abs, self.offset))
-
-    @property
-    def folds(self) -> bool:
-        return False
-
-    @property
-    def longest(self) -> float:
-        """Largest |x|_2."""
-        return self.radius * (math.sqrt(self.m) if self.geometry == "linf" else 1.0)
-
-    @property
-    def curvature(self) -> float:
-        """Largest w |x|_2^2: a row's curvature has this eigenvalue times that of l, at most."""
-        return self.radius**2 * (self.m if self.geometry == "linf" else 1)
-
-    def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.nan_to_num(rows)
-        x = inside[:, 1:-2]
-        x = np.clip(x, -self.radius, self.radius) if self.geometry == "linf" else onto_ball(x, self.radius)
-        weight, y, o = np.clip(inside[:, 0], 0, 1), np.clip(inside[:, -2], *self.response), inside[:, -1]
-        return np.column_stack([weight, x, y, np.clip(o, *self.offset)])
-
-    def contribution(self, rows: FloatArray) -> FloatArray:
-        raise OptionError("losses are not added up: a mechanism evaluates them")
-
-    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
-        return np.ones(self.m)
-
-    def distance(self, norm: str) -> float:
-        return 2 * self.length(norm)
-
-    def length(self, norm: str, exchange: bool = True) -> float:
-        root = math.sqrt(self.m)
-        of_ball = {"l2": 1.0, "linf": 1.0, "l1": root}
-        longest = _longest(self.m) if self.geometry == "linf" else of_ball
-        most = self.radius * self.loss.max_slope
-        return known(norm, {f"score {name}": most * size for name, size in longest.items()})
 
 
 @dataclass(frozen=True)
