@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import PrivacyError
-from privstats.inference.estimate import Estimate
+from privstats.inference.marginal_effects import MarginalEffects as Released
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import ContrastTest
 
@@ -29,9 +29,9 @@ class MarginalEffects(ContrastTest):
         return frame.set_axis(list(self.names))
 
 
-def marginal_effects(margins: Estimate | None) -> MarginalEffects:
+def marginal_effects(released: Released | None) -> MarginalEffects:
     """Return what `Results.get_margeff` does."""
-    if margins is None:
+    if released is None:
         raise PrivacyError("average marginal effects were not released; add margins=True to the fit")
-    k = len(margins.names)
-    return MarginalEffects(margins, np.eye(k), np.zeros(k), tuple(margins.names))
+    k = len(released.estimate.names)
+    return MarginalEffects(released.estimate, np.eye(k), np.zeros(k), tuple(released.estimate.names))

@@ -17,6 +17,8 @@ from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled
 
+COUNTS = ("rows used", "rows used sd")  # diagnostics that `nobs_used` and the summary's line of rows show
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
@@ -32,15 +34,12 @@ class FitNumbers:
         All numbers that were computed from the rows.
     ledger : Ledger
         The ledger to which the fit was charged.
-    margins : Estimate, optional
-        Average marginal effects, in the user's units, where they were asked for.
     """
 
     estimate: Estimate
     facts: FitFacts
     releases: tuple[Release, ...]
     ledger: Ledger
-    margins: Estimate | None = None
 
     @property
     def params(self) -> pd.Series:
@@ -111,7 +110,7 @@ class FitNumbers:
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases; `sigma`, the residual std dev, in the response's units."""
         unit = self.facts.residual_unit
-        found = self.estimate.diagnostics.items()
+        found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
         return {name: value * unit if name.partition("[")[0] == "sigma" else value for name, value in found}
 
     @property

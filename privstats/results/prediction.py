@@ -38,7 +38,7 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     if X.shape[1] != len(estimate.names):
         raise FormulaError("predict needs one column and one number of it for each group; read fit.params")
     eta = _linear_map(estimate, X) + added
-    if not linear and facts.link is not None:
+    if not linear and facts.link in MEANS:
         with np.errstate(over="ignore"):
             eta = MEANS[facts.link](eta)
     return pd.Series(eta, new_data.index, name=facts.formula.partition("~")[0].strip())

@@ -35,8 +35,6 @@ class Results(FitNumbers):
         All numbers that were computed from the rows.
     ledger : Ledger
         The ledger to which the fit was charged.
-    margins : Estimate, optional
-        Average marginal effects, in the user's units, where they were asked for.
     """
 
     # ---------------------------------------------------------------- tests and predictions
@@ -120,7 +118,7 @@ class Results(FitNumbers):
         PrivacyError
             If they were not released.
         """
-        return marginal_effects(self.margins)
+        return marginal_effects(getattr(self.estimate, "margins", None))
 
     # ---------------------------------------------------------------- output
 

@@ -29,7 +29,8 @@ TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of st
 UNTESTED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
-HEADS = {"mean": "mean", "median": "median", "mode": "mode", "hist": "rows", "quantile": "estimate"}
+HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
+ORDERED = ("median", "quantile")  # functions whose intervals may run between order statistics
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
 SIDES = 0.02  # of an interval's length, by which its halves may differ and still be called equal
 
@@ -134,7 +135,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])
     table = Table(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
-    table = replace(table, spans=_spans(facts, table, numbers, references)).without_gaps()
+    table = replace(table, spans=_spans(facts, table, numbers, references)).without_gaps(references.rows)
     chain = any(release.chain for release in results.releases)
     above = [
         ("Guarantee", header.guarantee(facts, chain)),
@@ -201,9 +202,12 @@ class References:
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
         rows: list[int | None] = [None] * len(names)
+        both = [{own, str(name)} for own, name in zip(names, results.estimate.names, strict=True)]
+        for k in np.flatnonzero(np.isnan(numbers.sd) & ~unknown):
+            rows[k] = _about(both[k], notes, NO_STD_ERROR)
         for absent, kinds, text in ((none, NOTHING, NOT_GIVEN), (unknown & ~none, NO_INTERVALS, NO_INTERVAL)):
             for k in np.flatnonzero(absent):
-                rows[k] = _about({names[k], str(results.estimate.names[k])}, notes, kinds)
+                rows[k] = _about(both[k], notes, kinds)
             alone = [k for k in np.flatnonzero(absent) if rows[k] is None]
             if alone and not _bare(results.facts, numbers):
                 verb = "is" if len(alone) == 1 else "are"
@@ -229,6 +233,7 @@ NO_INTERVALS = (
     "unproved tau",
     "unproved family",
 )
+NO_STD_ERROR = ("second release",)
 NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Cure: a larger budget."
 NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Cure: a larger budget."
 
@@ -360,7 +365,7 @@ def _legend(facts: FitFacts, numbers: Values, table: Table, exp: bool) -> tuple[
         ratio, of = RATIOS.get(facts.link or "", ("", ""))
         one = f"Coef, std err and P are those of the {of}, the interval is the {ratio}'s."
         lines.append(one if ratio else "Coef, std err and P are those of the coefficient, the interval of exp(coef).")
-    if not facts.tested and numbers.asymmetric:
+    if facts.verb in ORDERED and numbers.asymmetric:
         lines.append(ASYMMETRIC)
     return tuple(lines)
 

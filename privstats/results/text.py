@@ -170,14 +170,15 @@ class Table:
     spans: tuple[tuple[int, str] | None, ...] = ()
     name: int = NAME
 
-    def without_gaps(self) -> Table:
-        """Return the table with a word in each empty cell for which no text stands."""
+    def without_gaps(self, notes: Sequence[int | None]) -> Table:
+        """Return the table with words in empty cells, and the number of the row's note that says why."""
         spans = self.spans or (None,) * len(self.labels)
+        words = [
+            "" if span is not None else UNKNOWN if note is None else f"none [{note}]"
+            for span, note in zip(spans, notes, strict=True)
+        ]
         columns = tuple(
-            replace(
-                column,
-                cells=tuple(c or (UNKNOWN if s is None else "") for c, s in zip(column.cells, spans, strict=True)),
-            )
+            replace(column, cells=tuple(cell or word for cell, word in zip(column.cells, words, strict=True)))
             for column in self.columns
         )
         return replace(self, columns=columns)

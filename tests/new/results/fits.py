@@ -27,6 +27,7 @@ class Given(Estimate):
     remarks: tuple[Note, ...] = ()
     diagnostics: Any = field(default_factory=dict)
     rows: Any = None
+    margins: Any = None
 
     @property
     def notes(self):
@@ -102,13 +103,13 @@ def releases(promise, chain=0):
     return (Release("moments", np.array([1.0, 2.0]), None, promise, None, chain),)
 
 
-def results(estimate, fact=None, ledger=None, chain=0, margins=None):
+def results(estimate, fact=None, ledger=None, chain=0):
     """Return a result; the ledger is one of its own unless it is given."""
     fact = fact or facts()
     own = ledger or Ledger(fact.promise)
     if ledger is None:
         own.charge([("whole", fact.promise)], "dp_lm")
-    return Results(estimate, fact, releases(fact.promise, chain), own, margins)
+    return Results(estimate, fact, releases(fact.promise, chain), own)
 
 
 LM = given(

@@ -7,13 +7,13 @@ import pytest
 from privstats.errors import FormulaError, OptionError, PrivacyError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
+from privstats.inference.marginal_effects import MarginalEffects
 from tests.new.results.fits import MEANS, PLACES, facts, given, mean_facts, results, rq_facts
 from tests.new.results.test_record import normal
 
 DOMAIN = Domain({"x": (0, 1), "x2": (0, 1), "g": ["a", "b", "c"], "y": (0, 10), "w": (0, 2)})
-NEW = pd.DataFrame(
-    {"x": [0.1, 0.7, np.nan], "x2": [0.1, 0.2, 0.3], "g": ["c", "b", "a"], "w": [0.0, 1.0, 2.0]}, [3, 1, 2]
-)
+COLUMNS = {"x": [0.1, 0.7, np.nan], "x2": [0.1, 0.2, 0.3], "g": ["c", "b", "a"], "w": [0.0, 1.0, 2.0]}
+NEW = pd.DataFrame(COLUMNS, [3, 1, 2])
 
 
 def test_a_prediction_is_the_sum_of_the_terms():
@@ -92,7 +92,8 @@ def test_predictions_need_new_rows():
 
 def test_margins_are_effects_with_the_names_of_statsmodels():
     effects = given(("x", "C(g)[T.b]"), [0.02, -0.1], [0.01, 0.02])
-    fit = results(given(("Intercept",), 1.0, 0.1), margins=effects)
+    released = MarginalEffects((1, 2), np.array([True, False]), effects)
+    fit = results(given(("Intercept",), 1.0, 0.1, margins=released))
     margins = fit.get_margeff()
     np.testing.assert_array_equal(margins.margeff, [0.02, -0.1])
     np.testing.assert_allclose(margins.margeff_se, [0.01, 0.02])

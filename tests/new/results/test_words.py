@@ -4,6 +4,7 @@ import ast
 import itertools
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,12 +173,20 @@ def test_intervals_without_std_errors_leave_the_column_out():
     assert "The interval includes privacy noise." in text
 
 
+def test_a_missing_std_error_beside_an_interval_refers_to_the_note_that_says_why():
+    remark = Note("repeated value", "No std err for x[0.5]: the value repeats.", ("x[0.5]",))
+    estimate = given(("x[0.5]", "x[0.9]"), (3.0, 4.0), (np.nan, 0.5), (np.nan, 0.2), ends=((2.5, 3), (3.1, 5)))
+    estimate = replace(estimate, remarks=(remark,))
+    text = str(results(estimate, quantile_facts(labels=(("x", 0.5), ("x", 0.9)))).summary())
+    assert re.search(r"^x +0\.5 +3\.000 +none \[1\] +2\.500 +3\.100 +none \[1\]$", text, re.M)
+
+
 def test_why_refers_to_notes_by_number():
     assert "cannot leave out a level [1]" in " ".join(str(results(PARTLY, partly_facts()).summary()).split())
 
 
 def test_notes_about_all_coefficients_exist():
-    assert set(summary.NOTHING) | set(summary.NO_INTERVALS) <= set(NOTES)
+    assert {*summary.NOTHING, *summary.NO_INTERVALS, *summary.NO_STD_ERROR} <= set(NOTES)
 
 
 def zoo():
