@@ -375,7 +375,8 @@ class BoxProducts(Packed):
         return weights
 
     def distance(self, norm: str) -> float:
-        return self._geometry(norm, True)[0][0]
+        distance, length = self._geometry(norm, True)[0]
+        return max(distance, length) if self.counted else distance  # a row of weight 1 and one of weight 0
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
