@@ -20,7 +20,7 @@ from privstats.errors import OptionError, PrivacyError
 from privstats.gate.gate import Ask, Planned, Streams, quiet
 from privstats.gate.questions import Mechanism, Question, Sum
 from privstats.gate.rows import BlockRows, Design, RowValues
-from privstats.gate.sources import Batches, Frame
+from privstats.gate.sources import Frame
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors, Promise
@@ -28,6 +28,7 @@ from privstats.sets.base import Set
 
 ROWS = 64
 CUTS = (0, 1, 6, 33, ROWS)  # the same rows once more, in smaller company
+GROUPS = 4  # of made-up units: the total is the sum over groups
 UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each other, of which two count at most
 USUAL = 10_000  # rows that are assumed where their number is private
 MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
@@ -191,10 +192,26 @@ class _Repeated(RowValues):
         yield self._gathered
 
 
+@dataclass(frozen=True, eq=False)
+class _Frames:
+    """A few frames in memory, each of them one block."""
+
+    frames: tuple[pd.DataFrame, ...]
+    columns = ()
+    in_memory = True
+
+    @property
+    def n(self) -> int:
+        return sum(map(len, self.frames))
+
+    def batches(self) -> Iterator[pd.DataFrame]:
+        return iter(self.frames)
+
+
 class _Audit:
     """Refuses a question unless each row, and each unit, is the same to the last bit in company and in other company.
 
-    The made-up rows are looked at in one block, in smaller ones, and in reversed order; and one unit at a time.
+    The made-up rows are looked at in one block, in smaller ones, and in reversed order; and a few units at a time.
     """
 
     def __init__(self, frame: pd.DataFrame, design: Design, neighbors: Neighbors) -> None:
@@ -204,14 +221,16 @@ class _Audit:
         self.parts = self._rows(design, *parts)
         self.reversed = self._rows(design, frame.iloc[::-1])
         unit = neighbors.unit
-        self.alone = [] if unit is None else [self._rows(design, rows) for _, rows in frame.groupby(unit)]
+        self.groups = (
+            [] if unit is None else [self._rows(design, rows) for _, rows in frame.groupby(frame[unit] % GROUPS)]
+        )
 
     def through(self, design: Design) -> _Audit:
         """Return the audit of the same rows through another design."""
         return _Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: Design, *frames: pd.DataFrame) -> BlockRows:
-        return BlockRows(Batches(lambda: frames), design, self.neighbors, b"rehearsal")
+        return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
         whole, parts, backwards = (_seen(rows, question) for rows in (self.whole, self.parts, self.reversed))
@@ -226,7 +245,7 @@ class _Audit:
         within, total = question.within, self.whole.totals([question])[0]
         same = self.parts.totals([question])[0] == total
         if self.neighbors.unit is not None:
-            return same and _together([rows.totals([question])[0] for rows in self.alone], within) == total
+            return same and _together([rows.totals([question])[0] for rows in self.groups], within) == total
         units = within.contribution(projected) / within.step
         return same and bool((units == np.rint(units)).all()) and _whole(units, within) == total
 
