@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
-from scipy.special import chdtrc
-from scipy.stats import ncf, ncx2
+from scipy.special import chdtrc, fdtrc, gammaincinv
+from scipy.stats import ncx2
 
-from privstats.inference.error_law import CERTAIN, ErrorLaw, critical
+from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
 from privstats.inference.notes import Note, clipped_note, unidentified_note
-from privstats.inference.simulate import PublicStream, grouped, noise_draws
+from privstats.inference.simulate import PublicStream, noise_draws
 from privstats.numerics.law import FloatArray
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 
 LEAN = 0.25  # not identified: unidentified directions may move it by more than this share of its 95 % half-length
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
-SIMULATED = 0.02  # share of a variance from which on noise that is not normal is simulated
+CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance is noted
 
 
@@ -95,10 +95,18 @@ class Estimate(ABC):
         Of the coefficients.
     diagnostics : mapping of str to float
         All computed from releases.
+    tested : bool
+        Whether "it is zero" is a hypothesis that tables test.
     """
 
     names: tuple[str, ...]
     diagnostics: Mapping[str, float]
+    tested: ClassVar[bool] = True
+
+    @property
+    def rows(self) -> FloatArray | None:
+        """Released number of rows behind each estimate, shape (k,); None where there is no such number."""
+        return None
 
     @property
     @abstractmethod
@@ -172,6 +180,8 @@ class EstimatingEquation:
         Length of the step t that the Hessian's noise multiplies; 0 where `noises` has that noise.
     clipped : tuple of Allowance
         What clipping may have moved the score by.
+    moved : tuple of Allowance
+        What else may have moved theta by, with loadings of shape (c, k).
     freedom : float
         Residual degrees of freedom behind the meat.
     meat_noise : NoisyMatrix, optional
@@ -187,6 +197,7 @@ class EstimatingEquation:
     signal: float
     remaining: float = 0.0
     clipped: tuple[Allowance, ...] = ()
+    moved: tuple[Allowance, ...] = ()
     freedom: float = np.inf
     meat_noise: NoisyMatrix | None = None
 
@@ -220,7 +231,7 @@ class EstimatingEquation:
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
             unidentified=G @ (lost * (self.signal / np.sqrt(least))),
-            allowances=tuple(F @ allowance for allowance in self.clipped),
+            allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
             simulated=tuple(F @ one for one in self.noises if not one.normal),
             freedom=self.freedom,
             meat_noise=() if self.meat_noise is None else (self.meat_noise.mapped(F.T),),
@@ -290,7 +301,7 @@ class NormalEstimate(Estimate):
         freedom: float = np.inf,
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
-    ) -> NormalEstimate:
+    ) -> Self:
         """Return an estimate all of whose directions are identified, with noises in the coefficients themselves."""
         k = len(theta)
         return cls(
@@ -311,7 +322,7 @@ class NormalEstimate(Estimate):
     def notes(self) -> tuple[Note, ...]:
         return (*self.remarks, *self._not_given(), *self._moved())
 
-    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> NormalEstimate:
+    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Self:
         return replace(
             self,
             names=self.names if names is None else tuple(names),
@@ -327,7 +338,7 @@ class NormalEstimate(Estimate):
             margins=None if self.margins is None else self.margins.in_units(np.diag(matrix)),
         )
 
-    def with_noise(self, noise: Loading) -> NormalEstimate:
+    def with_noise(self, noise: Loading) -> Self:
         """Return the estimate with one more independent noise in its coefficients."""
         simulated = self.simulated if noise.normal else (*self.simulated, noise)
         return replace(self, noise=self.noise + noise.covariance(), simulated=simulated)
@@ -377,12 +388,8 @@ class NormalEstimate(Estimate):
         """Return P(|X + b|^2 >= statistic) at the worst ``|b| <= moved``, for errors X = R (theta-hat - theta)."""
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
-        if not law.finest:
-            if moved == 0 and freedom >= CERTAIN:
-                return float(chdtrc(rank, statistic))
-            if freedom >= CERTAIN:
-                return float(ncx2.sf(statistic, rank, max(moved, 1e-8) ** 2))
-            return float(ncf.sf(statistic / rank, rank, freedom, moved**2))
+        if not law.finest.any():
+            return quadratic_tail(statistic, rank, moved, freedom)
         draws = self._draws @ R.T
         rest = np.eye(rank) - sum((R @ one.covariance() @ R.T for one in self.simulated), np.zeros((rank, rank)))
         values, vectors = np.linalg.eigh(rest)
@@ -409,13 +416,9 @@ class NormalEstimate(Estimate):
         total = sampling + noise
         allowance = sum((a.of(R) for a in self.allowances), np.abs(R @ self.unidentified).sum(axis=1))
         apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
-        if not (apart > SIMULATED * total).any():
-            return ErrorLaw.student(np.sqrt(total), allowance, self._freedom(R, sampling, total))
-        rest = np.maximum(total - apart, 0.0)
-        sizes, weights = grouped(self._draws @ R.T, np.minimum(apart, total))
-        finest = 1 / (1 + len(self._draws))
-        freedom = self._freedom(R, sampling, rest)
-        return ErrorLaw(np.sqrt(total), allowance, np.sqrt(rest), freedom, sizes, weights, finest)
+        return mixed_law(
+            total, apart, allowance, lambda normal: self._freedom(R, sampling, normal), lambda: self._draws @ R.T
+        )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
         """Return degrees of freedom (Satterthwaite) of a variance `normal`, of which the part `sampling` is estimated.
@@ -523,6 +526,26 @@ def quantile_scores(orders: Sequence[float]) -> FloatArray:
     """Return ``min(s, t) - s t`` for all pairs of orders of quantiles, shape (r, r)."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
+
+
+def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) -> float:
+    """Return P(|X + b|^2 >= statistic), X of `rank` coordinates, standard normal over a root of a mean chi-square.
+
+    Parameters
+    ----------
+    statistic : float
+    rank : int
+    moved : float
+        Length of b.
+    freedom : float
+        Degrees of freedom of the chi-square: with b = 0 the law is Fisher's F, times the rank.
+    """
+    if moved == 0:
+        return float(chdtrc(rank, statistic) if freedom >= CERTAIN else fdtrc(rank, freedom, statistic / rank))
+    scale = np.ones(1)
+    if freedom < CERTAIN:
+        scale = 2 / freedom * gammaincinv(freedom / 2, (np.arange(CELLS) + 0.5) / CELLS)
+    return float(np.mean(ncx2.sf(statistic * scale, rank, moved**2)))
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

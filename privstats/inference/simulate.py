@@ -19,7 +19,7 @@ FEWEST = 999  # draws of noise with very many coordinates
 WORK = 2.0**25  # coordinates drawn at most, beyond the fewest draws
 BLOCK = 2**21  # coordinates held at a time
 SINGLE = 32  # largest draws that stay apart when draws are grouped,
-GROWTH = 1.08  # and how fast groups of smaller ones grow
+GROWTH = 1.12  # and how fast groups of smaller ones grow
 
 
 class PublicStream:

@@ -1,0 +1,240 @@
+"""Means of columns by group, from released sums of values and squares; each group has its own degrees of freedom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc
+
+from privstats.inference.error_law import ErrorLaw, mixed_law
+from privstats.inference.estimate import Estimate, Loading
+from privstats.inference.meat import positive_mean
+from privstats.inference.noise import total_covariance
+from privstats.inference.notes import Note, note
+from privstats.inference.simulate import noise_draws
+from privstats.inference.tables import through
+from privstats.numerics.law import FloatArray, Law
+
+LEAST = 3.0  # a group may be empty if its count is below this many std errors, or this many rows
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans(Estimate):
+    """Means whose sampling errors are independent between groups, and of unknown dependence between columns.
+
+    How the columns of one group vary together was not released. A contrast of them has the largest variance that any
+    dependence allows: standard deviations add.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Columns first, then groups.
+    theta : ndarray, shape (k,)
+        NaN for groups that may be empty.
+    sampling : ndarray, shape (k,)
+        Sampling variances.
+    uncertain : ndarray, shape (k,)
+        Variances of these: of sampling, by each group's own degrees of freedom, and of noise.
+    noises : tuple of Loading
+        Privacy noise in theta.
+    group : ndarray of int, shape (k,)
+    counts : ndarray, shape (k,)
+        Rows of each group, released or public.
+    remarks : tuple of Note
+    diagnostics : mapping of str to float
+    """
+
+    names: tuple[str, ...]
+    theta: FloatArray
+    sampling: FloatArray
+    uncertain: FloatArray
+    noises: tuple[Loading, ...]
+    group: NDArray[np.intp]
+    counts: FloatArray
+    remarks: tuple[Note, ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    tested: ClassVar[bool] = False
+
+    @classmethod
+    def of_sums(
+        cls,
+        names: Sequence[str],
+        sums: FloatArray,
+        centre: FloatArray,
+        half: FloatArray,
+        noises: Sequence[tuple[Law, NDArray[np.intp]]],
+        remarks: Sequence[Note] = (),
+        known: bool = False,
+        budget: str = "this budget",
+    ) -> GroupMeans:
+        """Return means of k columns in g groups from released sums of scaled values u, ``|u| <= 1``.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns first, then groups: ``g k`` names.
+        sums : ndarray, shape (g, 1 + 2 k)
+            Of each group the number of rows, sums of u, and sums of u^2.
+        centre, half : ndarray, shape (k,)
+            A value is ``centre + half u``.
+        noises : sequence of (Law, ndarray of int)
+            Independent laws; the array, shape (g, 1 + 2 k), says which coordinate of a draw each number has, -1 if
+            none.
+        remarks : sequence of Note
+        known : bool
+            Whether the counts are public.
+        budget : str
+            What was spent, for the note on groups that may be empty, such as "eps = 1".
+
+        Notes
+        -----
+        The mean is S / N; its error is ``(noise of S - mean x noise of N) / N`` and the sampling error. The released
+        variance is ``Q / N - mean^2`` plus the mean's own noise variance, which that expression lacks; noise may have
+        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``.
+        """
+        g, k = len(sums), len(centre)
+        count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
+        mean = np.clip(first / count, -1.0, 1.0)
+        index = np.arange(k)[:, None] * g + np.arange(g)  # of column j and group i among the names, shape (k, g)
+        of_mean, of_square, of_count = [], np.zeros((g, k)), np.zeros(g)
+        for law, places in noises:
+            onto, squares, counted = (np.zeros((g * k, len(law.variance()))) for _ in range(3))
+            for i in range(g):
+                for j in range(k):
+                    for place, weight, matrix in (
+                        (places[i, 1 + j], half[j] / count[i, 0], onto),
+                        (places[i, 0], -half[j] * mean[i, j] / count[i, 0], onto),
+                        (places[i, 1 + k + j], 1 / count[i, 0], squares),
+                        (places[i, 1 + j], -2 * mean[i, j] / count[i, 0], squares),
+                        (places[i, 0], -(mean[i, j] ** 2) / count[i, 0], squares),
+                        (places[i, 0], 1.0, counted),
+                    ):
+                        if place >= 0:
+                            matrix[index[j, i], place] += weight
+            of_mean.append(Loading(onto, law))
+            of_square += np.diag(np.asarray(law.covariance(squares)))[index.T]
+            of_count += np.diag(np.asarray(law.covariance(counted)))[index[0]]
+        noise = np.diag(total_covariance(tuple(of_mean), g * k))[index.T] / half**2
+        freedom = np.maximum(1.0, count - 1)
+        variance, sd = positive_mean(second / count - mean**2 + noise, np.sqrt(of_square))
+        variance = np.minimum(variance, 1 - mean**2) / freedom
+        sd = sd / freedom
+        uncertain = 2 * variance**2 / freedom + sd**2
+        needed = np.maximum(LEAST, LEAST * np.sqrt(of_count))
+        missing = (sums[:, 0] < needed) & (not known)
+        empty = tuple(
+            note(
+                "empty group",
+                [names[j] for j in index[:, i]],
+                count=sums[i, 0],
+                sd=np.sqrt(of_count[i]),
+                needed=np.ceil(needed[i]),
+                budget=budget,
+            )
+            for i in np.nonzero(missing)[0]
+        )
+        theta = np.where(missing[:, None], np.nan, centre + half * mean)
+        return cls(
+            names=tuple(names),
+            theta=theta.T.ravel(),
+            sampling=(half**2 * variance).T.ravel(),
+            uncertain=(half**4 * uncertain).T.ravel(),
+            noises=tuple(of_mean),
+            group=np.tile(np.arange(g), k),
+            counts=np.tile(count[:, 0], k),
+            remarks=(*remarks, *empty),
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return self.remarks
+
+    @property
+    def rows(self) -> FloatArray:
+        return self.counts
+
+    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
+        """Return means in other units; `matrix` is diagonal."""
+        scale = np.diag(matrix)
+        assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
+        return replace(
+            self,
+            names=self.names if names is None else tuple(names),
+            theta=scale * self.theta + shift,
+            sampling=scale**2 * self.sampling,
+            uncertain=scale**4 * self.uncertain,
+            noises=tuple(matrix @ noise for noise in self.noises),
+        )
+
+    def contrast(
+        self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        estimate = through(R, self.theta)
+        law = self.error_law(R)
+        half, p = law.lengths(alpha), law.pvalues(np.nan_to_num(estimate - q))
+        values = (estimate, law.sd, estimate - half, estimate + half, p)
+        return tuple(np.where(np.isnan(estimate), np.nan, value) for value in values)  # type: ignore[return-value]
+
+    def error_law(self, R: FloatArray) -> ErrorLaw:
+        """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
+        parts = np.abs(R) * np.sqrt(self.sampling)
+        relative = self.uncertain / np.maximum(self.sampling, 1e-300) ** 2
+        sampling, uncertain = np.zeros(len(R)), np.zeros(len(R))
+        for group in np.unique(self.group):
+            together = parts[:, self.group == group].sum(axis=1) ** 2
+            sampling += together
+            uncertain += together**2 * np.where(parts > 0, relative, 0.0)[:, self.group == group].max(axis=1)
+        noise = np.maximum(np.diag(R @ total_covariance(self.noises, len(self.theta)) @ R.T), 0.0)
+        apart = sum((np.diag(R @ one.covariance() @ R.T) for one in self.noises if not one.normal), np.zeros(len(R)))
+
+        def freedom(normal: FloatArray) -> FloatArray:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.maximum(1.0, np.where(uncertain > 0, 2 * normal**2 / uncertain, np.inf))
+
+        return mixed_law(sampling + noise, apart, np.zeros(len(R)), freedom, lambda: self._draws @ R.T)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance: NaN between columns of one group, whose dependence is unknown."""
+        together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
+        missing = np.isnan(self.theta)
+        covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
+        return np.where(together | missing | missing[:, None], np.nan, covariance)
+
+    def noise_share(self) -> FloatArray:
+        noise = np.diag(total_covariance(self.noises, len(self.theta)))
+        return np.where(np.isnan(self.theta), np.nan, noise / np.maximum(noise + self.sampling, 1e-300))
+
+    def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
+        """Test ``R theta = q`` jointly; see `Estimate.wald`.
+
+        One hypothesis is tested as by `contrast`; several by the Bonferroni bound where the covariance is unknown or
+        noise is simulated, else by the chi-squared law.
+        """
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        estimate, sd, _, _, p = self.contrast(R, q=q)
+        used = (R != 0).any(axis=0)
+        V = R[:, used] @ self.covariance()[np.ix_(used, used)] @ R[:, used].T
+        if len(R) == 1 or np.isnan(p).any():
+            return float(((estimate - q) / sd)[0] ** 2) if len(R) == 1 else np.nan, len(R), float(p[0] * (p == p).all())
+        if np.isnan(V).any() or self.error_law(R).finest.any():
+            return float((((estimate - q) / sd) ** 2).max()), len(R), float(min(1.0, len(R) * p.min()))
+        unit = np.sqrt(np.diag(V))
+        inverse = np.linalg.pinv(V / np.outer(unit, unit), rcond=1e-10, hermitian=True)
+        z = (estimate - q) / unit
+        rank = int(np.linalg.matrix_rank(inverse, hermitian=True))
+        statistic = float(z @ inverse @ z)
+        return statistic, rank, float(chdtrc(rank, statistic))
+
+    @cached_property
+    def _draws(self) -> FloatArray:
+        """Joint draws of the noise that is not normal, shape (draws, k)."""
+        return noise_draws(tuple(one for one in self.noises if not one.normal))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_draws"}

@@ -1,0 +1,180 @@
+"""Sampling variances of scores: heteroskedastic, homoskedastic, by unit, of counts; and the density at a quantile."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from privstats.inference.matrix import NoisyMatrix
+from privstats.numerics.law import FloatArray
+
+WIDEST = 2.0  # widest kernel, in standard deviations of residuals
+EPANECHNIKOV = 1.25  # rows that the kernel uses in effect, over its sum: (sum k)^2 / sum k^2 over sum k
+
+
+@dataclass(frozen=True, eq=False)
+class Meat:
+    """Sampling variance of a score, and how well it is known.
+
+    Parameters
+    ----------
+    value : ndarray, shape (m, m)
+        Positive semidefinite.
+    freedom : float
+        Degrees of freedom behind it.
+    noise : NoisyMatrix, optional
+        Its privacy noise.
+    """
+
+    value: FloatArray
+    freedom: float = np.inf
+    noise: NoisyMatrix | None = None
+
+
+def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
+    """Return HC1: the released sum of ``u^2 x x'`` times n / (n - p) (White 1980; MacKinnon and White 1985).
+
+    Parameters
+    ----------
+    released : NoisyMatrix
+        Sum of products of scores at the estimate.
+    rows : float
+        n: public, or released.
+    coefficients : int
+        p.
+    """
+    freedom = max(1.0, rows - coefficients)
+    return _scaled(released, max(1.0, rows) / freedom, freedom)
+
+
+def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
+    """Return the released sum over units of products of their score sums, times G / (G - 1) (Liang and Zeger 1986)."""
+    freedom = max(1.0, units - 1)
+    return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
+
+
+def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coefficients: int) -> Meat:
+    """Return ``sigma^2 shape`` where all errors have the variance sigma^2.
+
+    Parameters
+    ----------
+    shape : ndarray, shape (m, m)
+        Sum of x x'.
+    squares : float
+        Residual sum of squares, expected noise taken off; noise can make it negative.
+    sd : float
+        Standard deviation of its noise.
+    rows : float
+        n.
+    coefficients : int
+        p.
+
+    Returns
+    -------
+    Meat
+        With ``sigma^2 = squares / (n - p)``, moved away from zero by what noise may hide: `positive_mean`. Its noise
+        counts as fewer degrees of freedom.
+    """
+    freedom = max(1.0, rows - coefficients)
+    mean, spread = (float(x) for x in positive_mean(squares / freedom, sd / freedom))
+    uncertain = 2 / freedom + (spread / max(mean, 1e-300)) ** 2  # squared coefficient of variation
+    return Meat(mean * shape, max(1.0, 2 / uncertain))
+
+
+def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
+    """Return ``tau (1 - tau) sum x x'``: the sampling variance of a quantile regression's score (Koenker 2005)."""
+    return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
+
+
+def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return mean and sd of a number that is positive, given the number plus normal noise, and no other knowledge.
+
+    >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
+    ([5.0, 0.1], [0.8, 0.6])
+    """
+    x, s = np.broadcast_arrays(np.asarray(value, dtype=float), np.asarray(sd, dtype=float))
+    z = np.clip(x / np.maximum(s, 1e-300), -30.0, 1e8)
+    ratio = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)  # phi(z) / Phi(z)
+    mean = np.where(s > 0, s * (z + ratio), np.maximum(x, 0.0))
+    left = np.maximum(1 - ratio * (z + ratio), 0.0)
+    return np.where(z > 1e7, np.maximum(x, 0.0), mean), s * np.sqrt(left)
+
+
+def multinomial(counts: FloatArray, total: float) -> FloatArray:
+    """Return the sampling covariance of counts of bins whose sum is `total`, shape (bins, bins), from noisy counts."""
+    share = np.clip(counts / total, 0.0, 1.0)
+    return total * (np.diag(share) - np.outer(share, share))
+
+
+def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
+    """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
+
+    Hall and Sheather's (1988); or, up to `WIDEST`, the one at which the kernel's mean over all rows is `least`, so that
+    it is not lost among the noise of its sum.
+
+    >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
+    [0.23, 0.58, 2.0]
+    """
+    z, x = float(ndtri(0.975)), float(ndtri(tau))
+    density = math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    h = rows ** (-1 / 3) * z ** (2 / 3) * (1.5 * density**2 / (2 * x**2 + 1)) ** (1 / 3)
+    h = min(h, 0.9 * min(tau, 1 - tau))
+    best = min(WIDEST, float(ndtri(tau + h) - ndtri(tau - h)))
+    if density * WIDEST * kernel_mean(WIDEST, tau) <= least:
+        return WIDEST
+    if density * best * kernel_mean(best, tau) >= least:
+        return best
+    return float(brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
+
+
+def kernel_mean(width: float, tau: float) -> float:
+    """Return the mean of the kernel 1 - u^2 at a normal quantile, in units of density times width: 4/3, but for bias.
+
+    >>> round(kernel_mean(1e-3, 0.1), 6)
+    1.333333
+    """
+    u, weight = np.polynomial.legendre.leggauss(60)
+    x = float(ndtri(tau))
+    return float((weight * (1 - u**2)) @ np.exp(-(width * u) * (x + width * u / 2)))
+
+
+def typical_size(tau: float) -> float:
+    """Return the median of ``|z - z_tau|``, z standard normal: the scale of residuals from their median size.
+
+    >>> round(typical_size(0.5), 4)
+    0.6745
+    """
+    z = float(ndtri(tau))
+    return float(brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
+
+
+def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
+    """Return the degrees of freedom that an estimated Hessian leaves to a sandwich.
+
+    The kernel uses `EPANECHNIKOV` times its sum of rows in effect, and noise adds to the relative error of the weakest
+    identified direction. The squared error of a variance is four times that of a Hessian.
+    """
+    values, vectors, _ = hessian.eigen
+    weakest = hessian.power(0.0) @ vectors
+    relative = np.where(np.linalg.norm(weakest, axis=0) > 0.5, hessian.variance_along(vectors) / values**2, 0.0)
+    squared = 1 / max(1.0, EPANECHNIKOV * kernel_sum) + float(relative.max(initial=0.0))
+    return max(1.0, 2 / (4 * squared))
+
+
+def combined(*freedoms: float) -> float:
+    """Return the degrees of freedom of a variance with several independent errors.
+
+    >>> combined(10, 10, float("inf"))
+    5.0
+    """
+    return float(1 / sum(1 / freedom for freedom in freedoms)) if any(map(math.isfinite, freedoms)) else math.inf
+
+
+def _scaled(released: NoisyMatrix, factor: float, freedom: float) -> Meat:
+    noise = released.mapped(math.sqrt(factor) * np.eye(len(released.value)))
+    return Meat(noise.nearest_positive(), freedom, noise)

@@ -1,0 +1,225 @@
+"""Estimates between two order statistics: intervals that hold whatever the density is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from privstats.errors import OptionError
+from privstats.inference.estimate import Estimate
+from privstats.inference.notes import Note
+from privstats.inference.tables import through
+from privstats.numerics.law import FloatArray
+
+FINEST = 1e-4  # least p-value that is told apart from zero
+
+
+class RankErrorLaw(Protocol):
+    """The law of the errors of ranks with which quantiles and the ends of their intervals were drawn."""
+
+    def stretch(self, alpha: float) -> float:
+        """Return the noise of an end's rank at level 1 - alpha in units of that at the released confidence."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderStatisticEstimate(Estimate):
+    """Estimates, each with the two ends of an interval that was released at one confidence.
+
+    Contrasts recover variances from both ends of each interval (Zou and Donner 2008): squared lengths of independent
+    estimates add; lengths of dependent ones add, which holds for any dependence. At another confidence than the
+    released one lengths are those of ranks, whose error is sampling error and a known noise:
+    ``length(alpha) / length(released)`` is taken for the same in the user's units, as it is where the density is flat.
+
+    Parameters
+    ----------
+    names : tuple of str
+    estimate : ndarray, shape (k,)
+        NaN where the mechanism gave none.
+    lower, upper : ndarray, shape (k,)
+        Ends of the intervals, which hold them; NaN where there are none.
+    confidence : float
+        Of the intervals.
+    sampling : ndarray, shape (k,)
+        Share of an interval's squared length, in ranks, that is due to sampling, if no row is missing.
+    certain : bool
+        Whether none can be missing.
+    together : bool
+        Whether estimates were drawn together with the ends of their intervals; others have no std error.
+    law : RankErrorLaw, optional
+        Of the ends; None where there are none.
+    cell : ndarray of int, shape (k,)
+        Which rows an estimate is about: those of different cells are independent, of one cell in unknown dependence.
+    repeats : ndarray of bool, shape (k,)
+        Whether an estimate is an end of its interval, since many rows have that value: then it has no std error.
+    remarks : tuple of Note
+    diagnostics : mapping of str to float
+    low, high : ndarray, shape (k,), optional
+        Ends of the domain: no interval extends beyond.
+    """
+
+    names: tuple[str, ...]
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence: float
+    sampling: FloatArray
+    certain: bool
+    together: bool
+    law: RankErrorLaw | None
+    cell: NDArray[np.intp]
+    repeats: NDArray[np.bool_]
+    remarks: tuple[Note, ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    tested: ClassVar[bool] = False
+
+    @classmethod
+    def without_intervals(
+        cls, names: Sequence[str], estimate: FloatArray, remarks: Sequence[Note] = ()
+    ) -> OrderStatisticEstimate:
+        """Return estimates without intervals."""
+        nothing, cell = np.full(len(estimate), np.nan), np.zeros(len(estimate), dtype=np.intp)
+        return cls(
+            names=tuple(names),
+            estimate=estimate,
+            lower=nothing,
+            upper=nothing,
+            confidence=0.95,
+            sampling=nothing,
+            certain=True,
+            together=False,
+            law=None,
+            cell=cell,
+            repeats=np.zeros(len(estimate), dtype=bool),
+            remarks=tuple(remarks),
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return self.remarks
+
+    @property
+    def centre(self) -> FloatArray:
+        """The estimate, moved into its interval where another mechanism chose it; its middle if none did."""
+        inside = np.where(np.isnan(self.estimate), (self.lower + self.upper) / 2, self.estimate)
+        return np.where(np.isnan(self.lower), self.estimate, np.clip(inside, self.lower, self.upper))
+
+    @property
+    def _reported(self) -> FloatArray:
+        return np.where(np.isnan(self.estimate), np.nan, self.centre)
+
+    @property
+    def _deviation(self) -> FloatArray:
+        """Half the length of each interval in normal quantiles: the sd of a normal law as wide."""
+        unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
+        return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
+
+    def mapped(
+        self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
+    ) -> OrderStatisticEstimate:
+        """Return the estimates in other units; `matrix` is diagonal."""
+        scale = np.diag(matrix)
+        if not np.array_equal(matrix, np.diag(scale)):
+            raise OptionError("quantiles are mapped one by one; use a contrast for their differences")
+        lower, upper = scale * self.lower + shift, scale * self.upper + shift
+        low = None if self.low is None else scale * self.low + shift
+        high = None if self.high is None else scale * self.high + shift
+        if (scale < 0).any():
+            lower, upper = np.where(scale < 0, upper, lower), np.where(scale < 0, lower, upper)
+            if low is not None and high is not None:
+                low, high = np.minimum(low, high), np.maximum(low, high)
+        return replace(
+            self,
+            names=self.names if names is None else tuple(names),
+            estimate=scale * self.estimate + shift,
+            lower=lower,
+            upper=upper,
+            low=low,
+            high=high,
+        )
+
+    def contrast(
+        self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        middle, sides = through(R, self.centre), self.lengths(R, alpha)
+        low, high = middle - sides[:, 0], middle + sides[:, 1]
+        if self.low is not None and self.high is not None:
+            plus, minus = np.maximum(R, 0.0), np.minimum(R, 0.0)
+            low = np.maximum(low, plus @ self.low + minus @ self.high)
+            high = np.minimum(high, plus @ self.high + minus @ self.low)
+        p = np.array([self._p(row, gap) for row, gap in zip(R, middle - q, strict=True)])
+        return through(R, self._reported), self.deviations(R), low, high, p
+
+    def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
+        """Return how far intervals of ``R theta`` extend below and above, shape (q, 2); NaN where there are none."""
+        below, above = self.centre - self.lower, self.upper - self.centre
+        known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
+        plus, minus = np.maximum(R, 0.0), np.maximum(-R, 0.0)
+        sides = [self._together(plus * known[side] + minus * known[1 - side]) for side in (0, 1)]
+        return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
+
+    def deviations(self, R: FloatArray) -> FloatArray:
+        """Return std errors of ``R theta``, shape (q,): the largest that any dependence within a cell allows."""
+        sd = self._deviation
+        return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance: NaN between estimates of the same rows, whose dependence is unknown."""
+        together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
+        return np.where(together, np.nan, np.diag(self._deviation**2))
+
+    def noise_share(self) -> FloatArray:
+        return np.where(np.isnan(self._deviation), np.nan, 1 - self.sampling)
+
+    def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
+        """Test ``R theta = q`` jointly by the Bonferroni bound, which holds for any dependence; see `Estimate.wald`."""
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        estimate, sd, _, _, p = self.contrast(R, q=q)
+        if np.isnan(p).any() or np.isnan(sd).any():
+            return np.nan, len(R), np.nan
+        return float((((estimate - q) / sd) ** 2).max()), len(R), float(min(1.0, len(R) * p.min()))
+
+    def _unknown(self, R: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))
+
+    def _together(self, lengths: FloatArray) -> FloatArray:
+        """Return, for each row, lengths added within a cell and their squares across cells, shape (q,)."""
+        sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
+        return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
+
+    def _ratio(self, alpha: float) -> FloatArray:
+        """Return lengths at `alpha` in units of the released ones; where they depend on a private n, the longer one."""
+        released = 1 - self.confidence
+        if np.isclose(alpha, released, rtol=1e-12, atol=0):
+            return np.ones(len(self.sampling))
+        normal = float(ndtri(1 - alpha / 2) / ndtri(1 - released / 2))
+        noise = 1.0 if self.law is None else self.law.stretch(alpha)
+        if not self.certain:
+            return np.full(len(self.sampling), max(normal, noise))
+        return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
+
+    def _p(self, row: FloatArray, gap: float) -> float:
+        """Return the level at which the interval of ``row theta`` just ends at the hypothesis, `gap` below it."""
+        R = row[None]
+        if self._unknown(R)[0] or np.isnan(gap):
+            return np.nan
+        if gap == 0:
+            return 1.0
+
+        def excess(log_alpha: float) -> float:
+            return float(self.lengths(R, float(np.exp(log_alpha)))[0, int(gap < 0)]) - abs(gap)
+
+        finest, coarsest = np.log(FINEST), np.log(1 - 1e-9)
+        if excess(finest) <= 0:
+            return FINEST
+        if excess(coarsest) >= 0:
+            return 1.0
+        return float(np.exp(brentq(excess, finest, coarsest, xtol=1e-6)))

@@ -1,0 +1,120 @@
+"""Tables: counts and densities with intervals, and estimates without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
+
+from privstats.inference.estimate import Estimate, Loading, NormalEstimate
+from privstats.inference.meat import multinomial
+from privstats.inference.notes import Note
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Table(NormalEstimate):
+    """Numbers with intervals of which nobody asks whether they are zero."""
+
+    tested: ClassVar[bool] = False
+
+
+def counts_table(
+    names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
+) -> Table:
+    """Return released counts of rows, shape (k,): they are those of the data, so that all error is privacy noise.
+
+    Parameters
+    ----------
+    names : sequence of str
+    counts : ndarray, shape (k,)
+    noises : tuple of Loading
+        In the counts.
+    notes : sequence of Note
+    """
+    return Table.of(names, counts.ravel(), np.zeros((counts.size, counts.size)), noises, notes=notes)
+
+
+def density_table(
+    names: Sequence[str],
+    counts: FloatArray,
+    total: FloatArray,
+    width: FloatArray,
+    noises: tuple[Loading, ...],
+    notes: Sequence[Note] = (),
+) -> Table:
+    """Return densities of the population: shares of bins over their widths, group by group, bin by bin.
+
+    Parameters
+    ----------
+    names : sequence of str
+    counts : ndarray, shape (groups, bins)
+        Released.
+    total : ndarray, shape (groups,)
+        Rows of each group, positive.
+    width : ndarray, shape (bins,)
+        Of the bins; ones for levels.
+    noises : tuple of Loading
+        In ``counts.ravel()``.
+    notes : sequence of Note
+    """
+    total = np.ravel(total)
+    unit = 1 / np.outer(total, width)
+    sampling = block_diag(*(multinomial(row, float(n)) for row, n in zip(counts, total, strict=True)))
+    D = np.diag(unit.ravel())
+    return Table.of(names, (counts * unit).ravel(), D @ sampling @ D, tuple(D @ noise for noise in noises), notes=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class PointEstimate(Estimate):
+    """Estimates without std errors and intervals: NaN in all but `params`.
+
+    Parameters
+    ----------
+    names : tuple of str
+    theta : ndarray, shape (k,)
+    remarks : tuple of Note
+        Why there are no intervals, among others.
+    diagnostics : mapping of str to float
+    """
+
+    names: tuple[str, ...]
+    theta: FloatArray
+    remarks: tuple[Note, ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    tested: ClassVar[bool] = False
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return self.remarks
+
+    def contrast(
+        self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        unknown = np.full(len(R), np.nan)
+        return through(R, self.theta), unknown, unknown, unknown, unknown
+
+    def covariance(self) -> FloatArray:
+        return np.full((len(self.names),) * 2, np.nan)
+
+    def noise_share(self) -> FloatArray:
+        return np.full(len(self.names), np.nan)
+
+    def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
+        R = np.atleast_2d(np.asarray(R, dtype=float))
+        return np.nan, len(R), np.nan
+
+    def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> PointEstimate:
+        names = self.names if names is None else tuple(names)
+        return replace(self, names=names, theta=through(matrix, self.theta) + shift)
+
+
+def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
+    """Return ``matrix @ values``, where an unknown value leaves unknown only the results that it enters."""
+    enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
+    return np.where(enters, np.nan, matrix @ np.nan_to_num(values))
