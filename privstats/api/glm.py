@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privstats.models.regression import GeneralizedLinearModel
-from privstats.workflow.plan import Plan
-
 from privstats.formula.domain import Domain
+from privstats.models.regression import GeneralizedLinearModel
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 from privstats.workflow.call import verb
+from privstats.workflow.plan import Plan
 
 
 @verb(GeneralizedLinearModel)

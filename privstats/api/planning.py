@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from privstats.errors import OptionError, quote
 from privstats.gate.sources import Unread
-from privstats.workflow.call import VERBS, bound, hint
+from privstats.workflow.call import VERBS
 from privstats.workflow.plan import Plan
 
 NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan

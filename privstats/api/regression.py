@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privstats.models.regression import LinearModel, QuantileModel
-from privstats.workflow.plan import Plan
-
 from privstats.formula.domain import Domain
+from privstats.models.quantile_regression import QuantileModel
+from privstats.models.regression import LinearModel
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 from privstats.workflow.call import verb
+from privstats.workflow.plan import Plan
 
 
 @verb(LinearModel)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.estimators.base import FIXED, build
 from privstats.formula.domain import Domain, as_domain
-from privstats.privacy.promise import Neighbors, Promise
+from privstats.privacy.promise import Neighbors, Promise, is_number
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Choice:
     why : str
         Why it was chosen, where it was left to the package; else empty.
     noises : mapping, optional
-        The same for each branch between which the estimator chooses.
+        The same for each method between which the estimator chooses.
+    branches : mapping, optional
+        The methods, by the name of the estimator's branch.
     """
 
     estimator: Any
@@ -36,6 +38,7 @@ class Choice:
     noise: str | None = None
     why: str = ""
     noises: Mapping[str, str] = field(default_factory=dict)
+    branches: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -126,6 +129,10 @@ class Model(ABC):
     def bind(self, rows: int | None) -> Any:
         """Return the design: the map from rows to numbers, which holds no data; `rows` is their public number."""
 
+    def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
+        """Return the design with estimated bounds of the factors that lack them."""
+        return design.with_bounds(bounds)
+
     @abstractmethod
     def estimator(
         self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
@@ -150,6 +157,10 @@ class Model(ABC):
     def covariance(self, neighbors: Neighbors) -> str | None:
         """Return what intervals assume of the errors, by name; None where there is no such choice."""
         return None
+
+    def least_rows(self, design: Any) -> int:
+        """Return the smallest number of rows that can be fitted."""
+        return 1
 
     def residual_unit(self, design: Any) -> float:
         """Return the length, in units of the response, of a residual of 1 in the estimator's units."""
@@ -195,13 +206,21 @@ class Entry:
     noise : str, optional
         Name of the distribution of its noise.
     noises : mapping, optional
-        The same for each branch between which it chooses.
+        The same for each method between which it chooses.
+    branches : mapping, optional
+        The methods, by the name of the estimator's branch.
     """
 
     estimator: type
     fixed: Mapping[str, Any] = field(default_factory=dict)
     noise: str | None = None
     noises: Mapping[str, str] = field(default_factory=dict)
+    branches: Mapping[str, str] = field(default_factory=dict)
+
+    def choice(self, mech: str, options: Mapping[str, Any], why: str) -> Choice:
+        """Return the estimator with these options."""
+        estimator = build(self.estimator, mech, options, **self.fixed)
+        return Choice(estimator, mech, self.noise, why, self.noises, self.branches)
 
 
 def chosen(
@@ -229,7 +248,9 @@ def chosen(
     choose("mech", mech, ("auto", *table))
     if mech != "auto":
         entry = table[mech]
-        return Choice(build(entry.estimator, mech, options, **entry.fixed), mech, entry.noise, "", entry.noises)
+        return Choice(
+            build(entry.estimator, mech, options, **entry.fixed), mech, entry.noise, "", entry.noises, entry.branches
+        )
     name, entry = auto
     for option in options:
         if option not in own_options(entry):
@@ -240,9 +261,32 @@ def chosen(
                 f"{option}= belongs to mech={' and '.join(having)}, and auto would choose {name}; name the mechanism, "
                 f"or leave {option} out"
             )
-    return Choice(build(entry.estimator, name, options, **entry.fixed), name, entry.noise, why, entry.noises)
+    return Choice(
+        build(entry.estimator, name, options, **entry.fixed), name, entry.noise, why, entry.noises, entry.branches
+    )
 
 
 def own_options(entry: Entry) -> set[str]:
     """Return the names of the options that an estimator has for its users."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
+
+
+def levels_of(name: str, value: Any) -> tuple[float, ...]:
+    """Return levels of quantiles, ascending.
+
+    Raises
+    ------
+    OptionError
+        If they are not different numbers between 0 and 1.
+    """
+    try:
+        several = (value,) if is_number(value) or isinstance(value, str) else tuple(value)
+    except TypeError:
+        several = ()
+    legal = all(is_number(level) and 0 < level < 1 for level in several)
+    if not several or not legal or len(set(several)) < len(several):
+        raise OptionError(
+            f"{name} is {quote(value)}; give one number between 0 and 1, or a list of different ones: "
+            f"{name}=[0.25, 0.5, 0.75]"
+        )
+    return tuple(sorted(float(level) for level in several))

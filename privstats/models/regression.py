@@ -1,6 +1,255 @@
-"""Regressions: what is fitted, and the table of estimators."""
+"""Regressions: what is fitted, and the tables of estimators."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from privstats.errors import DomainError, FormulaError, OptionError, quote
+from privstats.estimators.adaptive import Adaptive
+from privstats.estimators.base import NORMAL, PURE, Noises
+from privstats.estimators.likelihood import LikelihoodSteps
+from privstats.estimators.objective_perturbation import PerturbedLikelihood
+from privstats.estimators.sufficient_statistics import SufficientStatistics
+from privstats.formula.design import Design, bind_regression
+from privstats.losses.base import HuberLoss
+from privstats.losses.families import Family, family_of
+from privstats.losses.psi import Likelihood
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.hull import Hull
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.mechanisms.additive.spherical import Spherical
+from privstats.mechanisms.base import Mechanism
+from privstats.models.base import Choice, Entry, Model, choose, chosen
+from privstats.privacy.promise import GaussianDP, Neighbors, Promise
+
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 LOSSES = ("squares", "huber")
+SMALLEST, LARGEST = 1e-60, 1e60  # half-ranges of columns, so that products of four of them are numbers
+BRANCHES = {"moments": "suffstats", "steps": "newton"}  # methods, by the name of an estimator's branch
+NOISE: Mapping[str, Mechanism] = {
+    "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
+}  # fmt: skip
+OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
+
+
+@dataclass(frozen=True, eq=False)
+class Regression(Model):
+    """A response and its predictors.
+
+    Parameters
+    ----------
+    weights : str, optional
+        Sampling weights, with declared bounds.
+    cov_type : str
+        What intervals assume of the errors.
+    """
+
+    weights: str | None = None
+    cov_type: str = "HC"
+
+    covariances: ClassVar[tuple[str, ...]] = (*ROBUST, "nonrobust", "cluster")
+
+    def check(self) -> None:
+        choose("cov_type", self.cov_type, self.covariances)
+
+    @property
+    def linked(self) -> Family | None:
+        """The family with its link; None without one."""
+        return None
+
+    def bind(self, rows: int | None) -> Design:
+        design = bind_regression(
+            self.formula,
+            self.known,
+            subset=self.subset,
+            weights=self.weights,
+            offset=getattr(self, "offset", None),
+            family=self.linked,
+            rows=rows,
+        )
+        if rows is not None and rows <= len(design.names):
+            raise FormulaError(
+                f"{rows} rows are too few for {len(design.names)} coefficients; leave terms out, or give more rows"
+            )
+        for name, half in zip((*design.names, design.response), (*design.halves, design.response_half), strict=True):
+            if not SMALLEST < half < LARGEST:
+                raise DomainError(
+                    f"the bounds of '{name}' are {half:.1g} apart, too {'near' if half < 1 else 'far'} for arithmetic; "
+                    "give it in other units"
+                )
+        return design
+
+    def covariance(self, neighbors: Neighbors) -> str | None:
+        if neighbors.rows_per_unit > 1 and self.cov_type in ROBUST:
+            return "cluster"
+        return self.cov_type
+
+    def least_rows(self, design: Any) -> int:
+        return len(design.names) + 1
+
+    def residual_unit(self, design: Any) -> float:
+        return 1.0 if self.linked is not None else float(design.response_half)
+
+    def to_original(self, design: Any) -> tuple[Any, Any]:
+        matrix, shift = design.to_original(response=self.linked is None)
+        return matrix, shift
+
+    @property
+    def link_name(self) -> str | None:
+        return None if self.linked is None else self.linked.link
+
+    def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
+        """Return the options, with what intervals are to assume where it is not the usual."""
+        if self.cov_type == "cluster" and neighbors.unit is None:
+            raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
+        if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
+            raise OptionError("rows of one unit depend on each other; leave cov_type out, or write cov_type='cluster'")
+        return {**options, **({"cov_type": "nonrobust"} if self.cov_type == "nonrobust" else {})}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel(Regression):
+    """``y ~ x + C(g)``, by least squares or by Huber's loss.
+
+    Parameters
+    ----------
+    loss : {"squares", "huber"}
+    """
+
+    loss: str = "squares"
+
+    def check(self) -> None:
+        super().check()
+        choose("loss", self.loss, LOSSES)
+
+    @property
+    def title(self) -> str:
+        return "robust linear regression" if self.loss == "huber" else "linear regression"
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        given = self._assumed(options, neighbors)
+        noise = given.pop("noise", None)
+        if self.loss == "huber":
+            by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
+            entry = Entry(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
+            return chosen(mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss")
+        refuse_scales(design)
+        return _least_squares(mech, promise, given, noise)
+
+
+def _least_squares(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None) -> Choice:
+    """Return the estimator of least squares: moments, steps, or the shorter of both."""
+    names = OF_VECTORS if mech == "newton" else tuple(NOISE)
+    by, shown = noises_of(promise, noise, mech, names)
+    normal = by is NORMAL
+    both = {"suffstats": shown, "newton": "gaussian" if normal else noise if noise in OF_VECTORS else "l2"}
+    table = {
+        "suffstats": Entry(SufficientStatistics, {"noises": by}, both["suffstats"]),
+        "newton": Entry(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
+    }
+    if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
+        because = "chosen by auto: the method that has this noise"
+        return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
+    auto = Entry(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
+    return chosen(mech, table, ("suffstats or newton", auto), options, "")
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizedLinearModel(Regression):
+    """``y ~ x + C(g)`` for the mean of a family through its link.
+
+    Parameters
+    ----------
+    family : str or family of statsmodels
+    link : str, optional
+    offset : str, optional
+        Added to the linear predictor.
+    """
+
+    family: Any = "binomial"
+    link: str | None = None
+    offset: str | None = None
+
+    def check(self) -> None:
+        super().check()
+        if self.link is not None and not isinstance(self.link, str):
+            raise OptionError(f"link is {quote(self.link)}; write its name, such as link='logit'")
+        if self.linked is None and self.offset is not None:
+            raise OptionError("offset belongs to families with a link; subtract it from the response")
+
+    @property
+    def linked(self) -> Family | None:
+        return family_of(self.family, self.link)
+
+    @property
+    def title(self) -> str:
+        family = self.linked
+        if family is None:
+            return "linear regression"
+        return "logistic regression" if family.link == "logit" else f"{family.name} regression, {family.link} link"
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        given, family = self._assumed(options, neighbors), self.linked
+        noise = given.pop("noise", None)
+        refuse_scales(design)
+        if family is None:
+            return _least_squares(mech, promise, given, noise)
+        by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
+        table = {}
+        if by is NORMAL:
+            table["newton"] = Entry(LikelihoodSteps, {"noises": by, "loss": Likelihood(family)}, shown)
+        if family.link == "logit":
+            table["objpert"] = Entry(PerturbedLikelihood, {"noises": by, "loss": Likelihood(family)}, "l2")
+        if not table:
+            raise OptionError(
+                f"no method fits {family.name} with link {family.link} under pure eps; add delta=1e-6, or give mu=1 in "
+                "place of eps"
+            )
+        name = next(iter(table))
+        because = "chosen by auto: the method for this family under this budget"
+        return chosen(mech, table, (name, table[name]), given, because)
+
+
+def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
+    """Return the mechanisms of a fit by its budget and the name of a distribution, with the name of that of matrices.
+
+    Parameters
+    ----------
+    promise : Promise
+    noise : str, optional
+    mech : str
+        For an error.
+    names : sequence of str
+        Distributions that the method has, beside the normal one.
+
+    Raises
+    ------
+    OptionError, BudgetError
+        If there is none of this name, or it cannot keep the promise.
+    """
+    normal = isinstance(promise, GaussianDP)
+    if noise is None:
+        return (NORMAL, "gaussian") if normal else (PURE, "matrixt" if "matrixt" in names else "l2")
+    if noise == "gaussian":
+        promise.as_normal()
+        return NORMAL, "gaussian"
+    choose("noise", noise, ("gaussian", *names))
+    by = replace(PURE, matrix=NOISE[noise])
+    return (replace(by, vector=NOISE[noise]) if noise in OF_VECTORS else by), str(noise)
+
+
+def refuse_scales(design: Any) -> None:
+    """Refuse columns that are declared by their scale, where a method needs bounds."""
+    scaled = design.domain.scaled(design.reads)
+    if scaled:
+        raise DomainError(
+            f"'{scaled[0]}' is declared by its scale and this method needs its bounds; write "
+            f"domain={{'{scaled[0]}': (low, high)}}, or loss='huber'"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 from privstats.estimators.base import PublicFacts
 from privstats.formula.declarations import Numbers
 from privstats.gate.gate import Gate
-from privstats.models.base import METHODS
+from privstats.models.base import METHODS, Choice
 from privstats.results.facts import FitFacts
 from privstats.workflow.plan import Plan
 
@@ -32,7 +32,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
     """
     spec, choice = plan.specification, plan.choice
     labelled = spec.model.labelled(public.design, estimate)
-    mech = choice.mech if gate.chosen is None else gate.chosen
+    mech = choice.mech if gate.chosen is None else choice.branches.get(gate.chosen, gate.chosen)
     return FitFacts(
         verb=spec.verb,
         title=f"Private {spec.model.title}",
@@ -41,14 +41,14 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         mech=mech,
         mech_words=METHODS.get(mech, mech),
         noise=choice.noises.get(mech, choice.noise),
-        why=_why(choice.why, gate),
+        why=_why(choice, gate),
         rows=public.offered,
         units=public.units,
         used=_used(estimate),
         complete=public.used is not None,
         cov_type=spec.model.covariance(spec.neighbors),
         estimated_bounds=_estimated(plan, public),
-        budget=_budget(plan, gate.chosen),
+        budget=_budget(plan, gate),
         accounted=None if plan.accounted == spec.promise else plan.accounted,
         seeded=None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator",
         shared=shared,
@@ -64,16 +64,18 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
     )
 
 
-def _why(why: str, gate: Gate) -> str:
+def _why(choice: Choice, gate: Gate) -> str:
     """Return why the method was chosen, with the expected lengths where the fit itself compared some."""
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:
-        return why
-    others = ", ".join(f"{name}: {length:.2g}" for name, length in lengths.items() if name != gate.chosen)
+        return choice.why
+    others = ", ".join(
+        f"{choice.branches.get(name, name)}: {length:.2g}" for name, length in lengths.items() if name != gate.chosen
+    )
     compared = f"expected length {lengths[gate.chosen]:.2g} times that without privacy" + (
         f" ({others})" if others else ""
     )
-    return "; ".join(part for part in (f"chosen by auto: {compared}", why) if part)
+    return "; ".join(part for part in (f"chosen by auto: {compared}", choice.why) if part)
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:
@@ -94,10 +96,17 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
     return tuple(found)
 
 
-def _budget(plan: Plan, chosen: str | None) -> tuple[tuple[str, float], ...]:
-    """Return the shares of the questions by name, of the branch that was chosen: they add up to 1."""
+def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
+    """Return the shares of the questions by name, of the branch that was chosen: they add up to 1.
+
+    What an optional question had is taken off the share of its host.
+    """
+    asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}
     for p in plan.planned:
-        if p.branch in (None, chosen) and p.within_share_of is None:
-            shares[p.name] = shares.get(p.name, 0.0) + plan.division.fractions[p.label]
+        if p.branch not in (None, gate.chosen) or (p.within_share_of is not None and p.label not in asked):
+            continue
+        inside = [q for q in plan.planned if q.within_share_of == p.label and q.label in asked]
+        own = plan.division.fractions[p.label] - sum(plan.division.fractions[q.label] for q in inside)
+        shares[p.name] = shares.get(p.name, 0.0) + own
     return tuple(shares.items())

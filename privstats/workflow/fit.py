@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import BudgetError, FormulaError, OptionError, quote
+from privstats.formula.bare import BareFactor
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
-from privstats.formula.columns import BareColumn
 from privstats.formula.schema import check_numeric, check_schema
 from privstats.gate.gate import Gate
 from privstats.gate.rows import BlockRows
@@ -148,7 +148,7 @@ def check_columns(source: Source, plan: Plan) -> None:
     frame, spec = _first(source), plan.specification
     unit = spec.neighbors.unit
     check_schema(frame, (*plan.public.design.reads, *(() if unit is None else (unit,))))
-    reads = (name for code in plan.estimated for name in BareColumn(code, spec.model.known).reads)
+    reads = (name for code in plan.estimated for name in BareFactor(code, spec.model.known).reads)
     check_numeric(reads, frame, spec.model.known)
 
 

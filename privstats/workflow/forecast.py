@@ -27,7 +27,7 @@ from privstats.gate.sources import Frame
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
-from privstats.privacy.promise import Neighbors, Promise
+from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 
 ROWS = 4096
@@ -108,15 +108,16 @@ class Forecast(Ask):
         with quiet():
             return work()
 
-    def _answer(self, pairs: Pairs, promises: Sequence[Promise]) -> list[Release]:
+    def _answer(self, pairs: Pairs, promises: Sequence[Promise], relations: Sequence[Relation]) -> list[Release]:
         totals = iter(self._rows.totals([question for question, _ in pairs if isinstance(question, Sum)]))
         return [
-            self._one(question, by, promise, next(totals) if isinstance(question, Sum) else None)
-            for (question, by), promise in zip(pairs, promises, strict=True)
+            self._one(question, by, promise, relation, next(totals) if isinstance(question, Sum) else None)
+            for (question, by), promise, relation in zip(pairs, promises, relations, strict=True)
         ]
 
-    def _one(self, question: Question, by: Mechanism, promise: Promise, total: Total | None) -> Release:
-        relation = self._relation(question)
+    def _one(
+        self, question: Question, by: Mechanism, promise: Promise, relation: Relation, total: Total | None
+    ) -> Release:
         law = by.law(promise, question.within, relation)
         if total is not None and law is not None:
             return Release(question.label, total.value() * self._factor, law, promise, question.within)

@@ -70,7 +70,7 @@ class Specification:
             With the design that was used.
         """
         if lacking := public.design.lacking:
-            design = public.design.with_bounds(stage0.bounds(ask, lacking, self.model.known, public.design.complete))
+            design = self.model.with_bounds(public.design, stage0.bounds(ask, lacking, self.model.known))
             ask.through(design)
             public = replace(public, design=design)
         estimate = estimator(ask, public)
@@ -272,7 +272,7 @@ class Plan:
             If the width would take too many rows.
         """
         width = _positive("width", width)
-        fewest, start = len(self.public.design.names) + 1, float(max(self.rows or 0, 100))
+        fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
         def narrow(rows: float) -> bool:
             n = max(fewest, math.ceil(rows))

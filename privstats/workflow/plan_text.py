@@ -95,7 +95,7 @@ def _rows(plan: Any) -> str:
 def _method(plan: Any) -> str:
     choice = plan.choice
     if plan.branches:
-        names = " or ".join(plan.branches)
+        names = " or ".join(choice.branches.get(branch, branch) for branch in plan.branches)
         before = next((p.label for p in reversed(plan.planned) if p.branch is None), None)
         after = f" after '{before}'" if before else ""
         return f"auto chooses{after}: {names}, whichever has the shorter expected intervals"
@@ -136,7 +136,8 @@ def _assumed(spec: Any) -> str:
 def _questions(plan: Any) -> list[str]:
     """Return the table of questions, those of one name in one line."""
     of = "mu^2" if isinstance(plan.accounted, GaussianDP) else "eps"
-    marks = dict(zip(plan.branches, _marks(plan.branches), strict=True))
+    methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
+    marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
     for p in plan.planned:
         key = p.name, p.branch
@@ -148,7 +149,7 @@ def _questions(plan: Any) -> list[str]:
     wide = max(len("question"), *(len(name) for name, _ in groups)) + 2
     what = "what is released"
     if marks:
-        what += f" ({', '.join(marks.values())}: by {' or '.join(marks)} only)"
+        what += f" ({', '.join(marks.values())}: by {' or '.join(methods)} only)"
     lines = [f"{'question':<{wide}}{f'of {of}':>8}  {what}"]
     for name, branch in groups:
         mark = f"{marks[branch]} " if branch else ""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import DomainError
-from privstats.formula.columns import BareColumn
+from privstats.formula.bare import BareFactor
 from privstats.formula.domain import Domain
 from privstats.gate.questions import Ask, Values
 from privstats.mechanisms.order.rank import Rank
@@ -61,7 +61,7 @@ class Distance:
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 
-def bounds(ask: Ask, codes: Sequence[str], domain: Domain, complete: bool) -> dict[str, tuple[float, float]]:
+def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[float, float]]:
     """Return bounds of factors, from releases only.
 
     Parameters
@@ -72,12 +72,10 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain, complete: bool) -> di
         The factors, as the formula has them.
     domain : Domain
         What is declared.
-    complete : bool
-        Whether every row of the design is present.
     """
     estimated = {}
     for code in codes:
-        ask.through(BareColumn(code, domain, complete))
+        ask.through(BareFactor(code, domain))
         estimated[code] = _range(ask, code)
     return estimated
 

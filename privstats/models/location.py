@@ -1,0 +1,315 @@
+"""Where columns lie and how often values occur: what is asked, and the tables of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privstats.errors import DomainError, OptionError, PrivacyError, quote
+from privstats.estimators import counts
+from privstats.estimators.means import ChosenMeans, Means
+from privstats.estimators.quantiles import ChosenQuantiles, GeometricMedian, RankQuantiles, TestedQuantiles
+from privstats.formula.columns import Columns, as_edges, bind_columns
+from privstats.formula.domain import Domain
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.gaussian import Gaussian
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.spherical import Spherical
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.duff import DuffQuantile
+from privstats.mechanisms.comparison.kng_median import KNGMedian
+from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
+from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
+from privstats.models.base import Choice, Entry, Labels, Model, choose, chosen, levels_of
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, is_number
+
+EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
+NORMS: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
+SMOOTH: Mapping[str, Mechanism] = {
+    "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Location(Model):
+    """Columns, by group where there is one."""
+
+    example: ClassVar[str] = "x"
+
+    def bind(self, rows: int | None) -> Columns:
+        design = self.columns()
+        if design.lacking and self.grid_given:
+            raise DomainError(
+                f"column '{design.lacking[0]}' has no declared bounds and grid= counts the points between them; write "
+                f"domain={{'{design.lacking[0]}': (low, high)}}"
+            )
+        self.check_columns(design)
+        return design
+
+    @property
+    def grid_given(self) -> bool:
+        """Whether candidates are the points of a grid, so that bounds must be declared."""
+        return False
+
+    def columns(self) -> Columns:
+        """Return the map from rows to values."""
+        return bind_columns(self.formula, self.known, subset=self.subset)
+
+    def check_columns(self, design: Columns) -> None:
+        """Refuse columns with levels where numbers are needed."""
+        design.numeric(f"dp_{self.verb}")
+
+    verb: ClassVar[str] = ""
+
+    def labelled(self, design: Any, estimate: Any) -> Labels:
+        return Labels(design.keys, () if design.keys == ("term",) else design.labels)
+
+    def to_original(self, design: Any) -> tuple[Any, Any]:
+        matrix, shift = design.to_original()
+        return matrix, shift
+
+
+@dataclass(frozen=True, eq=False)
+class Quantile(Location):
+    """Quantiles of columns.
+
+    Parameters
+    ----------
+    q : float or sequence of float
+    tau : float or sequence of float, optional
+        The same.
+    alpha : float
+        One minus the confidence of the intervals that are released.
+    """
+
+    q: Any = 0.5
+    tau: Any = None
+    alpha: float = 0.05
+
+    with_delta: ClassVar[frozenset[str]] = frozenset({"ptr", "smoothsens"})
+    verb: ClassVar[str] = "quantile"
+    both: ClassVar[str] = "q and tau are both given, and mean the same; keep one of them"
+
+    def check(self) -> None:
+        if self.tau is not None and not (is_number(self.q) and self.q == 0.5):
+            raise OptionError(self.both)
+        name, given = ("q", self.q) if self.tau is None else ("tau", self.tau)
+        object.__setattr__(self, "q", levels_of(name, given))
+        if not is_number(self.alpha) or not 0.001 <= self.alpha <= 0.5:
+            raise OptionError(f"alpha is {quote(self.alpha)}; give a number from 0.001 to 0.5, such as alpha=0.05")
+
+    @property
+    def title(self) -> str:
+        group = " by group" if "~" in self.formula else ""
+        return ("quantiles" if len(self.q) > 1 else "quantile") + group
+
+    def columns(self) -> Columns:
+        if len(self.q) == 1:
+            return super().columns()
+        return bind_columns(self.formula, self.known, subset=self.subset, components=self.q, component="q")
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        given = dict(options)
+        noise = given.pop("noise", None)
+        own = {"q": self.q, "confidence": 1 - self.alpha, "neighbors": neighbors}
+        table = {
+            "rank": Entry(RankQuantiles, own),
+            "duff": Entry(ChosenQuantiles, {**own, "mechanism": DuffQuantile()}),
+            "kng": Entry(ChosenQuantiles, {**own, "mechanism": KNGMedian()}),
+            "smoothsens": Entry(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
+            "ptr": Entry(TestedQuantiles, {**own, "mechanism": None}),
+        }
+        if noise is not None and mech != "smoothsens":
+            raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")
+        if mech == "ptr" and not isinstance(promise, ApproxDP):
+            raise OptionError("mech='ptr' may fail with a probability; add delta=1e-6 to eps")
+        because = "chosen by auto: exact" + (", and draws all quantiles together" if len(self.q) > 1 else "")
+        return chosen(mech, table, ("rank", table["rank"]), given, because)
+
+
+def _smooth(noise: Any, promise: Promise) -> Mechanism:
+    """Return the mechanism of smooth sensitivity with this noise."""
+    if noise is not None:
+        choose("noise", noise, tuple(SMOOTH))
+    mechanism = SMOOTH["cauchy" if noise is None else noise]
+    if mechanism.needs_delta and not isinstance(promise, ApproxDP):
+        raise OptionError(f"noise='{noise}' may fail with a probability; add delta=1e-6 to eps, or leave noise out")
+    return mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Median(Quantile):
+    """Medians of columns, or the point of several with the least sum of distances.
+
+    Parameters
+    ----------
+    geometric : bool
+    """
+
+    geometric: bool = False
+
+    verb: ClassVar[str] = "median"
+
+    def check(self) -> None:
+        super().check()
+        if not isinstance(self.geometric, bool | np.bool_):
+            raise OptionError(f"geometric is {quote(self.geometric)}; write geometric=True or geometric=False")
+
+    @property
+    def title(self) -> str:
+        return ("geometric median" if self.geometric else "median") + (" by group" if "~" in self.formula else "")
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        if not self.geometric:
+            return super().estimator(mech, promise, options, design, neighbors)
+        choose("mech", mech, ("auto", "kng"))
+        if mech == "auto" and design.width > EXACT_COLUMNS:
+            raise PrivacyError(
+                f"no exact sampler takes a geometric median of {design.width} columns; give mech='kng' for a Markov "
+                "chain"
+            )
+        entry = Entry(GeometricMedian, {"neighbors": neighbors})
+        return chosen(mech, {"kng": entry}, ("kng", entry), options, "chosen by auto: exact for so few columns")
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Location):
+    """Means of columns."""
+
+    verb: ClassVar[str] = "mean"
+
+    @property
+    def title(self) -> str:
+        return "means by group" if "~" in self.formula else "mean"
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
+        table["duff"] = Entry(ChosenMeans, {"neighbors": neighbors})
+        because = "chosen by auto: the least noise under this budget"
+        return chosen(mech, table, (auto, table[auto]), given, because)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned(Location):
+    """Counts of one column in bins, or of its levels.
+
+    Parameters
+    ----------
+    bins : int or sequence of float, optional
+    """
+
+    bins: Any = None
+
+    def declared(self, domain: Domain) -> Domain:
+        edges = as_edges(self.bins)
+        if not edges:
+            return domain
+        missing = bind_columns(self.formula, domain, subset=self.subset).lacking
+        return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
+
+    def check_columns(self, design: Columns) -> None:
+        """Levels have counts, too; bins are checked by those who count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mode(Binned):
+    """The fullest bin of a column, or its most frequent level.
+
+    Parameters
+    ----------
+    grid : float, optional
+        Step between the possible values, which are the candidates.
+    """
+
+    grid: Any = None
+
+    verb: ClassVar[str] = "mode"
+
+    @property
+    def title(self) -> str:
+        return "modes by group" if "~" in self.formula else "mode"
+
+    @property
+    def grid_given(self) -> bool:
+        return self.grid is not None
+
+    def labelled(self, design: Any, estimate: Any) -> Labels:
+        labels = super().labelled(design, estimate)
+        levels = getattr(design.targets[0], "levels", None)
+        each = () if levels is None else (tuple(levels.values),) * len(design.names)
+        return Labels(labels.keys, labels.labels, each)
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        given = dict(options)
+        if given.pop("noise", None) is not None:
+            raise OptionError("a mode has no choice of noise; leave noise out")
+        own = {"bins": self.bins, "grid": self.grid, "neighbors": neighbors}
+        table = {
+            "permute_and_flip": Entry(counts.Mode, {**own, "mechanism": PermuteAndFlip()}),
+            "expmech": Entry(counts.Mode, {**own, "mechanism": ModeExponential()}),
+            "duff": Entry(counts.Mode, {**own, "mechanism": DuffMode()}),
+        }
+        because = "chosen by auto: errs least"
+        return chosen(mech, table, ("permute_and_flip", table["permute_and_flip"]), given, because)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Binned):
+    """Counts, or densities, of the bins of a column."""
+
+    verb: ClassVar[str] = "hist"
+
+    @property
+    def title(self) -> str:
+        return "histogram by group" if "~" in self.formula else "histogram"
+
+    def columns(self) -> Columns:
+        return self._binned(self.known)
+
+    def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Columns:
+        return self._binned(design.with_bounds(bounds).domain)
+
+    def _binned(self, domain: Domain) -> Columns:
+        """Return the map from rows to values, with the names of the bins."""
+        plain = bind_columns(self.formula, domain, subset=self.subset)
+        names = plain.bin_names(plain.edges("dp_hist", self.bins))
+        return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        own = {"bins": self.bins, "neighbors": neighbors}
+        table, auto, given = _noisy(mech, promise, options, counts.Histogram, own)
+        because = "chosen by auto: the least noise under this budget"
+        return chosen(mech, table, (auto, table[auto]), given, because)
+
+
+def _noisy(
+    mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
+) -> tuple[dict[str, Entry], str, dict[str, Any]]:
+    """Return the table of methods that add noise to sums, the one for this budget, and the options without `noise`."""
+    given = dict(options)
+    noise = given.pop("noise", None)
+    if noise is not None and mech != "knorm":
+        raise OptionError(f"noise= belongs to mech='knorm', and not to mech={quote(mech)}; leave noise out")
+    choose("noise", "linf" if noise is None else noise, tuple(NORMS))
+    normal = isinstance(promise, GaussianDP)
+    if mech == "gaussian":
+        promise.as_normal()
+    table = {
+        "laplace": Entry(estimator, {**own, "noise": Laplace()}, "l1"),
+        "knorm": Entry(estimator, {**own, "noise": NORMS[noise or "linf"]}, noise or "linf"),
+        "gaussian": Entry(estimator, {**own, "noise": Gaussian()}, "gaussian"),
+    }
+    return table, "gaussian" if normal else "laplace", given

@@ -1,0 +1,57 @@
+"""Quantile regressions: what is fitted, and the table of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from privstats.estimators.base import NORMAL
+from privstats.models.base import Choice, Entry, Labels, chosen, levels_of
+from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
+from privstats.privacy.promise import Neighbors, Promise
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileModel(Regression):
+    """``y ~ x + C(g)`` for quantiles of the response.
+
+    Parameters
+    ----------
+    tau : float or sequence of float
+    """
+
+    tau: Any = 0.5
+
+    covariances: ClassVar[tuple[str, ...]] = ("HC", "kernel")
+
+    def check(self) -> None:
+        super().check()
+        object.__setattr__(self, "tau", levels_of("tau", self.tau))
+
+    @property
+    def title(self) -> str:
+        return "quantile regression"
+
+    def covariance(self, neighbors: Neighbors) -> str | None:
+        return "HC"
+
+    def labelled(self, design: Any, estimate: Any) -> Labels:
+        if len(self.tau) == 1:
+            return Labels()
+        return Labels(("term", "tau"), tuple((name, tau) for name in design.names for tau in self.tau))
+
+    def estimator(
+        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+    ) -> Choice:
+        given = dict(options)
+        noise = given.pop("noise", None)
+        refuse_scales(design)
+        by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
+        table: dict[str, Entry] = {}
+        if by is NORMAL:
+            table["newton"] = Entry(QuantileRegression, {"noises": by, "tau": self.tau}, shown)
+        table["objpert"] = Entry(PerturbedQuantileRegression, {"noises": by, "tau": self.tau}, "l2")
+        name = next(iter(table))
+        because = "chosen by auto: the method for quantiles under this budget"
+        return chosen(mech, table, (name, table[name]), given, because)
