@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,16 +11,15 @@ import numpy as np
 from privstats.estimators.base import PublicFacts
 from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, spelled, used
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.group_means import LEAST, GroupMeans
-from privstats.inference.notes import Note, note
+from privstats.inference.group_means import GroupMeans
+from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.location import Scaled, Values
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.comparison.duff import DuffMean
-from privstats.numerics.law import FloatArray, IntArray
+from privstats.numerics.law import IntArray
 from privstats.privacy.promise import REPLACE_ROW, Neighbors
-from privstats.privacy.release import Release
 from privstats.sets.vectors import Squares
 
 
@@ -58,13 +57,12 @@ class Means:
         sums = np.where(places >= 0, np.append(release.value, 0.0)[places], 0.0)
         if not counted:
             sums[:, 0] = float(public.used or 0)
-        known = _diagnostics(release, places[:, 0], sums[:, 0]) if counted else {}
+        known = used(sums[:, 0], release.law.variance()[places[:, 0]]) if counted else {}
         if why:
             mean = np.clip(sums[:, 1 : 1 + len(columns)] / np.maximum(1.0, sums[:, :1]), -1.0, 1.0)
             return PointEstimate(tuple(names), (centre + half * mean).T.ravel(), why, known)
-        empty = _empty_notes(names, release, places[:, 0], sums[:, 0]) if counted else ()
-        noises = [(release.law, places)]
-        estimate = GroupMeans.of_sums(names, sums, centre, half, noises, empty, known=not counted)
+        noises, budget = [(release.law, places)], release.keeps.budget
+        estimate = GroupMeans.of_sums(names, sums, centre, half, noises, known=not counted, budget=budget)
         if len(names) == 1:
             known = {**known, "sigma": math.sqrt(float(estimate.sampling[0] * estimate.counts[0]))}
         return replace(estimate, diagnostics={**estimate.diagnostics, **known})
@@ -112,19 +110,3 @@ def _places(within: Squares, cells: int) -> IntArray:
     one[released] = np.arange(within.size)
     offsets = within.size * np.arange(cells)[:, None]
     return np.where(one >= 0, one + offsets, -1)
-
-
-def _diagnostics(release: Release, places: IntArray, counts: FloatArray) -> dict[str, float]:
-    return used(counts, release.law.variance()[places])
-
-
-def _empty_notes(names: Sequence[str], release: Release, places: IntArray, counts: FloatArray) -> tuple[Note, ...]:
-    """Return a note on each group whose released count is within noise of zero."""
-    notes, columns = [], np.reshape(np.array(names), (-1, len(counts)))
-    sds = np.sqrt(release.law.variance()[places])
-    for g, (count, sd) in enumerate(zip(counts.tolist(), sds.tolist(), strict=True)):
-        needed = max(LEAST, LEAST * sd)
-        if count < needed:
-            about = columns[:, g].tolist()
-            notes.append(note("empty group", about, count=count, sd=sd, needed=needed, budget=release.keeps.budget))
-    return tuple(notes)

@@ -31,16 +31,18 @@ from privstats.gate.questions import Ask
 from privstats.gate.questions import Values as ValuesQuestion
 from privstats.inference.notes import Note, note
 from privstats.inference.order_intervals import OrderStatisticEstimate
-from privstats.losses.location import Values
+from privstats.losses.location import InStretch, Values
 from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.comparison.ptr import PART_OF_RANGE, ProposeTestRelease
 from privstats.mechanisms.order.rank import Rank
-from privstats.numerics.law import FloatArray
+from privstats.mechanisms.order.stretches import RankInStretches
+from privstats.numerics.law import FloatArray, IntArray
 from privstats.numerics.rank_law import Ends
 from privstats.privacy.promise import REPLACE_ROW, Neighbors, is_number
 from privstats.privacy.release import Release
 from privstats.sets.cells import Line
+from privstats.sets.stretches import Stretches
 
 CLEAR = 14.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
@@ -250,6 +252,75 @@ class TestedQuantiles(ChosenQuantiles):
             if quiet.any():
                 notes.append(note("private test", mine[quiet.ravel()].tolist(), eta=eta))
         return tuple(notes)
+
+
+@dataclass(frozen=True)
+class ApproximateQuantiles(Quantiles):
+    """Quantiles, the middle one first, then those on either side of it among the rows there.
+
+    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): the rows between two released quantiles are a cell of a
+    partition, and cells are answered in parallel. So m quantiles cost log2(m) + 1 rounds.
+    """
+
+    def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
+        m = len(self.q)
+        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # with both ends of the range
+        for j, column in enumerate(columns):
+            values[j, :, 0], values[j, :, -1] = column.low, column.high
+        stretches: tuple[Stretch, ...] = (Stretch(0, m),)
+        for turn in range(1, 1 + m.bit_length()):
+            known = 1 + np.flatnonzero(~np.isnan(values[0, 0, 1:-1]))  # orders that are released
+            levels = self._levels(stretches, known, grouping.cells)
+            pairs = [
+                (_in_stretches(grouping, j, column, values[j], known, turn), RankInStretches(levels))
+                for j, column in enumerate(columns)
+            ]
+            middles = [stretch.middle + 1 for stretch in stretches]
+            for j, release in enumerate(ask.together(pairs)):
+                values[j][:, middles] = release.value.reshape(grouping.cells, len(stretches))
+            stretches = tuple(half for stretch in stretches for half in stretch.halves())
+        return values[..., 1:-1].reshape(-1, m)
+
+    def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
+        """Return the order to choose in each cell between released quantiles, group by group; None where none is."""
+        levels: list[float | None] = [None] * (len(known) + 1)
+        edges = (0.0, *self.q, 1.0)
+        for stretch in stretches:
+            below, above = edges[stretch.first], edges[stretch.last + 1]
+            cell = int(np.searchsorted(known, stretch.first, side="right"))
+            levels[cell] = (self.q[stretch.middle] - below) / (above - below)
+        return tuple(levels) * groups
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Orders ``first <= k < last`` that are still wanted, between orders that are released."""
+
+    first: int
+    last: int
+
+    @property
+    def middle(self) -> int:
+        """The one to release next."""
+        return (self.first + self.last) // 2
+
+    def halves(self) -> tuple[Stretch, ...]:
+        """Return what is left on either side."""
+        sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
+        return tuple(side for side in sides if side.first < side.last)
+
+
+def _in_stretches(
+    grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
+) -> ValuesQuestion:
+    """Return the question for the values of column j in each cell between released quantiles, shape (groups, known)."""
+    cuts = np.maximum.accumulate(values[:, known], axis=1)
+    edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
+    ends = tuple(zip(edges[:, :-1].ravel().tolist(), edges[:, 1:].ravel().tolist(), strict=True))
+    within = Stretches(column.line, len(ends), ends)
+    return ValuesQuestion(
+        "quantile", InStretch(grouping.column(j), cuts), within, item=f"of {column.code}, round {turn}"
+    )
 
 
 @dataclass(frozen=True)

@@ -48,20 +48,24 @@ class InEachCell(Mechanism):
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
         """Return the law in one cell."""
-        return self.each.law(self._of_one_step(promise, relation), within.inner, ONE_STEP)
+        return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        one = self._of_one_step(promise, relation)
-        cells = [self.each.release(name, exact.cell(k), one, within.inner, ONE_STEP, rng) for k in range(within.cells)]
+        one = of_one_step(self.each, promise, relation)
+        cells = [
+            self.each.release(name, _of_cell(exact, k, within.inner), one, within.inner, ONE_STEP, rng)
+            for k in range(within.cells)
+        ]
         value = np.concatenate([cell.value for cell in cells])
         chain = max(cell.chain for cell in cells)
         return Release(name, value, cells[0].law, promise, within, chain)
 
-    def _of_one_step(self, promise: Promise, relation: Relation) -> Promise:
-        """Return the promise of one row that appears or vanishes; steps of pure mechanisms are counted in eps."""
-        pure = not (self.each.needs_delta or self.each.normal)
-        steps = relation.rows * (2 if relation.exchange else 1)
-        return (promise.as_pure() if pure else promise).for_group(steps)
+
+def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
+    """Return the promise of one row that appears or vanishes; steps of pure mechanisms are counted in eps."""
+    pure = not (each.needs_delta or each.normal)
+    steps = relation.rows * (2 if relation.exchange else 1)
+    return (promise.as_pure() if pure else promise).for_group(steps)
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privstats.mechanisms import Gaussian, Laplace
-from privstats.mechanisms.in_each_cell import ONE_STEP, InEachCell
+from privstats.mechanisms.in_each_cell import ONE_STEP, InEachCell, of_one_step
 from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.order.rank_sampler import log_density
 from privstats.mechanisms.random import public_stream
@@ -48,8 +48,8 @@ def test_steps_of_a_pure_mechanism_add_up_in_eps_under_every_promise(relation):
 
 
 def test_other_mechanisms_keep_the_promise_of_a_group():
-    assert InEachCell(Gaussian())._of_one_step(GaussianDP(1.0), RELATIONS[0]) == GaussianDP(0.5)
-    assert InEachCell(Laplace())._of_one_step(ApproxDP(1.0, 1e-6), RELATIONS[0]) == PureDP(0.5)
+    assert of_one_step(Gaussian(), GaussianDP(1.0), RELATIONS[0]) == GaussianDP(0.5)
+    assert of_one_step(Laplace(), ApproxDP(1.0, 1e-6), RELATIONS[0]) == PureDP(0.5)
     assert InEachCell(Gaussian()).normal and not InEachCell(Rank()).normal
     assert InEachCell(Rank()).label != Rank().label
 

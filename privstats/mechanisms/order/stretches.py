@@ -1,0 +1,45 @@
+"""A quantile of its own order in each cell between quantiles that were released before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privstats.mechanisms.base import Mechanism, RowValues
+from privstats.mechanisms.in_each_cell import ONE_STEP, of_one_step
+from privstats.mechanisms.order.rank import Rank
+from privstats.numerics.law import Rng
+from privstats.privacy.promise import Promise, Relation
+from privstats.privacy.release import Release
+
+
+@dataclass(frozen=True)
+class RankInStretches(Mechanism):
+    """Choose one number between the ends of each cell, by `Rank`.
+
+    Privacy: that of parallel composition (`InEachCell`): a row lies in one cell, whose ends and number follow from
+    earlier releases. A cell whose ends coincide has one possible answer. (Kaplan, Schnapp and Stemmer 2022.)
+
+    Parameters
+    ----------
+    levels : tuple of (float or None)
+        Order of the quantile in each cell; None where nothing is chosen.
+    """
+
+    levels: tuple[float | None, ...]
+
+    label: ClassVar[str] = "rank in stretches"
+
+    def release(
+        self, name: str, exact: RowValues, promise: Promise, within: Any, relation: Relation, rng: Rng
+    ) -> Release:
+        one, values = of_one_step(self, promise, relation), []
+        for k, (level, (low, high)) in enumerate(zip(self.levels, within.ends, strict=True)):
+            if level is not None and low < high:
+                line = replace(within.inner, low=low, high=high)
+                values.append(Rank((level,)).release(name, exact.cell(k), one, line, ONE_STEP, rng).value[0])
+            elif level is not None:
+                values.append(low)
+        return Release(name, np.array(values, dtype=float), None, promise, within)
