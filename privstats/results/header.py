@@ -13,6 +13,7 @@ from privstats.results.text import counted, percentages, short, significant
 DELTA = 1e-6  # at which mu is translated
 RELIABLE = 0.4  # noise_to_signal up to which intervals have the length that they need
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # names of questions that are written otherwise
+OF_LEVELS = ("hist", "mode")  # functions that take numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
     "glm": "the variance need not be that of the family",
@@ -77,7 +78,7 @@ def assumes(facts: FitFacts) -> str:
 
 def _bounds(facts: FitFacts) -> str:
     if not facts.estimated_bounds:
-        return "declared bounds"
+        return "declared bounds or levels" if facts.verb in OF_LEVELS else "declared bounds"
     (share,) = percentages([sum(part for name, part in facts.budget if name == "bounds")])
     spent, found = f"estimated with {share}% of {unit_of(facts.divided)}", facts.estimated_bounds
     if len(found) == 1:
@@ -138,7 +139,7 @@ def budget(facts: FitFacts) -> str:
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"
 
 
-def diagnostics(found: Mapping[str, float]) -> str:
+def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
     """Return the diagnostics in words; empty if there are none."""
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)
@@ -148,7 +149,9 @@ def diagnostics(found: Mapping[str, float]) -> str:
         parts.append(f"noise_to_signal {_listed(signals)} (reliable below {RELIABLE:g}){behind}")
     sigmas = [value for name, value in found.items() if name.partition("[")[0] == "sigma" and not math.isnan(value)]
     if sigmas:
-        parts.append(f"residual std dev {', '.join(significant(value) for value in sigmas)}")
+        parts.append(
+            f"{'residual ' if facts.tested else ''}std dev {', '.join(significant(value) for value in sigmas)}"
+        )
     return ", ".join(parts)
 
 

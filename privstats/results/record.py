@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array, csr_matrix
 
 from privstats.errors import OptionError
 
@@ -70,6 +71,9 @@ def _write(value: Any) -> Any:
         return {"dict": [[_write(key), _write(part)] for key, part in value.items()]}
     if isinstance(value, np.ndarray):
         return {"array": [value.dtype.str, list(value.shape), [_write(part) for part in value.ravel().tolist()]]}
+    if isinstance(value, csr_matrix | csr_array):
+        parts = (list(value.shape), value.data, value.indices, value.indptr)
+        return {type(value).__name__: [_write(part) for part in parts]}
     if isinstance(value, datetime.datetime | datetime.date | pd.Timestamp):
         return {type(value).__name__.lower(): value.isoformat()}
     return _write_object(value)
@@ -106,6 +110,11 @@ def _read(saved: Any) -> Any:
 def _array(content: Any) -> Any:
     dtype, shape, values = content
     return np.array([_read(part) for part in values], dtype=np.dtype(dtype)).reshape(shape)
+
+
+def _sparse(kind: Any, content: Any) -> Any:
+    shape, *parts = (_read(part) for part in content)
+    return kind(tuple(parts), shape=tuple(shape))
 
 
 def _object(content: Any) -> Any:
@@ -155,6 +164,8 @@ READERS: dict[str, Any] = {
     "frozenset": lambda content: frozenset(_read(part) for part in content),
     "dict": lambda content: {_read(key): _read(part) for key, part in content},
     "array": _array,
+    "csr_matrix": lambda content: _sparse(csr_matrix, content),
+    "csr_array": lambda content: _sparse(csr_array, content),
     "timestamp": pd.Timestamp,
     "datetime": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,

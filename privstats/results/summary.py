@@ -146,7 +146,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
         ("Ledger", header.ledger(facts, results.ledger)),
     ]
     below = [("Budget", header.budget(facts))] if facts.budget else []
-    if words := header.diagnostics(results.diagnostics):
+    if words := header.diagnostics(facts, results.diagnostics):
         below.append(("Diagnostics", words))
     return Summary(
         title=facts.title,

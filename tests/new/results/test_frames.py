@@ -165,3 +165,8 @@ def test_dir_shows_public_names_and_each_of_them_is_there():
     assert not [name for name in dir(fit) if name.startswith("_")]
     for name in dir(fit):
         assert hasattr(fit, name)
+
+
+def test_released_numbers_of_rows_are_no_diagnostics():
+    found = {"rows used": 12.0, "rows used sd": 3.0, "noise_to_signal": 0.1}
+    assert results(given(("x",), 1.0, 0.1, diagnostics=found)).diagnostics == {"noise_to_signal": 0.1}

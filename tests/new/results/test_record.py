@@ -1,12 +1,14 @@
 """Results as pickles and as dicts: nothing is lost, and nothing of the rows is in them."""
 
 import copy
+import datetime
 import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from privstats.errors import OptionError, PrivacyError
 from privstats.formula.design import bind_regression
@@ -18,6 +20,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.privacy.release import Release
 from privstats.results.absent import ABSENT
 from privstats.results.facts import FitFacts
+from privstats.results.record import read, written
 from privstats.results.results import Results
 from privstats.sets.vectors import Ball
 from tests.new.results.fits import LM, facts, results
@@ -122,10 +125,16 @@ def test_other_dicts_are_refused(saved):
 
 
 def test_a_dict_of_another_object_is_no_result():
-    from privstats.results.record import written
-
     with pytest.raises(OptionError, match="not that of a result"):
         Results.from_dict(written(facts()))
+
+
+def test_sparse_matrices_and_times_come_back():
+    parts = (sparse.csr_matrix(np.diag([1.0, 0.0, 2.0])), pd.Timestamp("2024-02-29"), datetime.date(2024, 1, 1), {1, 2})
+    fact = facts(assumes=parts)
+    back = read(json.loads(json.dumps(written(fact))), FitFacts)
+    np.testing.assert_array_equal(back.assumes[0].toarray(), parts[0].toarray())
+    assert back.assumes[1:] == parts[1:]
 
 
 def test_objects_of_other_packages_are_not_written():
