@@ -12,6 +12,7 @@ from privstats.inference.notes import Note, listed
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import estimates, level, tests
+from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
 from privstats.results.text import (
     NAME,
@@ -259,7 +260,7 @@ def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[t
     """Return heads and texts of the labels; a part that is that of the row before is left empty."""
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
-    keys, parts = facts.keys, [tuple(_part(part) for part in label) for label in facts.labels]
+    keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]
     heads = ("", *keys[1:])
     if len(keys) > 1 and keys[1] in ("group", "bin") and len({label[0] for label in parts}) == 1:
         by = facts.formula.partition("~")[2].strip()
@@ -272,10 +273,6 @@ def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[t
             same += 1
         shown.append((*("" for _ in range(same)), *label[same:]))
     return heads, tuple(shown)
-
-
-def _part(part: Any) -> str:
-    return f"{part:g}" if isinstance(part, float) else str(part)
 
 
 def _name_width(facts: FitFacts, exp: bool) -> int:
