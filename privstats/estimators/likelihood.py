@@ -38,7 +38,7 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products, SumAndProducts
 
 SHARES = {
-    "units": 0.02, "scales": 0.03, "coarse matrix": 0.07, "first step": 0.06, "second step": 0.07, "step sizes": 0.035,
+    "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07, "first step": 0.06, "second step": 0.07, "step sizes": 0.035,
     "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
 }  # fmt: skip
 BURN_IN = 3  # steps before the last one

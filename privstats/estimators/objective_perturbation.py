@@ -33,12 +33,13 @@ from privstats.sets.vectors import Products
 from privstats.sets.weighted_losses import WeightedLosses
 
 SHARES = {
-    "units": 0.02, "scales": 0.08, "coarse matrix": 0.10, "leverages": 0.05,
-    "coefficients": 0.58, "hessian": 0.13, "meat": 0.06,
+    "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09, "leverages": 0.04,
+    "coefficients": 0.66, "hessian": 0.12, "meat": 0.04,
 }  # fmt: skip
 WIDE = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
 TYPICAL = 0.98  # quantile of the lengths of made-up Hessian rows, and how much longer rows may be
 LONGER = 1.1
+ROWS = {"usual": Tail(0.35, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of lengths of rows
 LEAST_LEVERAGE = 1.4  # squared radius of Hessian rows, at least, in parts of m
 NEAREST = 4  # steps toward the point where the ridge is taken off, by made-up rows
 FARTHEST = 2.0  # length of these steps together, in whitened coordinates
@@ -79,7 +80,7 @@ class PerturbedLikelihood:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
-        return _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), TAILS[self.tail], design).estimate()
+        return _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design).estimate()
 
 
 @dataclass(frozen=True, eq=False)

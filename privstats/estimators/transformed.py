@@ -170,8 +170,9 @@ def prefix_of(ask: Ask, by: Noises, box: Box, scales: Scales, sizes: Sizes, shar
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c))
     levels = readable_levels(ask, by, box, scales, entry_sd(ask, rough, by), share_of)
-    frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept), scales, share_of)
-    start, _ = coarse(ask, by, box, frame, levels, scales.rows)
+    sizes = sizes.without(levels.left_out)
+    frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
+    start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
     prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m))
     if box.intercept is None:
         return prefix

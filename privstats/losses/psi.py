@@ -172,19 +172,49 @@ class OfTransformed:
 
 
 @dataclass(frozen=True, eq=False)
-class AtMost:
-    """Whether ``y - z'theta - center``, or its absolute value, is at most each point, times the weight."""
+class Within:
+    """Whether ``|y - z'theta|`` is at most each of some widths, times the weight: densities about a quantile."""
 
     theta: FloatArray
-    points: tuple[float, ...]
-    absolute: bool = False
-    center: float = 0.0
+    widths: tuple[float, ...]
 
     def __call__(self, block: Block) -> FloatArray:
-        residual = block.response - block.times(self.theta[:, None])[:, 0] - self.center
-        if self.absolute:
-            residual = np.abs(residual)
-        return np.column_stack([(residual <= point) * block.weight for point in self.points])
+        size = np.abs(block.response - block.times(self.theta[:, None])[:, 0])
+        return np.column_stack([(size <= width) * block.weight for width in self.widths])
+
+
+@dataclass(frozen=True, eq=False)
+class StretchedResiduals:
+    """Residuals ``y - z'theta`` on a scale that is fine near 0 and wide: asinh of residuals in a small unit."""
+
+    theta: FloatArray
+    unit: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        residual = block.response - block.times(self.theta[:, None])[:, 0]
+        stretched: FloatArray = np.arcsinh(residual / self.unit)
+        return stretched[:, None]
+
+    def at(self, residual: float) -> float:
+        """Return a residual on the scale."""
+        return float(np.arcsinh(residual / self.unit))
+
+    def back(self, stretched: float) -> float:
+        """Return the residual at a point of the scale."""
+        return float(self.unit * np.sinh(stretched))
+
+
+@dataclass(frozen=True, eq=False)
+class LogSizes:
+    """``log |y - z'theta - center|``, at least that of `least`."""
+
+    theta: FloatArray
+    center: float
+    least: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        size = np.abs(block.response - block.times(self.theta[:, None])[:, 0] - self.center)
+        return np.log(np.maximum(size, self.least))[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,10 +80,15 @@ class Conversation:
     parts: dict | None = None
     relation: Relation = field(default_factory=lambda: Relation(1, True, False))
     asked: list = field(default_factory=list)
-    optional: bool = False
+    rehearses: bool = False
 
     def of(self, question):
-        return self.promise if self.parts is None else self.promise.part(self.parts[question.label])
+        if self.parts is None:
+            return self.promise
+        share, spent = self.parts[question.label], {label for label, *_ in self.asked}
+        inside = [label for label, parent in self.parts["optional"] if parent == question.label and label in spent]
+        taken = sum(self.parts[label] for label in inside)
+        return self.promise.part(share - taken)
 
     def __call__(self, question, *, by):
         self.asked.append((question.label, question.name, question.within_share_of))
@@ -99,7 +104,7 @@ class Conversation:
         return by.law(self.of(question), question.within, self.relation)
 
     def decide(self, label, wanted):
-        return self.optional and bool(wanted)
+        return self.rehearses or bool(wanted)
 
     def choose(self, name, lengths):
         return min(lengths, key=lambda k: lengths[k])
@@ -112,11 +117,16 @@ def parts_of(estimator, public, block, promise, key):
     """Return each label's part of the promise: shares by name, equal within a name."""
     if key not in _PARTS:
         few = Block(block.z[:500], block.weight[:500])
-        rehearsal = Conversation(few, promise, public_stream(1))
+        rehearsal = Conversation(few, promise, public_stream(1), rehearses=True)
         estimator(rehearsal, public)
-        many = Counter(name for _, name, _ in rehearsal.asked)
-        whole = sum(estimator.shares[name] for name in many)
-        _PARTS[key] = {label: estimator.shares[name] / many[name] / whole for label, name, _ in rehearsal.asked}
+        shares, first = estimator.shares, [a for a in rehearsal.asked if a[2] is None]
+        many = Counter(name for _, name, _ in first)
+        whole = sum(shares[name] for name in many)
+        parts = {label: shares[name] / many[name] / whole for label, name, _ in first}
+        optional = [(label, parent) for label, _, parent in rehearsal.asked if parent is not None]
+        for label, parent in optional:
+            parts[label] = parts[parent] * shares[label if label in shares else label.split()[0]]
+        _PARTS[key] = {**parts, "optional": optional}
     return _PARTS[key]
 
 

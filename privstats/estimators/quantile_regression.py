@@ -1,0 +1,548 @@
+"""Quantile regression: steps along smoothed check scores, then one by the check score itself, or a perturbed minimiser.
+
+The check score is bounded, so that no residual needs a clip; what a row weighs is limited by the length of its whitened
+predictors alone. Before the last step the iterate must lie where the loss is about quadratic: smoothed scores over wide
+intervals lead there, since their loss has a known curvature whatever the density of the responses is. The numbers of
+comments are stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from privstats.errors import OptionError
+from privstats.estimators.adaptive import level_notes
+from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts
+from privstats.estimators.histogram import Lengths, edges
+from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
+from privstats.estimators.preconditioner import Box, Start, entry_sd, sd_of
+from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of
+from privstats.gate.questions import Ask, Question, Sum, Values
+from privstats.inference.estimate import (
+    Allowance,
+    Coordinates,
+    Estimate,
+    EstimatingEquation,
+    Loading,
+    Stacked,
+    quantile_scores,
+)
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.notes import Note, note
+from privstats.losses.convex import SmoothedCheck
+from privstats.losses.psi import (
+    CheckLoss,
+    ClippedScores,
+    LogSizes,
+    LossRows,
+    Shortened,
+    Standardized,
+    StretchedResiduals,
+    Within,
+)
+from privstats.losses.rows import Linear
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
+from privstats.mechanisms.order.rank import Rank
+from privstats.numerics.law import FloatArray
+from privstats.sets.cells import Line, Shells
+from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
+from privstats.sets.weighted_losses import WeightedLosses
+
+STEPS = {
+    "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.06, "residual scale": 0.06,
+    "first step": 0.07, "first hessian": 0.03, "second step": 0.10, "leverages": 0.04, "score": 0.48,
+    "hessian": 0.14, "density": 0.02, "meat": 0.08,
+}  # fmt: skip
+PERTURBED = {
+    "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.11, "residual scale": 0.07,
+    "leverages": 0.05, "coefficients": 0.21, "score": 0.32, "hessian": 0.16, "density": 0.04,
+}  # fmt: skip
+
+CLIPPED_AT = 3.0  # scales at which a response is clipped, for the start only
+UNIT_ORDER, UNIT_SIZE = 0.6, 0.84  # the response's scale: its .6 quantile of |y - median| over that of N(0, 1)
+LEAST_SIZE = 1e-5  # of a residual, in half-ranges of the response
+NEAR = 0.8  # the scale of residuals is read at the quantile of |r - q| of order .8 min(tau, 1 - tau)
+STRETCH = 0.1  # unit of the asinh scale of residuals, in scales of the response
+SMOOTHED = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
+HALF_WIDTH = 0.5  # of the second steps' scores
+FIRST_RADIUS, SECOND_RADIUS = 1.5, 1.6  # radii of the steps' scores and of the Hessian, in sqrt(m)
+DAMPING = 0.15  # of the second steps, in largest curvatures of their loss
+LEAST_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least this share of n f0
+WIDTH, NARROWEST, WIDEST = 1.3, 0.15, 1.0  # kernel: half-width in residual scales is WIDTH n^-1/5, within these
+KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
+NARROW = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
+BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
+FARTHEST = 1.5  # kernel half-widths: a longer last step is not linear
+SIGNAL = 1.0  # along unidentified directions the linear predictor moves by at most so many scales of the response
+RIDGE = 0.3  # of the perturbed minimiser, as a share of its curvature: with its half-width it sets the smoothing
+MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the perturbed minimiser, in residual scales
+
+
+@dataclass(frozen=True)
+class QuantileSteps:
+    """Quantile regression by noisy Newton steps.
+
+    Parameters
+    ----------
+    noises : Noises
+    taus : tuple of float
+        Orders of the quantiles, ascending.
+    tail : {"usual", "cautious"}
+        How hidden counts of long rows may fall.
+    shares : mapping of str to float
+    """
+
+    noises: Noises = NORMAL
+    taus: tuple[float, ...] = (0.5,)
+    tail: str = "usual"
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(STEPS))
+
+    def __post_init__(self) -> None:
+        check_orders(self.taus)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        shared = Shared.released(ask, self.noises, public, self.tail, "score" + item_of(self.taus, self.taus[0]))
+        fits = [Steps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
+        return together(fits, self.taus, public.design.names)
+
+
+@dataclass(frozen=True)
+class PerturbedQuantile:
+    """Quantile regression by objective perturbation of a smoothed check loss, and one step by the check score.
+
+    Parameters
+    ----------
+    noises : Noises
+        Of all questions but the minimiser.
+    taus : tuple of float
+        Orders of the quantiles, ascending. Intervals are given at .5 only.
+    split : float
+        Share of the minimiser's budget that the linear perturbation has; the ridge has the rest.
+    tail : {"usual", "cautious"}
+        How hidden counts of long rows may fall.
+    shares : mapping of str to float
+    """
+
+    noises: Noises = PURE
+    taus: tuple[float, ...] = (0.5,)
+    split: float = 0.8
+    tail: str = "usual"
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(PERTURBED))
+
+    def __post_init__(self) -> None:
+        check_orders(self.taus)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        first = "score" + item_of(self.taus, self.taus[0])
+        shared = Shared.released(ask, self.noises, public, self.tail, first)
+        mechanism = ObjectivePerturbation(self.split)
+        fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
+        return together(fits, self.taus, public.design.names)
+
+
+def check_orders(taus: tuple[float, ...]) -> None:
+    """Refuse orders that are no quantiles, or not ascending."""
+    if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
+        raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
+
+
+def item_of(taus: tuple[float, ...], tau: float) -> str:
+    """Return what tells the questions about one order from those about the others."""
+    return f" tau = {tau:g}" if len(taus) > 1 else ""
+
+
+def together(
+    fits: list[tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]], taus: tuple[float, ...], names: Any
+) -> Estimate:
+    """Return the estimate of one order, or of several whose sampling errors are correlated."""
+    notes = tuple(dict.fromkeys(note for _, notes, _ in fits for note in notes))
+    facts: dict[str, float] = {}
+    for _, _, own in fits:
+        facts = {name: max(value, facts.get(name, -np.inf)) for name, value in own.items()}
+    if len(fits) == 1:
+        return fits[0][0].solve(names, notes, facts)
+    whole = Stacked(tuple(equation for equation, _, _ in fits), quantile_scores(taus))
+    return whole.solve([f"{name}" for _ in taus for name in names], notes, facts)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What all orders have in common: whitened predictors, a start, and lengths of rows.
+
+    Parameters
+    ----------
+    ask : Ask
+    by : Noises
+    prefix : Prefix
+        Its start is in half-ranges of the response.
+    unit : float
+        Released scale of the response.
+    lengths : Lengths
+        Of whitened predictors.
+    tail : str
+    design : Design
+    """
+
+    ask: Ask
+    by: Noises
+    prefix: Prefix
+    unit: float
+    lengths: Lengths
+    tail: str
+    design: Any
+
+    @classmethod
+    def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, share_of: str) -> Shared:
+        """Ask what all orders need.
+
+        Parameters
+        ----------
+        share_of : str
+            Label of the question of whose share optional questions take a part.
+        """
+        design = public.design
+        reach = float(np.abs(design.offset_bounds).max()) / design.response_half if design.offset else 0.0
+        scales, sizes = scales_of(ask, by, public, TransformedBox(design, reach))
+        center, unit = response_scale(ask, Box(design), reach)
+        transform = Standardized(center, unit, CLIPPED_AT)
+        half = CLIPPED_AT * unit
+        box = TransformedBox(design, reach / half)
+        about = TransformedAsk(ask, transform, len(design.names) if design.offset else None, half)
+        middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
+        middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
+        prefix = prefix_of(
+            about, by, box, replace(scales, center=middle, scale=scale, blurred=blurred), sizes, share_of
+        )
+        start = prefix.start
+        theta = start.theta * half + start.to_theta @ prefix.constant * center
+        prefix = replace(prefix, start=replace(start, theta=theta, sigma=unit))
+        m = prefix.m
+        ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
+        question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
+        counts = ask(question, by=by.counts)
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, prefix.sizes.rows, ROWS[tail])
+        return cls(ask, by, prefix, unit, lengths, tail, design)
+
+
+def response_scale(ask: Ask, box: Box, reach: float) -> tuple[float, float]:
+    """Return a median of the response less offset, and a scale about it, in half-ranges, each by its rank."""
+    theta = np.zeros(box.width)
+    if box.design.offset:
+        theta[box.c] = 1.0
+    most = 1.0 + reach
+    middle = StretchedResiduals(theta, 1.0)
+    question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
+    center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
+    size = log_size(ask, theta, center, UNIT_ORDER, LEAST_SIZE, 2 * most, "response size", None)
+    return center, size / UNIT_SIZE
+
+
+def log_size(
+    ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
+) -> float:
+    """Return a quantile of ``|y - z'theta - center|``, on a logarithmic scale, by its rank."""
+    of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
+    question = Values("residual scale", of, within=within, keep=keep, item=item)
+    return float(np.exp(ask(question, by=Rank((order,))).value[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals about their quantile of order tau.
+
+    Parameters
+    ----------
+    quantile : float
+        Of the residuals: 0 at the true coefficients.
+    density : float
+        There.
+    sigma : float
+        Standard deviation of the normal law that has this density at its own quantile.
+    """
+
+    quantile: float
+    density: float
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class OneOrder:
+    """What the fits of one order share."""
+
+    shared: Shared
+    tau: float
+    item: str
+
+    @property
+    def ask(self) -> Ask:
+        return self.shared.ask
+
+    @property
+    def by(self) -> Noises:
+        return self.shared.by
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.shared.prefix
+
+    @property
+    def m(self) -> int:
+        return self.prefix.m
+
+    @property
+    def n(self) -> float:
+        return self.prefix.sizes.rows
+
+    @property
+    def keep(self) -> Any:
+        return self.prefix.levels.keep
+
+    @property
+    def largest(self) -> float:
+        """The largest |psi|."""
+        return max(self.tau, 1 - self.tau)
+
+    def label(self, item: str) -> str:
+        return (item + self.item).strip()
+
+    def residuals(self, start: Start, item: str) -> Residuals:
+        """Release the quantile of the residuals, and their scale about it, by ranks."""
+        most = 2.0 + float(np.abs(start.eta).sum())
+        scale = StretchedResiduals(start.eta, STRETCH * self.shared.unit)
+        question = Values(
+            "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
+        )
+        quantile = scale.back(float(self.ask(question, by=Rank((self.tau,))).value[0]))
+        order = NEAR * min(self.tau, 1 - self.tau)
+        least = max(1e-4 * self.shared.unit, 1e-12)
+        size = log_size(self.ask, start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
+        density = order / (2 * size)
+        return Residuals(quantile, density, float(norm.pdf(norm.ppf(self.tau)) / density))
+
+    def recentred(self, start: Start, residuals: Residuals) -> Start:
+        """Return the start with its constant moved to the residuals' quantile."""
+        far = 2 * residuals.sigma if start is not self.prefix.start else np.inf
+        return start.moved(self.prefix.constant * float(np.clip(residuals.quantile, -far, far)))
+
+    def score(self, name: str, item: str, start: Start, loss: CheckLoss, radius: float, products: bool) -> Sum:
+        """Return the question for the score of rows held at a radius."""
+        of, size = ClippedScores(loss, start.P, start.eta, radius), self.largest * radius
+        within = SumAndProducts(self.m, size) if products else Ball(self.m, size)
+        return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
+
+    def noise_at_one(self, question: Question) -> float:
+        """Return the noise sd of a coordinate of a sum of scores."""
+        law = self.ask.law(question, by=self.by.vector)
+        if isinstance(question.within, SumAndProducts):
+            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
+        return float(np.sqrt(law.variance()[0]))
+
+    def radius(self, noise: float) -> Radius:
+        """Return the radius at which rows are held in the last score."""
+        spread = self.tau * (1 - self.tau)
+        tail = ROWS[self.shared.tail]
+        return best_radius(self.shared.lengths, noise, self.n * spread, 2 * spread, self.m, tail)
+
+    def density(self, start: Start, residuals: Residuals, radius: float) -> Density:
+        """Release the Hessian through a kernel, and its level from counts near the quantile."""
+        m, held = self.m, SECOND_RADIUS * self.m**0.5
+        plain = Sum("hessian", Linear(start.P), Products(m, held), self.keep, self.label(""))
+        spread = 2 * m**0.5 * entry_sd(self.ask, plain, self.by) * held**2
+        sigma, f0 = residuals.sigma, residuals.density
+        wide = max(WIDTH * self.n**-0.2, spread / (KERNEL_NOISE * self.n * 2 * f0 * sigma))
+        width = sigma * float(np.clip(wide, NARROWEST, WIDEST))
+        of = Shortened(start.P, start.eta, width, radius)
+        released = self.ask(replace(plain, of=of), by=self.by.matrix)
+        narrow = min(width, NARROW * sigma)
+        counts = self.ask(
+            Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label("")),
+            by=self.by.counts,
+        )
+        seen = np.maximum(counts.value, self.n * f0 * np.array([narrow, width]) / 2)
+        z = float(norm.ppf(self.tau))
+        curve = norm.cdf(z + narrow / sigma) - norm.cdf(z - narrow / sigma)
+        bulge = curve / (2 * narrow / sigma * norm.pdf(z))
+        level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
+        relative = float(np.sqrt(1 / seen[0] + counts.law.variance()[0] / seen[0] ** 2))
+        matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
+        return Density(matrix, width, relative)
+
+    def notes(self) -> tuple[Note, ...]:
+        return level_notes(TransformedBox(self.shared.design), self.prefix.levels)
+
+    def solved(
+        self,
+        start: Start,
+        score: FloatArray,
+        meat: FloatArray,
+        noise: Loading,
+        density: Density,
+        radius: Radius,
+        given: bool = True,
+    ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
+        """Return the equation of the last step, with all that its density may be wrong by."""
+        m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
+        inverse = density.matrix.power(-1.0)
+        step = inverse @ score
+        length = float(np.linalg.norm(step))
+        size = length / (FARTHEST * density.width)
+        names = tuple(self.shared.design.names)
+        if not given:
+            hidden, notes = np.eye(len(names)), (*notes, note("unproved tau", names, tau=self.tau))
+        elif size > 1:
+            hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
+        back = density.matrix.power(1.0) @ step
+        filling = meat + noise.covariance()
+        through = float(np.trace(inverse @ filling @ inverse)) / m
+        uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
+        bent = BEND * min(length / density.width, 1.0)
+        equation = EstimatingEquation(
+            score=score,
+            hessian=density.matrix,
+            meat=meat + uncertain,
+            noises=(noise, Loading(density.relative * back[:, None])),
+            coordinates=Coordinates(start.theta, start.to_theta, hidden),
+            signal=SIGNAL * self.shared.unit * float(np.sqrt(max(self.n * density.level, 1e-300))),
+            remaining=length,
+            clipped=(Allowance(np.eye(m), radius.excess), Allowance(back[:, None], bent)),
+            freedom=max(self.prefix.sizes.scores - m, 1.0),
+        )
+        return equation, notes, {"clipped_share": min(radius.share, 1.0), "last_step": length / density.width}
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The Hessian of the check loss: density-weighted second moments.
+
+    Parameters
+    ----------
+    matrix : NoisyMatrix
+    width : float
+        Half-width of the kernel.
+    relative : float
+        Standard deviation of the density's level, over it.
+    """
+
+    matrix: NoisyMatrix
+    width: float
+    relative: float
+
+    @property
+    def level(self) -> float:
+        """Mean eigenvalue, at least that of its noise, per row of unit length."""
+        return max(float(np.trace(self.matrix.value)) / len(self.matrix.value), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(OneOrder):
+    """Newton steps for one order."""
+
+    def equation(self) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
+        m, n = self.m, self.n
+
+        # 2. where the quantile is, about; steps whose loss has a known curvature, which cannot overshoot
+        start = self.prefix.start
+        residuals = self.residuals(start, "first")
+        start = self.recentred(start, residuals)
+        held = FIRST_RADIUS * m**0.5
+        for k, smooth in enumerate(SMOOTHED):
+            h = smooth * residuals.sigma
+            question = self.score("first step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
+            start = start.moved(2 * h / n * self.ask(question, by=self.by.vector).value)
+        residuals = self.residuals(start, "second")
+        start = self.recentred(start, residuals)
+
+        # 3. damped Newton steps of a less smooth loss
+        h = HALF_WIDTH * residuals.sigma
+        rough = self.rough_hessian(start, residuals, h, held) + DAMPING * n / (2 * h) * np.eye(m)
+        for k in range(2):
+            question = self.score("second step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
+            step = np.asarray(np.linalg.solve(rough, self.ask(question, by=self.by.vector).value), dtype=float)
+            start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
+
+        # 4. the check score, of rows as long as the interval is shortest; its Hessian through a kernel
+        products, loss = self.by.free_products, CheckLoss(self.tau)
+        unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, products))
+        radius = self.radius(unit)
+        released = self.ask(self.score("score", "", start, loss, radius.radius, products), by=self.by.vector)
+        if products:
+            sums = released.within.sums()
+            score, noise = sums @ released.value, Loading(sums, released.law)
+            noisy = NoisyMatrix.of(released).mapped(np.eye(m + 1)[:, 1:])
+        else:
+            score, noise = released.value, Loading(np.eye(m), released.law)
+            of = ClippedScores(loss, start.P, start.eta, radius.radius)
+            within = Products(m, self.largest * radius.radius)
+            asked = Sum("meat", of, within=within, keep=self.keep, item=self.label(""), folded=True)
+            noisy = NoisyMatrix.of(self.ask(asked, by=self.by.matrix))
+        flat = self.tau * (1 - self.tau) * self.prefix.sizes.scores
+        meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
+        density = self.density(start, residuals, radius.radius)
+        return self.solved(start, score, meat, noise, density, radius)
+
+    def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
+        """Release the Hessian of the loss smoothed over h; eigenvalues are raised to a share of the usual ones."""
+        of = Shortened(start.P, start.eta, h, 1e300)
+        question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
+        sd = entry_sd(self.ask, question, self.by) * held**2
+        released = NoisyMatrix.of(self.ask(question, by=self.by.matrix)).mapped(np.eye(self.m) / np.sqrt(2 * h))
+        least = max(LEAST_CURVATURE * self.n * residuals.density, self.m**0.5 * sd / (2 * h))
+        return released.nearest_positive(least)
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbed(OneOrder):
+    """A perturbed minimiser of the smoothed loss as the pilot, and one step by the check score, for one order."""
+
+    mechanism: ObjectivePerturbation
+
+    def equation(self) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
+        m = self.m
+
+        # 2. where the quantile is, about, and how wide the loss is smoothed
+        start = self.prefix.start
+        residuals = self.residuals(start, "first")
+        start = self.recentred(start, residuals)
+        loss = CheckLoss(self.tau)
+        radius = self.radius(self.noise_at_one(self.score("score", "", start, loss, 1.0, False)))
+        h = self.half_width(start, residuals, radius.radius)
+
+        # 3. the pilot, and about where its ridge is taken off
+        law = self.ask.law(self.question(start, h, radius.radius), by=self.mechanism)
+        drawn = self.ask(self.question(start, h, radius.radius), by=self.mechanism)
+        flat = self.n * residuals.density
+        pilot = start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge)))
+
+        # 4. the check score there, and its Hessian through a kernel
+        released = self.ask(self.score("score", "", pilot, loss, radius.radius, False), by=self.by.vector)
+        meat = self.tau * (1 - self.tau) * self.n * np.eye(m)
+        density = self.density(pilot, residuals, radius.radius)
+        noise = Loading(np.eye(m), released.law)
+        return self.solved(pilot, released.value, meat, noise, density, radius, given=self.tau == 0.5)
+
+    def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
+        """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
+        law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
+        wanted = law.ridge / (RIDGE * self.n * residuals.density)
+        return float(np.clip(wanted, LEAST_SMOOTHED * residuals.sigma, MOST_SMOOTHED * residuals.sigma))
+
+    def question(self, start: Start, h: float, radius: float) -> Values:
+        """Return the question for the minimiser of the loss smoothed over h."""
+        longest = max(start.longest, radius)
+        reach = 1.0 + float(np.abs(start.eta).sum() + np.abs(self.shared.design.offset_bounds).sum())
+        within = WeightedLosses(
+            self.m,
+            SmoothedCheck(self.tau, h),
+            radius,
+            radius * min(longest, 2 * radius),
+            longest,
+            (-1.0, 1.0),
+            (-reach, reach),
+        )
+        return Values("coefficients", LossRows(start.P, start.eta), within, self.keep, self.label(""))
