@@ -112,6 +112,17 @@ class Branch:
         """Factor of HC1."""
         return max(self.sizes.scores, 1.0) / self.freedom
 
+    def meat(self, start: Start, name: str) -> FloatArray:
+        """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
+        m = start.m
+        question = Sum(name, start.scores, within=Products(m), folded=self.folded)
+        unit = entry_sd(self.ask, question, self.by)
+        radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
+        release = self.ask(question.inside(radius), by=self.by.matrix)
+        matrix = NoisyMatrix.of(release).value
+        usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
+        return cleared(matrix, unit * radius**2, usual)
+
 
 class Moments(Branch):
     """Moments of (1, columns, response): their Hessian and score share one noise."""
@@ -177,7 +188,7 @@ class Moments(Branch):
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         meat = rows * sigma**2 * T_inverse @ T_inverse.T
         if self.robust and self.public.intervals:
-            meat = T_inverse @ self._meat(start.remapped(T)) @ T_inverse.T
+            meat = T_inverse @ self.meat(start.remapped(T), "meat of moments") @ T_inverse.T
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
         equation = EstimatingEquation(
             score=score,
@@ -191,17 +202,6 @@ class Moments(Branch):
         notes: tuple[Note, ...] = () if self.public.intervals else (note("no inference"),)
         estimate = equation.solve(self.box.design.names, notes, {"sigma": sigma, "rows_used": rows})
         return estimate
-
-    def _meat(self, start: Start) -> FloatArray:
-        """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
-        m = start.m
-        question = Sum("meat of moments", start.scores, within=Products(m), folded=self.folded)
-        unit = entry_sd(self.ask, question, self.by)
-        radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
-        release = self.ask(question.inside(radius), by=self.by.matrix)
-        matrix = NoisyMatrix.of(release).value
-        usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
-        return cleared(matrix, unit * radius**2, usual)
 
 
 def _first(loading: Loading, c: int) -> Loading:

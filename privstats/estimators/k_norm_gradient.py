@@ -1,0 +1,219 @@
+"""Least squares by a mechanism that chooses the coefficients: K-norm gradient, objective perturbation, exponential.
+
+The chosen coefficients solve ``score = noise`` with noise of a known law, and a ridge that one step removes. Intervals
+need the Hessian and the variance of the scores as well, which are released beside them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import PURE, Noises, PublicFacts
+from privstats.estimators.preconditioner import Box, Levels, Start, sizes_of
+from privstats.estimators.sufficient_statistics import USUAL_RESIDUAL, Branch
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.losses.base import SquaredLoss
+from privstats.losses.rows import RootWeighted, Weight, WeightedLinear
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.kng import Exponential, KNormGradient
+from privstats.mechanisms.comparison.quadratic_objective import QuadraticPerturbation
+from privstats.numerics.law import FloatArray, Law
+from privstats.privacy.release import Release
+from privstats.sets.losses import SquaredLosses
+from privstats.sets.vectors import BoxProducts, Fractions, Products
+
+SHARES: Mapping[str, float] = {
+    "rows": 0.02,
+    "units": 0.02,
+    "coefficients": 0.60,
+    "hessian": 0.20,
+    "residual scale": 0.03,
+    "meat": 0.17,
+}
+CLIP = 1.0  # residuals of more than half the response's range count as that much in the residual scale
+LEAST_RESIDUAL = 1e-3  # least residual scale, in half-ranges of the response
+EDGE = 0.98  # beyond this part of theta_bound the bound may have decided the estimate
+
+
+@dataclass(frozen=True)
+class ChosenLeastSquares(ABC):
+    """One mechanism chooses the coefficients; others release what intervals need.
+
+    Parameters
+    ----------
+    noises : Noises
+        Their `matrix` and `counts` answer the other questions.
+    norm : {"linf", "l1", "l2"}
+        Norm in which scores are compared.
+    theta_bound : float
+        Bound of the sum of absolute coefficients, in half-ranges of the response a scaled column.
+    cov_type : str
+        "HC", or "nonrobust": errors of equal variance, which need no meat.
+    """
+
+    noises: Noises = PURE
+    norm: str = "linf"
+    theta_bound: float = 2.0
+    cov_type: str = "HC"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.theta_bound, int | float | np.integer | np.floating)
+        if isinstance(self.theta_bound, bool) or not number or not 0 < self.theta_bound < np.inf:
+            raise OptionError(
+                f"theta_bound is {quote(self.theta_bound)}; give a positive number, such as theta_bound=2"
+            )
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return SHARES
+
+    @property
+    @abstractmethod
+    def by(self) -> Mechanism:
+        """The mechanism that chooses."""
+
+    def noise(self, law: Law, hessian: FloatArray) -> Loading:
+        """Return the noise that the score has at the chosen coefficients."""
+        return Loading(np.eye(len(hessian)), law)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        box = Box(public.design)
+        within = SquaredLosses(box.c, float(self.theta_bound), box.intercept is not None)
+        chosen = ask(Sum("coefficients", RootWeighted(box.entries), within=within), by=self.by)
+        notes: tuple[Note, ...] = ()
+        if np.abs(chosen.value).sum() > EDGE * self.theta_bound:
+            notes = (note("parameter bound", box.design.names, bound=self.theta_bound),)
+        theta = to_columns(box) @ chosen.value
+        if not public.intervals:
+            return without_intervals(box, theta, (*notes, note("no inference")))
+        estimate = self._with_intervals(ask, public, box, theta, chosen)
+        return without_intervals(box, estimate.theta, (*notes, *estimate.remarks)) if notes else estimate
+
+    def _with_intervals(
+        self, ask: Ask, public: PublicFacts, box: Box, theta: FloatArray, chosen: Release
+    ) -> NormalEstimate:
+        """Release the Hessian and the variance of scores; take the step that removes the ridge."""
+        identity = box.identity()
+        start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
+        levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
+        rows = self._rows(ask, public)
+        robust = self.cov_type != "nonrobust"
+        sizes = sizes_of(ask, self.noises, public, rows)
+        branch = Branch(ask, self.noises, box, start, levels, sizes, public, robust)
+        hessian = self._hessian(ask, public, box, rows)
+        P, c = to_columns(box), box.c
+        ridge = float(getattr(chosen.law, "ridge", 0.0))
+        score = ridge * (P @ chosen.value)
+        step = hessian.power(-1.0) @ score
+        start = start.moved(step)
+        sigma = self._residual_scale(ask, start, rows, box)
+        T, T_inverse = hessian.power(-0.5) * rows**0.5, hessian.power(0.5) / rows**0.5
+        meat = sigma**2 * hessian.value
+        if robust:
+            whitened = branch.meat(replace(start, sigma=sigma).remapped(T), "meat")
+            meat = T_inverse @ whitened @ T_inverse.T
+        unit = 1.0 + box.offset_reach
+        return EstimatingEquation(
+            score=score,
+            hessian=hessian,
+            meat=branch.small_sample * meat,
+            noises=(P @ self.noise(chosen.law, P.T @ hessian.value @ P / unit**2),),
+            coordinates=Coordinates(theta, np.eye(c), levels.hidden),
+            signal=branch.signal,
+            remaining=float(np.linalg.norm(step)),
+            freedom=branch.freedom,
+        ).solve(box.design.names, (), {"sigma": sigma})
+
+    def _rows(self, ask: Ask, public: PublicFacts) -> float:
+        """Return the number of rows, or the sum of their weights; released where it is not public."""
+        if public.used is not None:
+            return float(public.used)
+        release = ask(Sum("rows", Weight(), within=Fractions(1)), by=self.noises.counts)
+        return max(float(release.value[0]), 1.0)
+
+    def _hessian(self, ask: Ask, public: PublicFacts, box: Box, rows: float) -> NoisyMatrix:
+        """Release second moments of the columns, in the design's order."""
+        counted = public.used is None or public.by_unit
+        q, intercept = len(box.slopes), box.intercept is not None
+        if not q and not counted:
+            return NoisyMatrix.known(np.array([[rows]]))
+        columns = np.eye(box.width)[:, box.slopes]
+        within = BoxProducts(q, intercept, counted)
+        release = ask(Sum("hessian", RootWeighted(columns), within=within), by=self.noises.matrix)
+        moments = NoisyMatrix.of(release)
+        if not counted and intercept:
+            moments = moments.plus(np.diag(np.r_[rows, np.zeros(q)]))
+        onto = np.zeros((q + 1, box.c))
+        if box.intercept is not None:
+            onto[0, box.intercept] = 1.0
+        onto[1 + np.arange(q), box.slopes] = 1.0
+        return moments.mapped(onto)
+
+    def _residual_scale(self, ask: Ask, start: Start, rows: float, box: Box) -> float:
+        """Release the mean square of the residuals; return its root, in half-ranges of the response."""
+        residual = WeightedLinear(start.residual[:, None])
+        release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.counts)
+        freedom = max(rows - box.c, 1.0)
+        return float(np.sqrt(np.clip(release.value[0] / freedom, LEAST_RESIDUAL**2, CLIP**2)))
+
+
+@dataclass(frozen=True)
+class KNormGradientLeastSquares(ChosenLeastSquares):
+    """The K-norm gradient mechanism (Reimherr and Awan 2019)."""
+
+    @property
+    def by(self) -> Mechanism:
+        return KNormGradient(self.norm)
+
+
+@dataclass(frozen=True)
+class ExponentialLeastSquares(ChosenLeastSquares):
+    """The exponential mechanism on the loss; for comparison, since its error does not vanish beside sampling error."""
+
+    @property
+    def by(self) -> Mechanism:
+        return Exponential()
+
+    def noise(self, law: Law, hessian: FloatArray) -> Loading:
+        values, vectors = np.linalg.eigh(hessian)
+        return Loading((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, law)
+
+
+@dataclass(frozen=True)
+class PerturbedLeastSquares(ChosenLeastSquares):
+    """Objective perturbation (Awan and Slavkovic 2021).
+
+    Parameters
+    ----------
+    split : float
+        Share of the coefficients' budget that the random linear term has; the ridge has the rest.
+    """
+
+    split: float = 0.85
+
+    @property
+    def by(self) -> Mechanism:
+        return QuadraticPerturbation(self.norm, self.split)
+
+
+def to_columns(box: Box) -> FloatArray:
+    """Return the map from a mechanism's coefficients, the constant's first, to those of the design's columns."""
+    order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
+    onto = np.zeros((box.c, box.c))
+    onto[order, np.arange(box.c)] = 1.0 + box.offset_reach
+    return onto
+
+
+def without_intervals(box: Box, theta: FloatArray, notes: tuple[Note, ...]) -> NormalEstimate:
+    """Return estimates whose std errors are not known."""
+    unknown = np.full((box.c, box.c), np.nan)
+    return NormalEstimate.of(box.design.names, theta, unknown, notes=notes)
