@@ -831,7 +831,12 @@ def _refuse_collinear(design: Design, parts: Mapping[str, Factor]) -> None:
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:
         return
-    names = [design.names[k] for k in found[1]]
-    several = " and ".join([", ".join(names[:2]), *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
-    cure = "leave one of them out" + (", or the intercept (y ~ 0 + ...)" if "Intercept" in names[:1] else "")
-    raise FormulaError(f"{design.names[found[0]]} is collinear with {several} whatever the data are; {cure}")
+    column, others = found
+    names = [design.names[k] for k in others]
+    shown_names = names if len(names) < 3 else [*names[:2], f"{len(names) - 2} more"]
+    several = " and ".join([*([", ".join(shown_names[:-1])] if len(names) > 1 else []), shown_names[-1]])
+    spline = any(
+        column in p.columns and any(isinstance(part, BasisFactor) for part in made.sources(p)) for p in made.products
+    )
+    cure = "leave one of them out" + (", or the intercept (y ~ 0 + ...)" if spline and "Intercept" in names else "")
+    raise FormulaError(f"{design.names[column]} is collinear with {several} whatever the data are; {cure}")

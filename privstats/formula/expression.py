@@ -19,6 +19,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
+METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
     "scale",
     "center",
@@ -139,6 +140,10 @@ class _Intervals:
         raise FormulaError(_refusal(node, self.of))
 
 
+def _all_rows(code: str, what: str, of: str) -> str:
+    return f"{code} uses the {what} of all rows, which are private; write I(({of} - 50) / 10) with public numbers"
+
+
 def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
     """Return why an expression cannot be used, and what to write in its place."""
     code = ast.unparse(node)
@@ -149,13 +154,11 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
             return "'^' is not a power in Python; write I(x**2)"
         case ast.Call(func=func) if ast.unparse(func) in OF_ALL_ROWS:
             called, first = ast.unparse(func), ast.unparse(node.args[0]) if node.args else "x"
-            what = {"center": "mean", "scale": "mean and std dev", "standardize": "mean and std dev"}.get(
-                called, called.removeprefix("np.")
-            )
-            return (
-                f"{called}({first}) uses the {what} of all rows, which are private; write I(({first} - 50) / 10) with "
-                "public numbers"
-            )
+            both = "mean and std dev"
+            what = {"center": "mean", "scale": both, "standardize": both}.get(called, called.removeprefix("np."))
+            return _all_rows(f"{called}({first})", what, first)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=what)) if name != "np" and what in METHODS:
+            return _all_rows(code, what, name)
         case ast.Call(func=func):
             called = ast.unparse(func)
             if f"np.{called}" in FUNCTIONS:

@@ -23,7 +23,8 @@ SMOOTH = frozenset(
     }
 )
 ROUNDING = 1e-9  # of a column's length
-FEWEST = 40  # points beyond the number of columns
+FEWEST = 40  # points beyond twice the number of columns
+NARROW = 0.1  # of its range: a piece of a spline that few points may show
 MOST_POINTS = 20_000
 
 
@@ -75,6 +76,10 @@ def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str])
         return True
     if isinstance(part, LevelFactor):
         return False
+    if isinstance(part, BasisFactor):
+        pieces = np.diff(part.basis.knots)
+        if pieces.min() < NARROW * pieces.sum():
+            return False
     node = part.of.node if isinstance(part, BasisFactor) else part.node
     return all(_is_smooth(piece) for piece in ast.walk(node))
 

@@ -1,0 +1,246 @@
+"""A cell is read by itself: other rows, the type of its column and filters of warnings change nothing."""
+
+import datetime
+import decimal
+import enum
+import fractions
+import itertools
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.formula.cells import cells, days, numbers, read, unit_name
+from privstats.formula.columns import bind_columns
+from privstats.formula.declarations import Levels
+from privstats.formula.values import admitted
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Whole(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code
+    ANN = "ann"
+    BEN = "ben"
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+    SEVEN = 7
+
+
+class Plain(enum.Enum):
+    ANN = "ann"
+
+
+class Foreign:
+    """A cell whose class answers whatever it is asked; nothing may ask."""
+
+    ran: list[str] = []  # noqa: RUF012
+
+    def __getattribute__(self, name):
+        Foreign.ran.append(name)
+        return object.__getattribute__(self, name)
+
+    def __eq__(self, other):
+        Foreign.ran.append("eq")
+        return True
+
+    def __hash__(self):
+        Foreign.ran.append("hash")
+        return hash(0.47)
+
+    def __float__(self):
+        Foreign.ran.append("float")
+        return 0.47
+
+    def __str__(self):
+        Foreign.ran.append("str")
+        return "none"
+
+    __repr__ = __str__
+
+
+class Spiteful(str):
+    __slots__ = ()
+
+    def _no(self, *_):
+        raise RuntimeError
+
+    __eq__ = __hash__ = __str__ = __bool__ = __len__ = _no
+
+
+WHOLE = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, int, Whole)
+REAL = (np.float16, np.float32, np.float64, np.longdouble, float, Real)
+COMPLEX = (np.complex64, np.complex128, np.clongdouble, complex)
+ZOO = [
+    *(kind(value) for kind in WHOLE for value in (0, 1, 7)),
+    *(kind(value) for kind in REAL for value in (0.0, 0.47, 1.0, 0.1, np.inf, -np.inf, np.nan)),
+    *(kind(value) for kind in COMPLEX for value in (0.47, 1.0, 1j)),
+    *(True, False, np.True_, np.False_, *Number, *Member, Plain.ANN),
+    *(decimal.Decimal(text) for text in ("0.47", "1", "7.0", "1E+3", "1E+9999", "NaN", "sNaN", "Infinity")),
+    *(fractions.Fraction(47, 100), fractions.Fraction(1), fractions.Fraction(10**400)),
+    *(10**400, -(10**400), 2**53, 2**53 + 1, -(2**63)),
+    *("none", "ann", "1", "0.47", "", "\ud800", np.str_("ann"), np.str_("0.47"), Text("none"), Text("ann")),
+    *(b"ann", b"1", np.bytes_(b"ann"), bytearray(b"ann"), np.void(b"x")),
+    *(None, pd.NA, pd.NaT, np.ma.masked, np.datetime64("NaT"), np.timedelta64("NaT"), float("nan"), -np.nan),
+    *([1], [], {}, {"a": 1}, {1}, (1, 2), frozenset([1]), object(), Foreign(), Spiteful("none"), np.array(0.47)),
+    *(np.array([0.47]), np.ma.array([1.0], mask=[True]), lambda: 0.47, float, range(3), pd.Series([0.47])),
+    *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), datetime.time(1), datetime.timedelta(1)),
+    *(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01T01+01:00")),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+    datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+    *(np.datetime64("2020-01-01", unit) for unit in ("Y", "M", "W", "D", "h", "s", "ms", "us", "ns")),
+    *(np.datetime64(5, "fs"), np.datetime64(2**62, "Y"), np.timedelta64(1, "D"), pd.Timedelta(1), pd.Period("2020")),
+    *(pd.Interval(0, 1), sys.float_info.max, -5e-324),
+]
+LEVELS = Levels((0.47, "none", 1, "1", 7, "ann", 0.1))
+CLEAN = [np.float32(0.47), 0.47, "none", 1, 1.0, True, "1", 7, "ann", 0.1, np.float16(0.1), np.str_("none"), None]
+
+
+def codes(levels, series):
+    coded, legal = admitted(levels, series)
+    return np.where(legal, coded.codes, -1)
+
+
+def column(values):
+    series = pd.Series([None] * len(values), dtype=object)
+    for row, value in enumerate(values):
+        series.iat[row] = value
+    return series
+
+
+@pytest.mark.parametrize("number", range(len(ZOO)), ids=lambda k: f"{k}-{type(ZOO[k]).__name__}")
+def test_no_cell_changes_how_the_other_rows_are_read(number):
+    alone = [codes(LEVELS, column([cell]))[0] for cell in CLEAN]
+    assert alone == [-1, 0, 1, 2, 2, 2, 3, 4, 5, 6, -1, 1, -1]
+    for at in (0, 5, len(CLEAN)):
+        mixed = column([*CLEAN[:at], ZOO[number], *CLEAN[at:]])
+        assert np.delete(codes(LEVELS, mixed), at).tolist() == alone
+        np.testing.assert_array_equal(np.delete(numbers(mixed), at), numbers(column(CLEAN)))
+        origin = datetime.date(2020, 1, 1)
+        np.testing.assert_array_equal(np.delete(days(mixed, origin), at), days(column(CLEAN), origin))
+
+
+def test_each_cell_of_a_zoo_means_the_same_in_any_company():
+    found, values = codes(LEVELS, column(ZOO)), numbers(column(ZOO))
+    assert found.tolist() == [codes(LEVELS, column([cell]))[0] for cell in ZOO]
+    np.testing.assert_array_equal(values, [numbers(column([cell]))[0] for cell in ZOO])
+
+
+@pytest.mark.parametrize("first", [0.47, "none"])
+def test_one_row_does_not_decide_how_single_precision_is_read(first):
+    columns = bind_columns("g", {"g": [0.47, "none"]})
+    data = pd.DataFrame({"g": column([first] + [np.float32(0.47)] * 250)})
+    present = [columns.block(rows).present for rows in (data, data.iloc[1:])]
+    assert present[0][1:].tolist() == present[1].tolist() == [False] * 250
+
+
+def test_no_code_of_a_cells_own_class_is_run():
+    strange, person = column([Foreign(), 0.47, Foreign()]), Foreign()
+    del Foreign.ran[:]
+    assert codes(LEVELS, strange).tolist() == [-1, 0, -1]
+    assert np.isnan(numbers(strange)[[0, 2]]).all()
+    assert np.isnan(days(strange, datetime.date(2020, 1, 1))).all()
+    assert unit_name(person) is None
+    assert not Foreign.ran
+    assert read(Spiteful("none")) == "none"
+
+
+@pytest.mark.parametrize("filter_", ["error", "always", "ignore"])
+def test_nothing_warns_and_no_filter_of_the_process_changes_a_reading(filter_):
+    with warnings.catch_warnings(record=filter_ != "error") as warned:
+        warnings.simplefilter(filter_)
+        readings = [repr(read(cell)) for cell in ZOO]
+        odd = column(ZOO)
+        readings += [repr(part) for part in (codes(LEVELS, odd), numbers(odd), days(odd, datetime.date(2020, 1, 1)))]
+        dates = days(column(["13/12/2020", "12/13/2020", "now", "2020-13-12"]), datetime.date(2020, 1, 1))
+    assert not warned
+    assert np.isnan(dates).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert readings[: len(ZOO)] == [repr(read(cell)) for cell in ZOO]
+
+
+def _equal(a, b):
+    try:
+        return bool(a == b) and hash(a) == hash(b)
+    except Exception:
+        return False
+
+
+# numpy 2.0 takes a timedelta of one day for equal to 1, and gives both one hash
+KNOWN = [cell for cell in ZOO if not isinstance(cell, Foreign | Spiteful | np.ma.core.MaskedConstant | np.timedelta64)]
+
+
+def test_names_that_are_equal_are_one_unit():
+    pairs = [(a, b) for a, b in itertools.combinations(KNOWN, 2) if _equal(a, b)]
+    assert len(pairs) > 300
+    for a, b in pairs:
+        assert unit_name(a) == unit_name(b), (a, b)
+    assert unit_name("ann") == unit_name(np.str_("ann")) == unit_name(Member.ANN) == unit_name(Text("ann")) == "ann"
+    assert len({unit_name(name) for name in ("7", 7, b"7", np.int8(7), 7.0, Number.SEVEN)}) == 3
+
+
+def test_what_has_no_name_of_its_own_names_nobody():
+    for nobody in (None, np.nan, pd.NA, pd.NaT, np.ma.masked, [1], 2**53, 2**60, 10**400, np.inf, object(), Plain.ANN):
+        assert unit_name(nobody) is None
+
+
+def test_a_moment_is_the_same_in_every_type_and_time_zone():
+    noon = [
+        pd.Timestamp("2020-01-02T12:00"),
+        pd.Timestamp("2020-01-02T13:00+01:00"),
+        datetime.datetime(2020, 1, 2, 12),
+        datetime.datetime(2020, 1, 2, 12, tzinfo=datetime.UTC),
+        np.datetime64("2020-01-02T12"),
+        np.datetime64("2020-01-02T12:00:00.000000000"),
+    ]
+    assert len({unit_name(moment) for moment in noon}) == 1
+    assert (
+        days(column([*noon, "2020-01-02 12:00", "2020-01-02T13:00+01:00"]), datetime.date(2020, 1, 1)).tolist()
+        == [1.5] * 8
+    )
+    odd = pd.Series(pd.to_datetime(["2020-01-02 03:04:05.678901", "1900-07-07 23:59:59.999999"]))
+    mixed = column([*odd, "seven"])
+    for exact in (odd, odd.astype("M8[ms]"), odd.dt.tz_localize("UTC")):
+        other = column([*exact, "seven"])
+        np.testing.assert_array_equal(
+            days(exact, datetime.date(2020, 1, 1)), days(other, datetime.date(2020, 1, 1))[:2]
+        )
+    assert np.isnan(days(mixed, datetime.date(2020, 1, 1))[2])
+
+
+@pytest.mark.parametrize("kind", [*WHOLE[:-1], *REAL[:4], bool])
+def test_a_typed_column_reads_like_the_same_cells_one_by_one(kind):
+    values = np.array([0, 1, 7, 1, 0]).astype(kind)
+    typed, single = pd.Series(values), column(list(values))
+    assert codes(LEVELS, typed).tolist() == codes(LEVELS, single).tolist()
+    assert numbers(typed).tolist() == numbers(single).tolist()
+    if kind not in (np.float16, np.longdouble):  # pandas has no categories of these
+        assert codes(LEVELS, typed.astype("category")).tolist() == codes(LEVELS, single).tolist()
+
+
+def test_a_column_of_long_doubles_warns_of_nothing_either():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert numbers(pd.Series(np.array(["1e4000", "1"], dtype=np.longdouble))).tolist() == [np.inf, 1.0]
+
+
+def test_cells_are_made_one_by_one_where_all_cannot_be():
+    class Broken(pd.Series):
+        def __iter__(self):
+            raise OverflowError
+
+    assert cells(Broken([1.0, 2.0])) == [1.0, 2.0]

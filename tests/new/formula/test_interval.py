@@ -1,0 +1,129 @@
+"""No row of an admitted frame leaves the derived bounds, and monotone expressions attain them."""
+
+import ast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privstats.errors import FormulaError
+from privstats.formula.expression import bounds_of, columns, is_total, parse, spelling
+from privstats.formula.functions import FUNCTIONS
+from privstats.formula.interval import Interval
+from privstats.formula.values import values_of
+
+BUILT_IN = sorted(FUNCTIONS)
+ends = st.floats(-50, 50).map(lambda value: round(value, 3))
+intervals = st.tuples(ends, ends).map(sorted).map(lambda pair: Interval(pair[0] + 0.0, pair[1] + 0.0))
+
+
+@st.composite
+def expressions(draw, depth=3):
+    if depth == 0:
+        return draw(st.sampled_from(["a", "b", "2", "0.5", "-3"]))
+    inner = expressions(depth=depth - 1)
+    form = draw(
+        st.sampled_from(
+            [
+                "{} + {}",
+                "{} - {}",
+                "{} * {}",
+                "{} / {}",
+                "({}) ** 2",
+                "({}) ** 3",
+                "({}) ** -1",
+                "-({})",
+                "({}) < ({})",
+                "({}) >= 0 and ({}) != 1",
+                "f",
+            ]
+        )
+    )
+    if form == "f":
+        name = draw(st.sampled_from(BUILT_IN))
+        return f"{name}({', '.join(draw(inner) for _ in range(FUNCTIONS[name].arity))})"
+    return "(" + form.format(*(f"({draw(inner)})" for _ in range(form.count("{}")))) + ")"
+
+
+@settings(max_examples=250, deadline=None)
+@given(expressions(), intervals, intervals, st.integers(0, 2**32 - 1))
+def test_values_of_rows_in_the_domain_lie_in_the_derived_bounds(code, a, b, seed):
+    rng = np.random.default_rng(seed)
+    rows = {"a": rng.uniform(a.lo, a.hi, 200), "b": rng.uniform(b.lo, b.hi, 200)}
+    rows["a"][:3], rows["b"][:3] = [a.lo, a.hi, a.lo], [b.lo, b.hi, b.hi]
+    bounds = bounds_of(parse(code), {"a": a, "b": b})
+    values = np.broadcast_to(values_of(parse(code), rows), 200)
+    values = values[~np.isnan(values)]
+    with np.errstate(invalid="ignore"):  # inf - inf: a value at an infinite bound is inside
+        below, above = bounds.lo - values, values - bounds.hi
+    slack = 1e-9 * np.clip(np.abs(values), 1.0, 1e300)
+    assert not (below > slack).any()
+    assert not (above > slack).any()
+
+
+@pytest.mark.parametrize(
+    ("code", "bounds"),
+    [
+        ("np.log(a)", (0.0, np.log(4.0))),
+        ("a ** 2", (1.0, 16.0)),
+        ("b ** 2", (0.0, 9.0)),
+        ("b ** 3", (-27.0, 8.0)),
+        ("1 / a", (0.25, 1.0)),
+        ("np.exp(-a)", (np.exp(-4.0), np.exp(-1.0))),
+        ("3 * a - 2 * b", (-1.0, 18.0)),
+        ("np.abs(b)", (0.0, 3.0)),
+        ("np.sqrt(a)", (1.0, 2.0)),
+        ("a * b", (-12.0, 8.0)),
+        ("I(a + b)", (-2.0, 6.0)),
+        ("np.maximum(a, b)", (1.0, 4.0)),
+        ("np.minimum(a, b)", (-3.0, 2.0)),
+        ("np.clip(a, 2, 3)", (2.0, 3.0)),
+        ("np.where(a > 2, a, b)", (-3.0, 4.0)),
+        ("(a > 2) * b", (-3.0, 2.0)),
+    ],
+)
+def test_bounds_of_monotone_and_even_expressions_are_attained(code, bounds):
+    found = bounds_of(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)})
+    assert (found.lo, found.hi) == pytest.approx(bounds)
+
+
+@pytest.mark.parametrize("code", ["1 / b", "np.log(b)", "b ** 0.5", "np.sqrt(b)", "b ** -1", "np.exp(a * 1e9)"])
+def test_expressions_that_may_leave_the_numbers_have_no_finite_bounds(code):
+    assert not bounds_of(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)}).is_finite
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]",
+        "(lambda: a)()", "__import__('os').system('true')", "np.log(a, b)", "np.log(x=a)", "a ** b", "'a'", "True * a",
+        "center(a)", "f'{a}'", "a @ b", "a // b", "a % b", "zz + a", "(a := b)", "np.log.__call__(a)", "I(*a)",
+    ],
+)  # fmt: skip
+def test_what_is_not_known_to_treat_rows_singly_is_refused(code):
+    with pytest.raises(FormulaError):
+        bounds_of(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)})
+
+
+@pytest.mark.parametrize("code", ["", "a +", "a b", "1a", "(" * 500, "a\n b", "\x00", "-" * 2000 + "a"])
+def test_what_is_no_expression_is_refused(code):
+    with pytest.raises(FormulaError):
+        parse(code)
+
+
+def test_spellings_of_one_expression_are_one_name():
+    assert spelling("I(x**2)") == spelling("I( x ** 2 )") == "I(x ** 2)"
+    assert spelling("my column") == "my column"
+
+
+def test_columns_are_the_names_that_are_read():
+    assert columns(ast.parse("np.log(x1) + I(x2 * x1)", mode="eval").body) == ("x1", "x2")
+
+
+@pytest.mark.parametrize(
+    ("code", "total"),
+    [("a + b", True), ("np.log(a)", True), ("np.log(b)", False), ("1 / b", False), ("np.clip(np.log(b), 0, 1)", False)],
+)
+def test_an_expression_is_total_where_each_part_of_it_has_finite_bounds(code, total):
+    assert is_total(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)}) is total
