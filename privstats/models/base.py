@@ -145,10 +145,9 @@ class Model(ABC):
             If there is none of this name, or it has no such option.
         """
 
-    def to_original(self, design: Any) -> tuple[Any, Any]:
-        """Return (matrix, shift) from the estimator's coordinates to the user's units."""
-        matrix, shift = design.to_original()
-        return matrix, shift
+    def in_units(self, estimate: Any, design: Any) -> Any:
+        """Return the estimate in the user's units, from the estimator's coordinates."""
+        return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
         """Return the labels of the numbers of an estimate; by default its names."""

@@ -67,10 +67,6 @@ class Location(Model):
     def labelled(self, design: Any, estimate: Any) -> Labels:
         return Labels(design.keys, () if design.keys == ("term",) else design.labels)
 
-    def to_original(self, design: Any) -> tuple[Any, Any]:
-        matrix, shift = design.to_original()
-        return matrix, shift
-
 
 @dataclass(frozen=True, eq=False)
 class Quantile(Location):

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from privstats.estimators.base import NORMAL
+from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.models.base import Choice, Entry, Labels, chosen, levels_of
 from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
 from privstats.privacy.promise import Neighbors, Promise
@@ -36,6 +39,17 @@ class QuantileModel(Regression):
     def covariance(self, neighbors: Neighbors) -> str | None:
         return "HC"
 
+    def in_units(self, estimate: Any, design: Any) -> Any:
+        """Return the estimate in the user's units; of several tau by term, then tau (the estimator has tau first)."""
+        several = len(self.tau)
+        if several == 1:
+            return super().in_units(estimate, design)
+        matrix, shift = design.to_original()
+        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # the place of each (term, tau)
+        whole = np.kron(np.eye(several), matrix)[terms]
+        names = tuple(f"{name}[{tau:g}]" for name in design.names for tau in self.tau)
+        return estimate.mapped(whole, np.repeat(shift, several), names)
+
     def labelled(self, design: Any, estimate: Any) -> Labels:
         if len(self.tau) == 1:
             return Labels()
@@ -50,8 +64,8 @@ class QuantileModel(Regression):
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         table: dict[str, Entry] = {}
         if by is NORMAL:
-            table["newton"] = Entry(QuantileRegression, {"noises": by, "tau": self.tau}, shown)
-        table["objpert"] = Entry(PerturbedQuantileRegression, {"noises": by, "tau": self.tau}, "l2")
+            table["newton"] = Entry(QuantileSteps, {"noises": by, "taus": self.tau}, shown)
+        table["objpert"] = Entry(PerturbedQuantile, {"noises": by, "taus": self.tau}, "l2")
         name = next(iter(table))
         because = "chosen by auto: the method for quantiles under this budget"
         return chosen(mech, table, (name, table[name]), given, because)

@@ -93,9 +93,8 @@ class Regression(Model):
     def residual_unit(self, design: Any) -> float:
         return 1.0 if self.linked is not None else float(design.response_half)
 
-    def to_original(self, design: Any) -> tuple[Any, Any]:
-        matrix, shift = design.to_original(response=self.linked is None)
-        return matrix, shift
+    def in_units(self, estimate: Any, design: Any) -> Any:
+        return estimate.mapped(*design.to_original(response=self.linked is None))
 
     @property
     def link_name(self) -> str | None:

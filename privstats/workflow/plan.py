@@ -74,7 +74,7 @@ class Specification:
             ask.through(design)
             public = replace(public, design=design)
         estimate = estimator(ask, public)
-        return estimate.mapped(*self.model.to_original(public.design)), public
+        return self.model.in_units(estimate, public.design), public
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pandas as pd
 
 from privstats.privacy.promise import GaussianDP, Promise
+from privstats.results.header import QUESTIONS
 from privstats.results.text import RULE, Column, Table, counted, decimals, filled, headed, labelled, number, percentages
 
 RELEASED = {  # what is released, by the name of the question
+    "meat of moments": "variance of the scores",
+    "scales again": "mean and std dev of columns whose first reading was noise",
+    "second step": "a rough score",
+    "first hessian": "second moments of the scaled predictors",
+    "density": "density of the residuals at the quantile",
+    "step sizes": "histogram of score sizes; sets clipping in the steps",
+    "interval": "the ends of the intervals",
+    "mean": "the means",
     "bounds": "location and spread of a column without declared bounds",
     "rows": "number of rows used",
     "units": "number of units used",
@@ -53,6 +62,8 @@ class Planned(Protocol):
     def name(self) -> str: ...
     @property
     def branch(self) -> str | None: ...
+    @property
+    def within_share_of(self) -> str | None: ...
 
 
 def described(plan: Any) -> str:
@@ -98,7 +109,8 @@ def _method(plan: Any) -> str:
         names = " or ".join(choice.branches.get(branch, branch) for branch in plan.branches)
         before = next((p.label for p in reversed(plan.planned) if p.branch is None), None)
         after = f" after '{before}'" if before else ""
-        return f"auto chooses{after}: {names}, whichever has the shorter expected intervals"
+        extra = f"; {choice.why}" if choice.why else ""
+        return f"auto chooses{after}: {names}, whichever has the shorter expected intervals{extra}"
     noise = f", noise {choice.noise}" if choice.noise else ""
     why = f"; {choice.why}" if choice.why else ""
     return f"{choice.mech} ({choice.words}){noise}{why}"
@@ -139,14 +151,16 @@ def _questions(plan: Any) -> list[str]:
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
+    hosts: dict[tuple[str, str | None], str | None] = {}
     for p in plan.planned:
-        key = p.name, p.branch
-        groups[key] = groups.get(key, 0.0) + plan.division.fractions[p.label]
+        key = _line(p, plan.planned), p.branch
+        groups[key] = groups.get(key, 0.0) + _own(p, plan)
+        hosts[key] = p.branch if p.within_share_of is None else _branch_of(p.within_share_of, plan.planned)
     shares: dict[tuple[str, str | None], int] = {}
     for branch in plan.branches or (None,):  # the common beginning and each branch add up to 100%
-        own = [key for key in groups if key[1] in (None, branch)]
-        shares |= dict(zip(own, percentages(_whole([groups[key] for key in own])), strict=True))
-    wide = max(len("question"), *(len(name) for name, _ in groups)) + 2
+        own = [key for key in groups if key[1] in (None, branch) and hosts[key] in (None, branch)]
+        shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
+    wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
     what = "what is released"
     if marks:
         what += f" ({', '.join(marks.values())}: by {' or '.join(methods)} only)"
@@ -154,15 +168,25 @@ def _questions(plan: Any) -> list[str]:
     for name, branch in groups:
         mark = f"{marks[branch]} " if branch else ""
         text = filled(f"{mark}{RELEASED.get(name, name)}", " " * (wide + 10), " " * (wide + 12))
-        first = f"{name:<{wide}}{shares[name, branch]:>7}%  "
+        first = f"{QUESTIONS.get(name, name):<{wide}}{shares[name, branch]:>7}%  "
         lines += [first + text[0].lstrip(), *text[1:]]
     return lines
 
 
-def _whole(shares: Sequence[float]) -> list[float]:
-    """Return shares that add up to one: optional questions lie inside the parts of others."""
-    total = math.fsum(shares)
-    return [share / total for share in shares]
+def _own(p: Planned, plan: Any) -> float:
+    """Return the share of a question, less those of the optional questions inside it."""
+    fractions: Mapping[str, float] = plan.division.fractions
+    return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if q.within_share_of == p.label)
+
+
+def _line(p: Planned, planned: Sequence[Planned]) -> str:
+    """Return the line of a table in which a question stands: its name, or its label where it repeats another one."""
+    repeats = p.within_share_of is not None and any(q.name == p.name for q in planned if q.within_share_of is None)
+    return p.label if repeats else p.name
+
+
+def _branch_of(label: str, planned: Sequence[Planned]) -> str | None:
+    return next(q.branch for q in planned if q.label == label)
 
 
 def _marks(branches: Sequence[str]) -> list[str]:
