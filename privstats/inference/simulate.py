@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # a .95 quantile of pure noise is known to 1 % of itself, a p-value down to 1e-4
 FEWEST = 999  # draws of noise with very many coordinates
-WORK = 2.0**25  # coordinates drawn at most, beyond the fewest draws
+WORK = 2.0**24  # coordinates drawn at most, beyond the fewest draws
+KNOTS = 1801  # of tabulated gamma quantiles
 BLOCK = 2**21  # coordinates held at a time
 SINGLE = 32  # largest draws that stay apart when draws are grouped,
 GROWTH = 1.12  # and how fast groups of smaller ones grow
@@ -51,7 +52,7 @@ class PublicStream:
 
     def standard_gamma(self, shape: Any, size: Any) -> FloatArray:
         """Return gamma distributed numbers of this shape."""
-        return np.asarray(gammaincinv(shape, self._uniform(size)), dtype=float)
+        return np.asarray(_gamma_quantiles(shape, self.standard_normal(size)), dtype=float)
 
     def uniform(self, low: Any, high: Any, size: Any) -> FloatArray:
         """Return uniform numbers in (low, high)."""
@@ -62,20 +63,40 @@ class PublicStream:
         return low + np.floor((high - low) * self._uniform(size)).astype(np.int64)
 
 
+def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
+    """Return gamma quantiles at the levels of normal ones.
+
+    Of one shape by a table of cube roots, which are nearly linear in z (Wilson and Hilferty 1931).
+    """
+    if np.ndim(shape) or z.size < KNOTS:
+        return np.asarray(np.where(z < 0, gammaincinv(shape, ndtr(z)), gammainccinv(shape, ndtr(-z))), dtype=float)
+    knots = np.linspace(-9.0, 9.0, KNOTS)
+    roots = np.cbrt(np.where(knots < 0, gammaincinv(shape, ndtr(knots)), gammainccinv(shape, ndtr(-knots))))
+    return np.asarray(np.interp(z, knots, roots) ** 3, dtype=float)
+
+
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     """Return joint draws of a sum of independent noises, shape (draws, m)."""
     coordinates = sum(noise.matrix.shape[1] for noise in noises)
-    draws = int(np.clip(WORK / max(1, coordinates), FEWEST, DRAWS))
-    return sum((np.concatenate(list(_draws(key, noise, draws))) for key, noise in enumerate(noises, start=1)), 0.0)  # type: ignore[arg-type]
+    size = int(np.clip(WORK / max(1, coordinates), FEWEST, DRAWS))
+    total = np.zeros((size, noises[0].matrix.shape[0]))
+    for key, noise in enumerate(noises, start=1):
+        used = noise.matrix.any(axis=1)  # of many groups each has noise of its own
+        start = 0
+        for draws in _draws(key, noise, size):
+            total[start : start + len(draws), used] += draws @ noise.matrix[used].T
+            start += len(draws)
+    return total
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
+    """Yield independent draws of the coordinates of a noise, block by block."""
     stream, k = PublicStream(key), noise.matrix.shape[1]
     most = max(64, BLOCK // max(1, k))
     for start in range(0, draws, most):
         size = min(most, draws - start)
         one = stream.standard_normal((size, k)) if noise.law is None else noise.law.sample(stream, size)
-        yield np.asarray(one, dtype=float) @ noise.matrix.T
+        yield np.asarray(one, dtype=float)
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,85 @@
+"""Notes: each has a cause and a cure, in words that users know."""
+
+import re
+import string
+
+import pytest
+
+from privstats.errors import OptionError
+from privstats.inference.notes import NOTES, Note, clipped_note, listed, note, unidentified_note
+
+FORBIDDEN = """
+angle bread bought buy buys currency dear door drowned drowns floored ground heard held hidden honest kappa lean leans
+lost offered order outlook pay pays price promise pull reach reaches settled shortened shrunk snr spread tally told turn
+verb whoever knows believed
+"""
+FIELDS = {
+    "names": "", "count": 41.0, "sd": 3.5, "needed": 566.0, "budget": "eps = 1", "code": "", "times": 2.1,
+    "ratio": 2.1, "directions": 3, "currency": "eps", "now": 30.0, "size": 1.4, "name": "x", "more": 2.0, "rows": 400.0,
+    "most": 250.0, "eta": 0.5, "share": "2.1%", "moves": "'x' by up to 1", "sds": 22.0, "unit": "person_id",
+    "bound": 3.0, "tau": 0.1, "many": 3, "ridge": 30.0, "mech": "duff", "other": "rank", "family": "poisson",
+    "length": 200, "steps": "sweeps", "cure": "add delta=1e-6", "question": "", "delta": 1e-6, "eps": 1.0,
+    "call": "dp_lm(..., eps=1, delta=1e-6)",
+}  # fmt: skip
+keys = pytest.mark.parametrize("key", NOTES)
+
+
+def fields(key):
+    return {name for _, name, _, _ in string.Formatter().parse(NOTES[key]) if name}
+
+
+def made(key, about=("x", "z")):
+    numbers = {name: FIELDS[name] for name in fields(key) - {"names"}}
+    if key == "rare level":
+        numbers["count"] = "about 41 rows"
+    return note(key, about, **numbers)
+
+
+@keys
+def test_every_note_has_a_cure_or_says_that_none_is_needed(key):
+    text = made(key).text
+    cause, cure = text.split("Cure: ")
+    assert len(cause.strip()) > 20 and len(cure) > 8
+    assert cause.strip().endswith(".") and cure.endswith(".")
+
+
+@keys
+def test_notes_use_no_word_of_our_own(key):
+    words = set(re.findall(r"[a-z']+", NOTES[key].lower().replace("{currency}", "")))
+    assert not words & set(FORBIDDEN.split())
+    assert "—" not in NOTES[key] and "factor of C(" not in NOTES[key]
+
+
+@keys
+def test_every_sentence_starts_with_a_capital_and_no_number_is_missing(key):
+    text = made(key).text
+    assert "nan" not in text.lower().split() and "{" not in text
+    for sentence in re.split(r"(?<=\.) ", text):
+        assert sentence[0].isupper() or sentence[0] in "x'0123456789" or sentence.startswith("noise_to_signal")
+    assert ".." not in text.replace("...", "")
+
+
+@keys
+def test_a_note_without_its_numbers_is_refused(key):
+    needed = fields(key) - {"names"}
+    if needed:
+        with pytest.raises(OptionError, match="lacks a number"):
+            note(key)
+
+
+def test_names_are_listed_and_the_note_is_about_them():
+    one, two = made("collinear", ("x",)), made("collinear", ("x", "z"))
+    assert one.text.startswith("x is not given: ") or one.text.startswith("x is not")
+    assert two.text.startswith("x and z are not given") and two.about == ("x", "z")
+    assert listed(list("abcde")) == "a, b, c and 2 more"
+    assert isinstance(two, Note) and str(two) == two.text
+    with pytest.raises(OptionError, match="no note 'colinear'"):
+        note("colinear")
+
+
+def test_automatic_notes_say_nothing_where_there_is_nothing_to_say():
+    assert unidentified_note((), 2.0) == () and clipped_note({}, 0.1) == ()
+    (few,) = clipped_note({"age": 0.0123}, float("nan"))
+    assert "'age' by up to 0.012" in few.text and "The scores of some rows were clipped" in few.text
+    (many,) = clipped_note(dict.fromkeys("abcde", 1.0), 0.31)
+    assert "2 more coefficients" in many.text and "about 31% of the rows" in many.text
