@@ -235,7 +235,7 @@ class Steps(Branch):
         ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
         x = start.remapped(T)
         first, moved, plain = self.first_step(x, ridge)
-        M = self.meat(moved, plain, first, ridge)
+        M = self.filling(moved, plain, first, ridge)
         u = moved.remapped(M.metric.inverse)
         clip, lengths = self.clip(u)
         final = ReleasedScore.of(self.ask(self.score("score", u, clip.radius), by=self.by.vector))
@@ -281,7 +281,8 @@ class Steps(Branch):
         if beside:
             start = start.moved(A.power(-1.0) @ both.value[:m, m] * limit / (beside * radius))
         entry = unit * radius**2 * (1 + beside**2)
-        return A, start, Bread(entry, lengths.square_excess(radius) * min(1.0, 2.0 / m))
+        cut = lengths.square_excess(radius)
+        return A, start, Bread(entry, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[ReleasedScore, Start, Metric]:
         """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
@@ -293,7 +294,7 @@ class Steps(Branch):
         first = ReleasedScore.of(self.ask(question, by=self.by.vector))
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
-    def meat(self, x: Start, plain: Metric, first: ReleasedScore, ridge: FloatArray) -> Meat:
+    def filling(self, x: Start, plain: Metric, first: ReleasedScore, ridge: FloatArray) -> Meat:
         """4. Return the variance of a score, from the first step's products where they are free."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -389,12 +390,42 @@ class Steps(Branch):
             coordinates=self.coordinates(replace(start, theta=moved.theta), self.too_many_left_out),
             signal=self.signal,
             remaining=float(np.sqrt(remaining)),
-            clipped=(Allowance(L, clip.excess), Allowance(back[:, None], MOVE * falling)),
+            clipped=(
+                Allowance(L, clip.excess),
+                Allowance(back[:, None], MOVE * falling),
+                *self.far_rows(start, L, clip, bread, went, float(np.sqrt(remaining))),
+            ),
             freedom=self.freedom,
         )
         share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
         facts = {"sigma": moved.sigma, "rows_used": n, "clipped_share": share}
         return equation.solve(self.box.design.names, self.notes(), facts)
+
+    def far_rows(
+        self, start: Start, L: FloatArray, clip: Clip, bread: Bread, went: FloatArray, remaining: float
+    ) -> tuple[Allowance, ...]:
+        """Return what rows far out in a column with wide bounds may have moved: all of them lie along that column.
+
+        Elsewhere rows beyond a clip are taken to lie along different coefficients.
+        """
+        back, allowances = np.linalg.pinv(L), []
+        for j in self.far_columns:
+            along = start.W[j] / max(float(np.linalg.norm(start.W[j])), 1e-300)
+            in_score = back @ along
+            unit = in_score / max(float(np.linalg.norm(in_score)), 1e-300)
+            allowances.append(Allowance((L @ unit)[:, None], max(clip.aligned - clip.excess, 0.0)))
+            step = abs(float(along @ went)) + remaining / start.m**0.5
+            allowances.append(Allowance(along[:, None], bread.all_cut * step))
+        return tuple(allowances)
+
+    @property
+    def far_columns(self) -> list[int]:
+        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations."""
+        if self.scales is None:
+            return []
+        coded = {j for factor in self.box.design.factors for j in factor.columns}
+        reach = (1 + np.abs(self.scales.center)) / self.scales.scale
+        return [j for j in self.box.slopes if j not in coded and reach[j] > FAR_BOUNDS]
 
     @property
     def too_many_left_out(self) -> bool:
@@ -413,15 +444,8 @@ class Steps(Branch):
         """Return a note for each column whose bounds extend far beyond its released standard deviations."""
         if self.scales is None:
             return ()
-        coded = {j for factor in self.box.design.factors for j in factor.columns}
-        far = []
-        for j in self.box.slopes:
-            if j in coded:
-                continue
-            sds = (1 + abs(self.scales.center[j])) / self.scales.scale[j]
-            if sds > FAR_BOUNDS:
-                far.append(note("far bounds", name=self.box.design.names[j], sds=sds))
-        return tuple(far)
+        reach, names = (1 + np.abs(self.scales.center)) / self.scales.scale, self.box.design.names
+        return tuple(note("far bounds", name=names[j], sds=float(reach[j])) for j in self.far_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,10 +458,13 @@ class Bread:
         Of the noise of an entry off the diagonal.
     cut : float
         What its radius cut off, along the direction of one coefficient.
+    all_cut : float
+        The same if all rows beyond the radius lay along one direction.
     """
 
     sd: float
     cut: float
+    all_cut: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,6 +173,8 @@ class Clip:
         Standard deviation of the noise of a coordinate.
     length : float
         Half-length of the interval, in units of a coordinate of the score.
+    aligned : float
+        What clipping may have moved the score by if all rows beyond the clip lay along one direction.
     """
 
     radius: float
@@ -180,6 +182,7 @@ class Clip:
     variance: float
     noise: float
     length: float
+    aligned: float = 0.0
 
 
 def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
@@ -209,7 +212,8 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
     s = np.sqrt(variance + (noise * tried) ** 2)
     half = critical(excess / s) * s
     k = int(np.argmin(half))
-    return Clip(float(tried[k]), float(excess[k]), float(variance[k]), float(noise * tried[k]), float(half[k]))
+    B = float(tried[k])
+    return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B))
 
 
 def critical(bias: FloatArray) -> FloatArray:
