@@ -228,7 +228,7 @@ class ChosenQuantiles(Quantiles):
 
 
 @dataclass(frozen=True)
-class TestedQuantiles(ChosenQuantiles):
+class ProposeTestReleaseQuantiles(ChosenQuantiles):
     """Quantiles by propose-test-release: no answer where a private test finds that a few rows may move them.
 
     Parameters
