@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from privstats.errors import PrivacyError
-from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.questions import Mechanism, Question, Sum, Values
 from privstats.gate.rows import BlockRows, Design, RowValues, SourceChangedError, changed
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import Promise, Relation
@@ -80,6 +80,7 @@ class Ask(ABC):
         self._rows, self._neighbors, self._stream = rows, rows.neighbors, stream
         self._planned = {question.label: question for question in planned}
         self._asked: set[str] = set()
+        self._hosts: set[str | None] = set()  # whose shares optional questions have spent
         self._branch: str | None = None
         self.releases: tuple[Release, ...] = ()
 
@@ -184,10 +185,15 @@ class Ask(ABC):
             raise PrivacyError(f"the question '{question.label}' is asked twice, so it was not planned here")
         if question.within_share_of in self._asked:
             raise PrivacyError(f"the optional question '{question.label}' is asked after its share was spent")
+        if question.within_share_of is not None and question.label in self._hosts:
+            raise PrivacyError(f"the optional question '{question.label}' has no share of its own to give away")
         self._asked.add(question.label)
+        self._hosts |= {question.within_share_of} - {None}
 
     def _relation(self, question: Question) -> Relation:
         """Return what neighbours do to the contributions of a question."""
+        if type(question) not in (Sum, Values):  # another class could be added up otherwise than it is priced
+            raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
         # a row without the name of a unit contributes nothing
@@ -275,7 +281,7 @@ class Gate(Ask):
     def _home(self, optional: Planned) -> str | None:
         """Return the branch of the question whose share an optional question spends."""
         host = self._planned.get(optional.within_share_of or "")
-        if host is None or optional.branch not in (None, host.branch):
+        if host is None or host.within_share_of is not None or optional.branch not in (None, host.branch):
             raise PrivacyError(f"the share that '{optional.label}' would spend was not planned")
         return host.branch
 

@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -167,6 +168,56 @@ def test_a_part_that_is_no_part_is_refused():
     for fraction in (0.0, 1.0, -0.5, 2.0):
         with pytest.raises(PrivacyError, match="part"):
             planned(EXTRA, within_share_of="second", fraction=fraction)
+
+
+def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whatever_order():
+    """The charge: what is before the choice, and one entry for the branches, each of which spends as much."""
+    rng = np.random.default_rng(11)
+    reached = 0.0
+    for _ in range(120):
+        plan, branches = [planned(Sum("p", One(), Fractions(1)), eps=0.2)], ("l", "r", "s")
+        for branch in branches:
+            for k, part in enumerate(rng.dirichlet(np.ones(3)) * 0.8):
+                plan.append(planned(Sum(branch, One(), Fractions(1), item=str(k)), branch=branch, eps=part))
+        for k in range(4):
+            host = plan[rng.integers(len(plan))]
+            question = Sum("extra", One(), Fractions(1), item=str(k), within_share_of=host.label)
+            home = None if rng.random() < 0.6 else host.branch
+            part = {"within_share_of": host.label, "fraction": 0.24, "eps": 0.24 * host.promise.eps}
+            plan.append(planned(question, branch=home, **part))
+        gate = gate_of(*plan, data=frame(3))
+        for which in rng.permutation(len(plan) + 1):
+            try:
+                if which == len(plan):
+                    gate.choose("estimator", {branch: rng.uniform() for branch in branches})
+                else:
+                    about = plan[which]
+                    gate(Sum(*_split(about), within_share_of=about.within_share_of), by=TOLD)
+            except PrivacyError:
+                continue
+        spent = sum(release.keeps.eps for release in gate.releases)
+        assert spent <= 1 + 1e-9
+        reached = max(reached, spent)
+    assert reached > 0.7
+
+
+def _split(about):
+    item = about.label.removeprefix(about.name).strip()
+    return about.name, One(), Fractions(1), None, item
+
+
+@dataclass(frozen=True, eq=False)
+class Disguised(Sum):
+    """Adds up all rows of a unit, but is priced as if it were folded."""
+
+    @property
+    def adds_up_units(self):
+        return True
+
+
+def test_questions_of_other_classes_are_refused():
+    with pytest.raises(PrivacyError, match="neither a sum nor values"):
+        gate_of(FIRST)(Disguised("first", XY(), Box(2)), by=TOLD)
 
 
 # Relations

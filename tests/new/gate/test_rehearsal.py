@@ -77,6 +77,13 @@ def test_optional_questions_are_rehearsed_asked_and_not_asked(optional):
         talk(at(extra, name="late"), by=TOLD)
 
 
+def test_an_optional_question_has_no_share_to_give_away():
+    talk = rehearse()
+    talk(Sum("inner", One(), Fractions(1), within_share_of="outer"), by=TOLD)
+    with pytest.raises(PrivacyError, match="no share of its own"):
+        talk(Sum("outer", One(), Fractions(1), within_share_of="first"), by=TOLD)
+
+
 def test_promises_of_earlier_rounds_are_kept_and_new_questions_get_the_whole():
     plan = [
         Planned("first", "first", "sum", TOLD, None, PureDP(0.25)),
