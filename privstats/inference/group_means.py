@@ -137,6 +137,7 @@ class GroupMeans(Estimate):
                 budget=budget,
             )
             for i in np.nonzero(missing)[0]
+            if not any(one.key == "empty group" and names[index[0, i]] in one.about for one in remarks)
         )
         theta = np.where(missing[:, None], np.nan, centre + half * mean)
         return cls(

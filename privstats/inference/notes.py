@@ -287,9 +287,10 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
         return ()
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
-    if len(moves) > 3:
-        parts.append(f"{len(moves) - 3} more coefficients")
-    elif len(moves) >= 1:
+    others = len(moves) - len(first)
+    if others:
+        parts.append(f"{others} more coefficient{'s' if others > 1 else ''} by more than 0.2 std errors")
+    else:
         parts.append("other coefficients by less than 0.2 std errors")
     rows = "some rows" if math.isnan(share) else f"about {percent(share)} of the rows"
     return (note("clipped", share=rows, moves=", ".join(parts)),)

@@ -88,6 +88,19 @@ class PointEstimate(Estimate):
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     tested: ClassVar[bool] = False
 
+    @classmethod
+    def of(cls, estimate: NormalEstimate, notes: Sequence[Note] = ()) -> PointEstimate:
+        """Return the estimates alone, of a fit that gives no intervals; those that are not identified stay NaN.
+
+        Parameters
+        ----------
+        estimate : NormalEstimate
+        notes : sequence of Note
+            Why there are no intervals.
+        """
+        kept = tuple(one for one in estimate.notes if one.key != "clipped")
+        return cls(estimate.names, estimate.params(), (*kept, *notes), estimate.diagnostics)
+
     @property
     def notes(self) -> tuple[Note, ...]:
         return self.remarks

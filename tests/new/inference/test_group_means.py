@@ -6,6 +6,7 @@ from scipy import stats
 
 from privstats.inference.group_means import GroupMeans
 from privstats.inference.noise import Loading
+from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate, counts_table, density_table
 from privstats.mechanisms.additive.cube import CubeLaw
 from privstats.mechanisms.additive.gaussian import NormalLaw
@@ -82,6 +83,8 @@ def test_a_group_that_may_be_empty_is_not_given_and_says_so():
     assert "g0 is not given: the released count is 9 with std err 8.5" in found.text
     assert "about 26 rows are needed at eps = 1" in found.text
     assert np.isnan(fit.contrast([1.0, -1.0])[2][0])
+    again = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law), remarks=fit.notes)
+    assert again.notes == fit.notes  # the estimator's own note is not repeated
 
 
 def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
@@ -129,3 +132,5 @@ def test_estimates_without_intervals_are_nan_in_all_but_themselves():
     for values in (fit.bse(), fit.pvalues(), fit.tvalues(), fit.noise_share(), *fit.coefficients()[1:]):
         assert np.isnan(values).all()
     assert np.isnan(fit.covariance()).all() and np.isnan(fit.wald(np.eye(2))[2])
+    alone = PointEstimate.of(counts_table(("a",), np.array([3.0]), (Loading(np.eye(1)),)), (note("no inference"),))
+    assert alone.params()[0] == 3 and np.isnan(alone.bse()[0]) and alone.notes[0].key == "no inference"

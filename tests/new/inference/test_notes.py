@@ -81,5 +81,10 @@ def test_automatic_notes_say_nothing_where_there_is_nothing_to_say():
     assert unidentified_note((), 2.0) == () and clipped_note({}, 0.1) == ()
     (few,) = clipped_note({"age": 0.0123}, float("nan"))
     assert "'age' by up to 0.012" in few.text and "The scores of some rows were clipped" in few.text
+    (four,) = clipped_note(dict.fromkeys("abcd", 1.0), 0.31)
     (many,) = clipped_note(dict.fromkeys("abcde", 1.0), 0.31)
-    assert "2 more coefficients" in many.text and "about 31% of the rows" in many.text
+    assert (
+        "2 more coefficients by" in many.text
+        and "1 more coefficient by" in four.text
+        and "about 31% of the rows" in many.text
+    )
