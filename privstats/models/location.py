@@ -11,7 +11,13 @@ import numpy as np
 from privstats.errors import DomainError, OptionError, PrivacyError, quote
 from privstats.estimators import counts
 from privstats.estimators.means import ChosenMeans, Means
-from privstats.estimators.quantiles import ChosenQuantiles, GeometricMedian, RankQuantiles, TestedQuantiles
+from privstats.estimators.quantiles import (
+    ApproximateQuantiles,
+    ChosenQuantiles,
+    GeometricMedian,
+    ProposeTestReleaseQuantiles,
+    RankQuantiles,
+)
 from privstats.formula.columns import Columns, as_edges, bind_columns
 from privstats.formula.domain import Domain
 from privstats.mechanisms.additive.cube import Cube
@@ -21,6 +27,7 @@ from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.comparison.duff import DuffQuantile
 from privstats.mechanisms.comparison.kng_median import KNGMedian
+from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.models.base import Choice, Entry, Labels, Model, choose, chosen, levels_of
@@ -115,10 +122,11 @@ class Quantile(Location):
         own = {"q": self.q, "confidence": 1 - self.alpha, "neighbors": neighbors}
         table = {
             "rank": Entry(RankQuantiles, own),
+            "aq": Entry(ApproximateQuantiles, own),
             "duff": Entry(ChosenQuantiles, {**own, "mechanism": DuffQuantile()}),
             "kng": Entry(ChosenQuantiles, {**own, "mechanism": KNGMedian()}),
             "smoothsens": Entry(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
-            "ptr": Entry(TestedQuantiles, {**own, "mechanism": None}),
+            "ptr": Entry(ProposeTestReleaseQuantiles, {**own, "mechanism": ProposeTestRelease()}),
         }
         if noise is not None and mech != "smoothsens":
             raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")

@@ -9,6 +9,12 @@ from typing import Any, ClassVar
 from privstats.errors import DomainError, FormulaError, OptionError, quote
 from privstats.estimators.adaptive import Adaptive
 from privstats.estimators.base import NORMAL, PURE, Noises
+from privstats.estimators.k_norm_gradient import (
+    ChosenLeastSquares,
+    ExponentialLeastSquares,
+    KNormGradientLeastSquares,
+    PerturbedLeastSquares,
+)
 from privstats.estimators.likelihood import LikelihoodSteps
 from privstats.estimators.objective_perturbation import PerturbedLikelihood
 from privstats.estimators.sufficient_statistics import SufficientStatistics
@@ -23,7 +29,7 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Choice, Entry, Model, choose, chosen
-from privstats.privacy.promise import GaussianDP, Neighbors, Promise
+from privstats.privacy.promise import GaussianDP, Neighbors, Promise, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 LOSSES = ("squares", "huber")
@@ -32,6 +38,12 @@ BRANCHES = {"moments": "suffstats", "steps": "newton"}  # methods, by the name o
 NOISE: Mapping[str, Mechanism] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
+SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
+    "kng": KNormGradientLeastSquares,
+    "objpert": PerturbedLeastSquares,
+    "expmech": ExponentialLeastSquares,
+}
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
 OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
 
 
@@ -138,11 +150,15 @@ class LinearModel(Regression):
             entry = Entry(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
             return chosen(mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss")
         refuse_scales(design)
-        return _least_squares(mech, promise, given, noise)
+        return _least_squares(mech, promise, given, noise, design)
 
 
-def _least_squares(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None) -> Choice:
-    """Return the estimator of least squares: moments, steps, or the shorter of both."""
+def _least_squares(
+    mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design
+) -> Choice:
+    """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
+    if mech in SAMPLED:
+        return _sampled(mech, promise, options, noise, design)
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
     by, shown = noises_of(promise, noise, mech, names)
     normal = by is NORMAL
@@ -151,11 +167,32 @@ def _least_squares(mech: str, promise: Promise, options: Mapping[str, Any], nois
         "suffstats": Entry(SufficientStatistics, {"noises": by}, both["suffstats"]),
         "newton": Entry(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
+    table |= {name: Entry(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     auto = Entry(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
     return chosen(mech, table, ("suffstats or newton", auto), options, "")
+
+
+def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
+    """Return an estimator by a mechanism that chooses the coefficients."""
+    if noise is not None:
+        choose("noise", noise, OF_VECTORS if mech != "expmech" else ())
+    by, _ = noises_of(promise, None, mech, ())
+    if mech != "objpert":
+        if len(design.names) > MOST_SAMPLED:
+            raise OptionError(
+                f"mech='{mech}' takes at most {MOST_SAMPLED} coefficients and the formula has {len(design.names)}; "
+                "give mech='suffstats'"
+            )
+        bound = options.get("theta_bound")
+        if is_number(bound) and bound > WIDEST_SAMPLED:
+            raise OptionError(f"theta_bound is {bound:g}; mech='{mech}' takes at most {WIDEST_SAMPLED:g}")
+    entry = Entry(
+        SAMPLED[mech], {"noises": by, "norm": noise or "linf"}, None if mech == "expmech" else noise or "linf"
+    )
+    return entry.choice(mech, options, "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +236,7 @@ class GeneralizedLinearModel(Regression):
         noise = given.pop("noise", None)
         refuse_scales(design)
         if family is None:
-            return _least_squares(mech, promise, given, noise)
+            return _least_squares(mech, promise, given, noise, design)
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         table = {}
         if by is NORMAL:
