@@ -90,7 +90,7 @@ class Estimator(Protocol):
     def __call__(self, ask: Any, public: PublicFacts) -> Any: ...
 
 
-FIXED = ("noises", "branches", "shares", "loss")  # fields that the model sets, not the user
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus")  # fields that the model sets, not the user
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

@@ -7,7 +7,7 @@ need the Hessian and the variance of the scores as well, which are released besi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.comparison.kng import Exponential, KNormGradient
 from privstats.mechanisms.comparison.quadratic_objective import QuadraticPerturbation
 from privstats.numerics.law import FloatArray, Law
+from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.losses import SquaredLosses
 from privstats.sets.vectors import BoxProducts, Fractions, Products
@@ -66,11 +67,7 @@ class ChosenLeastSquares(ABC):
     cov_type: str = "HC"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.theta_bound, int | float | np.integer | np.floating)
-        if isinstance(self.theta_bound, bool) or not number or not 0 < self.theta_bound < np.inf:
-            raise OptionError(
-                f"theta_bound is {quote(self.theta_bound)}; give a positive number, such as theta_bound=2"
-            )
+        check_bound(self.theta_bound)
 
     @property
     def shares(self) -> Mapping[str, float]:
@@ -94,9 +91,9 @@ class ChosenLeastSquares(ABC):
             notes = (note("parameter bound", box.design.names, bound=self.theta_bound),)
         theta = to_columns(box) @ chosen.value
         if not public.intervals:
-            return without_intervals(box, theta, (*notes, note("no inference")))
+            return without_intervals(box.design.names, theta, (*notes, note("no inference")))
         estimate = self._with_intervals(ask, public, box, theta, chosen)
-        return without_intervals(box, estimate.theta, (*notes, *estimate.remarks)) if notes else estimate
+        return without_intervals(box.design.names, estimate.theta, (*notes, *estimate.remarks)) if notes else estimate
 
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: Box, theta: FloatArray, chosen: Release
@@ -105,11 +102,11 @@ class ChosenLeastSquares(ABC):
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
-        rows = self._rows(ask, public)
+        rows = rows_of(ask, self.noises, public)
         robust = self.cov_type != "nonrobust"
         sizes = sizes_of(ask, self.noises, public, rows)
         branch = Branch(ask, self.noises, box, start, levels, sizes, public, robust)
-        hessian = self._hessian(ask, public, box, rows)
+        hessian = second_moments(ask, self.noises, public, box, rows)
         P, c = to_columns(box), box.c
         ridge = float(getattr(chosen.law, "ridge", 0.0))
         score = ridge * (P @ chosen.value)
@@ -133,35 +130,10 @@ class ChosenLeastSquares(ABC):
             freedom=branch.freedom,
         ).solve(box.design.names, (), {"sigma": sigma})
 
-    def _rows(self, ask: Ask, public: PublicFacts) -> float:
-        """Return the number of rows, or the sum of their weights; released where it is not public."""
-        if public.used is not None:
-            return float(public.used)
-        release = ask(Sum("rows", Weight(), within=Fractions(1)), by=self.noises.counts)
-        return max(float(release.value[0]), 1.0)
-
-    def _hessian(self, ask: Ask, public: PublicFacts, box: Box, rows: float) -> NoisyMatrix:
-        """Release second moments of the columns, in the design's order."""
-        counted = public.used is None or public.by_unit
-        q, intercept = len(box.slopes), box.intercept is not None
-        if not q and not counted:
-            return NoisyMatrix.known(np.array([[rows]]))
-        columns = np.eye(box.width)[:, box.slopes]
-        within = BoxProducts(q, intercept, counted)
-        release = ask(Sum("hessian", RootWeighted(columns), within=within), by=self.noises.matrix)
-        moments = NoisyMatrix.of(release)
-        if not counted and intercept:
-            moments = moments.plus(np.diag(np.r_[rows, np.zeros(q)]))
-        onto = np.zeros((q + 1, box.c))
-        if box.intercept is not None:
-            onto[0, box.intercept] = 1.0
-        onto[1 + np.arange(q), box.slopes] = 1.0
-        return moments.mapped(onto)
-
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: Box) -> float:
         """Release the mean square of the residuals; return its root, in half-ranges of the response."""
         residual = WeightedLinear(start.residual[:, None])
-        release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.counts)
+        release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)
         freedom = max(rows - box.c, 1.0)
         return float(np.sqrt(np.clip(release.value[0] / freedom, LEAST_RESIDUAL**2, CLIP**2)))
 
@@ -205,6 +177,43 @@ class PerturbedLeastSquares(ChosenLeastSquares):
         return QuadraticPerturbation(self.norm, self.split)
 
 
+def check_bound(theta_bound: float) -> None:
+    """Refuse a bound of the coefficients that is no positive number."""
+    if not is_number(theta_bound) or not 0 < theta_bound < np.inf:
+        raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
+
+
+def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> float:
+    """Return the number of rows, or the sum of their weights; released where it is not public."""
+    if public.used is not None:
+        return float(public.used)
+    return max(float(ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts).value[0]), 1.0)
+
+
+def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: Box, rows: float) -> NoisyMatrix:
+    """Release second moments of the columns, in the design's order."""
+    counted = public.used is None or public.by_unit
+    q, intercept = len(box.slopes), box.intercept is not None
+    if not q and not counted:
+        return NoisyMatrix.known(np.array([[rows]]))
+    within = BoxProducts(q, intercept, counted)
+    release = ask(Sum("hessian", RootWeighted(np.eye(box.width)[:, box.slopes]), within=within), by=by.matrix)
+    moments = NoisyMatrix.of(release)
+    if not counted and intercept:
+        moments = moments.plus(np.diag(np.r_[rows, np.zeros(q)]))
+    return moments.mapped(of_columns(box))
+
+
+def of_columns(box: Box) -> FloatArray:
+    """Return the map from (1, slopes) to the design's columns, shape (slopes + 1, c)."""
+    q = len(box.slopes)
+    onto = np.zeros((q + 1, box.c))
+    if box.intercept is not None:
+        onto[0, box.intercept] = 1.0
+    onto[1 + np.arange(q), box.slopes] = 1.0
+    return onto
+
+
 def to_columns(box: Box) -> FloatArray:
     """Return the map from a mechanism's coefficients, the constant's first, to those of the design's columns."""
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
@@ -213,7 +222,7 @@ def to_columns(box: Box) -> FloatArray:
     return onto
 
 
-def without_intervals(box: Box, theta: FloatArray, notes: tuple[Note, ...]) -> NormalEstimate:
+def without_intervals(names: Sequence[str], theta: FloatArray, notes: tuple[Note, ...]) -> NormalEstimate:
     """Return estimates whose std errors are not known."""
-    unknown = np.full((box.c, box.c), np.nan)
-    return NormalEstimate.of(box.design.names, theta, unknown, notes=notes)
+    unknown = np.full((len(theta), len(theta)), np.nan)
+    return NormalEstimate.of(names, theta, unknown, notes=notes)

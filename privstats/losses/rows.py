@@ -62,6 +62,16 @@ class WeightedLinear:
 
 
 @dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Linear functions z'M of a row, times its weight: rows whose losses are proportional to their length."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        return block.times(self.matrix) * block.weight[:, None]
+
+
+@dataclass(frozen=True, eq=False)
 class RootWeighted:
     """The root of the weight times (1, z'M): rows of `BoxProducts`."""
 
@@ -142,6 +152,33 @@ class Residuals:
     def __call__(self, block: Block) -> FloatArray:
         residual: FloatArray = block.response - block.times(self.theta[:, None])[:, 0]
         return residual[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSizes:
+    """The size ``|y - z'theta|`` of a row's residual, shape (n, 1)."""
+
+    theta: FloatArray
+
+    def __call__(self, block: Block) -> FloatArray:
+        return np.abs(block.response[:, None] - block.times(self.theta[:, None]))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """(1, z'M) times the root of weight and kernel: their products are second moments near a quantile.
+
+    The kernel is Epanechnikov's, ``1 - u^2`` for residuals of u times `width`, -1 < u < 1 (Powell 1991).
+    """
+
+    matrix: FloatArray
+    theta: FloatArray
+    width: float
+
+    def __call__(self, block: Block) -> FloatArray:
+        u = (block.response - block.times(self.theta[:, None])[:, 0]) / self.width
+        root = np.sqrt(np.maximum(1.0 - u * u, 0.0) * block.weight)
+        return np.column_stack([root, block.times(self.matrix) * root[:, None]])
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.estimators.base import NORMAL
+from privstats.estimators.chosen_quantile import ExponentialQuantiles, KNormGradientQuantile
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.models.base import Choice, Entry, Labels, chosen, levels_of
 from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
 from privstats.privacy.promise import Neighbors, Promise
+
+NORMS = ("hull", *OF_VECTORS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,15 @@ class QuantileModel(Regression):
         given = dict(options)
         noise = given.pop("noise", None)
         refuse_scales(design)
-        by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
+        by, shown = noises_of(promise, noise, "newton", NORMS)
         table: dict[str, Entry] = {}
         if by is NORMAL:
             table["newton"] = Entry(QuantileSteps, {"noises": by, "taus": self.tau}, shown)
         table["objpert"] = Entry(PerturbedQuantile, {"noises": by, "taus": self.tau}, "l2")
+        if noise is None or noise in NORMS:
+            norm = {"noises": by, "taus": self.tau, "norm": noise or "hull"}
+            table["kng"] = Entry(KNormGradientQuantile, norm, noise or "hull")
+            table["expmech"] = Entry(ExponentialQuantiles, {"noises": by, "taus": self.tau})
         name = next(iter(table))
         because = "chosen by auto: the method for quantiles under this budget"
         return chosen(mech, table, (name, table[name]), given, because)

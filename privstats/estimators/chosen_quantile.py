@@ -1,0 +1,278 @@
+"""Quantile regression by a mechanism that chooses the coefficients: K-norm gradient, or the exponential mechanism.
+
+The chosen coefficients solve ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known law. The error is ``H^-1
+(sampling error + V)``: the Hessian H, density-weighted second moments of x, is released through a kernel, and the
+variance of the scores, ``tau (1 - tau) sum x x'``, without one (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from privstats.estimators.base import PURE, Noises, PublicFacts
+from privstats.estimators.k_norm_gradient import (
+    EDGE,
+    check_bound,
+    of_columns,
+    rows_of,
+    second_moments,
+    to_columns,
+    without_intervals,
+)
+from privstats.estimators.preconditioner import Box
+from privstats.estimators.quantile_regression import check_orders, item_of
+from privstats.gate.questions import Ask, Sum, Values
+from privstats.inference.estimate import (
+    Coordinates,
+    Estimate,
+    EstimatingEquation,
+    Stacked,
+    quantile_scores,
+)
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.losses.rows import KernelRows, ResidualSizes, WeightedRows
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.order.rank import Rank
+from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS
+from privstats.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
+from privstats.mechanisms.quantile_regression.rejection import exact_for
+from privstats.privacy.release import Release
+from privstats.sets.cells import Line
+from privstats.sets.losses import CheckLosses
+from privstats.sets.vectors import BoxProducts
+
+SHARES: Mapping[str, float] = {
+    "rows": 0.02,
+    "coefficients": 0.55,
+    "hessian": 0.10,
+    "residual scale": 0.05,
+    "density": 0.30,
+}
+JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges: ties finer than that take long
+WIDEST = 2.0  # kernel, in standard deviations
+NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's weakest direction
+SQUARED = 1.25  # rows that the kernel sees, by its sum: Epanechnikov's over that of its square
+DENSITY = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
+
+
+@dataclass(frozen=True)
+class ChosenQuantile(ABC):
+    """One mechanism chooses the coefficients of each order; others release what intervals need.
+
+    Parameters
+    ----------
+    noises : Noises
+        Their `matrix` and `counts` answer the other questions.
+    taus : tuple of float
+        Orders of the quantiles, ascending.
+    norm : {"hull", "linf", "l1", "l2"}
+        Norm in which scores are compared.
+    theta_bound : float
+        Bound of the sum of absolute coefficients, in half-ranges of the response a scaled column.
+    """
+
+    noises: Noises = PURE
+    taus: tuple[float, ...] = (0.5,)
+    norm: str = "hull"
+    theta_bound: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_orders(self.taus)
+        check_bound(self.theta_bound)
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return SHARES
+
+    @property
+    @abstractmethod
+    def by(self) -> Mechanism:
+        """The mechanism that chooses."""
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        box = Box(public.design)
+        names = list(box.design.names) * len(self.taus)
+        chosen = [self._chosen(ask, box, tau) for tau in self.taus]
+        reason = self._why_not(public)
+        if reason is not None:
+            theta = np.concatenate([to_columns(box) @ one.value for one in chosen])
+            return without_intervals(names, theta, (*self._chains(box), reason))
+        rows = rows_of(ask, self.noises, public)
+        moments = second_moments(ask, self.noises, public, box, rows)
+        fits = tuple(
+            self._equation(ask, box, tau, one, moments, rows) for tau, one in zip(self.taus, chosen, strict=True)
+        )
+        doubts = tuple(self._doubts(box, tau, one, rows) for tau, one in zip(self.taus, chosen, strict=True))
+        remarks = (*self._chains(box), *(one for of_tau in doubts for one in of_tau))
+        whole = fits[0] if len(fits) == 1 else Stacked(fits, quantile_scores(self.taus))
+        estimate = whole.solve(names, remarks)
+        return without_intervals(names, estimate.theta, estimate.remarks) if any(doubts) else estimate
+
+    def _why_not(self, public: PublicFacts) -> Note | None:
+        """Return why there are no intervals whatever is released."""
+        if not public.intervals:
+            return note("no inference")
+        return note("dependent rows", unit="unit") if public.by_unit else None
+
+    def _chains(self, box: Box) -> tuple[Note, ...]:
+        """Return the note on draws that end a Markov chain."""
+        if exact_for(box.c):
+            return ()
+        return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
+
+    def _chosen(self, ask: Ask, box: Box, tau: float) -> Release:
+        """Release the coefficients of one order: columns as they are, the constant first."""
+        order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
+        rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
+        within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
+        question = Values("coefficients", WeightedRows(rows), within=within, item=item_of(self.taus, tau).strip())
+        return ask(question, by=self.by)
+
+    def _equation(
+        self, ask: Ask, box: Box, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
+    ) -> EstimatingEquation:
+        """Release a scale of the residuals, and the Hessian through a kernel of a width that follows."""
+        assert chosen.law is not None
+        item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
+        theta, unit = onto @ chosen.value, 1.0 + box.offset_reach
+        eta = np.r_[theta, np.ones(int(bool(box.design.offset))), 0.0]
+        most = unit * (1.0 + self.theta_bound)
+        sizes = Values("residual scale", ResidualSizes(eta), within=Line(0.0, most, 1e-6), item=item)
+        size = float(ask(sizes, by=Rank((0.5,))).value[0])
+        sigma = max(1e-4, size / typical_size(tau))
+        within = BoxProducts(len(box.slopes), box.intercept is not None, counted=True)
+        slopes = np.eye(box.width)[:, box.slopes]
+        question = Sum("density", KernelRows(slopes, eta, WIDEST * sigma), within=within, item=item)
+        noise = NoisyMatrix.noise_of(ask.law(question, by=self.noises.matrix), within).mapped(of_columns(box))
+        root = moments.power(-0.5)
+        spread = math.sqrt(float(np.max(noise.variance_along(root)))) * math.sqrt(c)
+        width = sigma * standard_width(rows, tau, spread / NOISE_SHARE)
+        question = replace(question, of=KernelRows(slopes, eta, width))
+        release = ask(question, by=self.noises.matrix)
+        level = 1.0 / (width * kernel_mean(width / sigma, tau))
+        seen = max(float(release.value[within.where[0, 0]]), 1.0)
+        hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
+        meat = tau * (1 - tau) * moments.nearest_positive(float(c))
+        loading = Loading(onto / unit, chosen.law)
+        inverse = hessian.power(-1.0)
+        error = inverse @ (meat + loading.covariance()) @ inverse.T
+        return EstimatingEquation(
+            score=np.zeros(c),
+            hessian=hessian,
+            meat=meat,
+            noises=(loading,),
+            coordinates=Coordinates(theta, np.eye(c), np.zeros((c, 0))),
+            signal=unit * rows**0.5,
+            remaining=math.sqrt(max(float(np.trace(error)), 0.0)),
+            freedom=max(SQUARED * seen / 2, 1.0),
+        )
+
+    def _doubts(self, box: Box, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
+        """Return notes where the set of coefficients, or chance, and not the rows may have decided the estimate."""
+        names = box.design.names
+        edge = note("parameter bound", names, bound=self.theta_bound)
+        few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
+        at_edge = float(np.abs(chosen.value).sum()) > EDGE * self.theta_bound
+        return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
+
+    def _scattered(self, box: Box, tau: float, chosen: Release, rows: float) -> bool:
+        """Whether the number of rows and the budget make it likely that chance, not the rows, decided the estimate.
+
+        The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta,
+        where f is the density of the responses (`DENSITY`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere
+        the score is at least n times `least_score`, on less than the whole parameter set, whose volume is ``(2
+        theta_bound)^d / d!``. The first must outweigh the second.
+        """
+        law: Any = chosen.law
+        d, weight = box.c, rows / float(law.scale[0])
+        good = 2 * math.lgamma(d + 1) + (d - 1) * math.log(3)
+        volume = d * math.log(max(1.0, self.theta_bound * weight * DENSITY)) - good
+        return weight * least_score(tau, len(box.slopes), box.intercept is not None) < volume
+
+
+@dataclass(frozen=True)
+class KNormGradientQuantile(ChosenQuantile):
+    """The K-norm gradient mechanism (Reimherr and Awan 2019)."""
+
+    @property
+    def by(self) -> Mechanism:
+        return KNGQuantile(self.norm, JITTER)
+
+
+@dataclass(frozen=True)
+class ExponentialQuantiles(ChosenQuantile):
+    """The exponential mechanism on the loss: estimates only, for comparison."""
+
+    @property
+    def by(self) -> Mechanism:
+        return ExponentialQuantile()
+
+    def _why_not(self, public: PublicFacts) -> Note | None:
+        return super()._why_not(public) or note("other mechanism", mech="expmech", other="kng")
+
+
+def least_score(tau: float, columns: int, intercept: bool) -> float:
+    """Return the score, a row, where theta is far off, in the sup norm: the least of all directions.
+
+    All rows may lie on one side: min(tau, 1 - tau). Or a slope is so steep that only the share s of rows with the
+    largest x, uniform on [-1, 1], does: ``(|s - tau|, s (1 - s))``, which is least where both are the same. The norm
+    "hull" is no smaller there, as both are. Without an intercept one sign of x does, and the score is at least 1/4.
+
+    >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
+    [0.049, 0.207, 0.049]
+    """
+    if not intercept:
+        return 0.25
+    rare = min(tau, 1 - tau)
+    return rare if columns == 0 else math.sqrt(1 - rare) - (1 - rare)
+
+
+def typical_size(tau: float) -> float:
+    """Return the median of ``|z - z_tau|``, z standard normal.
+
+    >>> round(typical_size(0.5), 4)
+    0.6745
+    """
+    z = float(ndtri(tau))
+    return float(brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
+
+
+def standard_width(n: float, tau: float, least: float) -> float:
+    """Return the width of the kernel for standard normal residuals.
+
+    Hall and Sheather's (1988); or, up to `WIDEST`, that at which the kernel's mean over all rows is `least`.
+
+    >>> [round(standard_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
+    [0.23, 0.58, 2.0]
+    """
+    z, x = float(ndtri(0.975)), float(ndtri(tau))
+    density = math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    h = n ** (-1 / 3) * z ** (2 / 3) * (1.5 * density**2 / (2 * x**2 + 1)) ** (1 / 3)
+    h = min(h, 0.9 * min(tau, 1 - tau))
+    best = min(WIDEST, float(ndtri(tau + h) - ndtri(tau - h)))
+    if density * WIDEST * kernel_mean(WIDEST, tau) <= least:
+        return WIDEST
+    if density * best * kernel_mean(best, tau) >= least:
+        return best
+    return float(brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
+
+
+def kernel_mean(width: float, tau: float) -> float:
+    """Return the mean of the kernel at a normal quantile, in units of density times width: 4/3, but for its bias.
+
+    >>> round(kernel_mean(1e-3, 0.1), 6)
+    1.333333
+    """
+    u, weight = np.polynomial.legendre.leggauss(60)
+    x = float(ndtri(tau))
+    return float((weight * (1 - u**2)) @ np.exp(-(width * u) * (x + width * u / 2)))
