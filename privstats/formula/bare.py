@@ -16,10 +16,10 @@ import pandas as pd
 
 from privstats.formula.block import Block
 from privstats.formula.columns import plain_layout
-from privstats.formula.design import DesignFactor
 from privstats.formula.domain import Domain
 from privstats.formula.factors import NumericFactor, derived, unclamped
 from privstats.formula.interval import Interval
+from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import Rng
 

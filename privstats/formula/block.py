@@ -169,6 +169,7 @@ class Block:
 
 def on_grid(values: FloatArray) -> FloatArray:
     """Return numbers rounded to whole multiples of 2^-21, NaN to zero."""
-    rounded: FloatArray = np.rint(np.nan_to_num(values, nan=0.0) * 2.0**ROW_BITS)
+    rounded: FloatArray = np.rint(values * 2.0**ROW_BITS)
     rounded *= 2.0**-ROW_BITS
+    rounded[np.isnan(rounded)] = 0.0
     return rounded

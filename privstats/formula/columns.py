@@ -18,14 +18,14 @@ import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, OptionError
 from privstats.formula.block import Block, Layout, Term
-from privstats.formula.declarations import plain
-from privstats.formula.design import DesignFactor
+from privstats.formula.declarations import Levels, plain
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import columns, parse
-from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, inside, lacking
+from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, inside, lacking, level_factor
 from privstats.formula.language import constraint, parse_formula
 from privstats.formula.schema import check_schema
 from privstats.formula.selection import Selection, select
+from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
@@ -319,7 +319,7 @@ def bind_columns(
     missing = tuple(code for code in lacking(written, declared) if code != right)
     bound = declared.extended({code: inside(derived(code, declared), -1.0, 1.0) for code in missing})
     group = None if right is None else _group(right, bound)
-    parts = {code: factor(code, bound) for code in written}
+    parts = {code: factor(code, bound) for code in written if code != right}
     targets = tuple(_target(parts[code]) for code in left)
     selection = select(subset, None, bound)
     sources = (*targets, *([] if group is None else [group]), *selection.parts)
@@ -347,6 +347,9 @@ def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
 
 
 def _group(code: str, domain: Domain) -> LevelFactor:
+    levels = domain.get(code)
+    if isinstance(levels, Levels):
+        return level_factor(code, code, levels)
     try:
         part = factor(code, domain)
     except DomainError:

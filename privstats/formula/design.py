@@ -6,7 +6,6 @@ one that was written. A design holds no data and can be pickled. Of its methods 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.block import Block, Codes, Layout, Term, on_grid
+from privstats.formula.block import CHUNK, Block, Layout, on_grid
 from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.factors import (
-    TRUTH,
     BasisFactor,
     Factor,
     LevelFactor,
@@ -33,17 +31,16 @@ from privstats.formula.factors import (
     refuse_crowds,
 )
 from privstats.formula.interval import Interval
-from privstats.formula.language import Formula, Subterm, code_columns, constraint, parse_formula
+from privstats.formula.language import Formula, code_columns, constraint, parse_formula
 from privstats.formula.points import collinear, made_up, shown
 from privstats.formula.schema import check_schema
 from privstats.formula.selection import Selection, addend, select
+from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-
-Key = tuple[str, ...]  # what a code stands for: raw columns of levels and conditions
-Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the place among its columns
+MANY_COLUMNS = 300  # above which collinear predictors are left to the fit, which marks them
 
 
 class Mean(Protocol):
@@ -54,31 +51,6 @@ class Mean(Protocol):
     @property
     def support(self) -> tuple[float, float]: ...
     def mean(self, eta: FloatArray) -> FloatArray: ...
-
-
-@dataclass(frozen=True, eq=False)
-class DesignFactor:
-    """A factor of a design, or a combination of factors in which each pair of levels is one level. Public.
-
-    Parameters
-    ----------
-    name : str
-        As the formula writes it; "a:b" of a combination.
-    levels : tuple
-        Of a combination: pairs, the levels of the last factor varying fastest.
-    contrasts : ndarray, shape (levels, columns)
-        Values of the design's columns in the box at each level.
-    columns : tuple of int
-        Places, among the design's names, of the columns that are functions of this factor's level alone.
-    used : bool
-        Whether its levels say all about the rows that any part of it says: False for a part of a combination.
-    """
-
-    name: str
-    levels: tuple[Any, ...]
-    contrasts: FloatArray
-    columns: tuple[int, ...]
-    used: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +108,7 @@ class Design:
     response_center: float
     response_half: float
     _bound: Domain = field(repr=False)
-    _made: _Columns = field(repr=False)
+    _made: Terms = field(repr=False)
     _outcome: NumericFactor | LevelFactor = field(repr=False)
     _selection: Selection = field(repr=False)
     _offset: NumericFactor | None = field(repr=False)
@@ -173,6 +145,11 @@ class Design:
         """Return the range of each column in the user's units."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
+    @property
+    def products(self) -> tuple[tuple[int, int, int], ...]:
+        """(column, parent, parent) of columns that are the product of two other numeric ones, or the square of one."""
+        return self._made.squares()
+
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Map raw rows to a block, each row by itself: clamp, evaluate, clamp, scale, and round to the grid.
 
@@ -192,7 +169,7 @@ class Design:
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
         numbers = np.empty((n, self.layout.numbers), order="F")
         for k, key in enumerate(self._made.numbers):
-            _fill(numbers[:, k], present, _times(parts, key), *self._made.scales[k])
+            _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
         if self._offset is not None:
             added = self._offset.values(rows)[:, 0]
             present &= ~np.isnan(added)
@@ -326,240 +303,15 @@ class Design:
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
     """Write scaled numbers on the grid; one that is no number makes its row absent."""
-    scaled = (values - center) / half
-    np.logical_and(present, ~np.isnan(scaled), out=present)
-    out[:] = on_grid(np.clip(scaled, -1.0, 1.0))
-
-
-def _times(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return a product of numbers, multiplied in the order of the formula."""
-    (first, column), *others = key
-    product = parts[first][:, column]
-    for code, place in others:
-        product = product * parts[code][:, place]
-    return product
+    for start in range(0, len(values), CHUNK):
+        rows = slice(start, start + CHUNK)
+        scaled = (values[rows] - center) / half
+        present[rows] &= ~np.isnan(scaled)
+        out[rows] = on_grid(np.clip(scaled, -1.0, 1.0, out=scaled))
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:
     return part.codes(rows).astype(float) if isinstance(part, LevelFactor) else part.values(rows)[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class _Product:
-    """Neighbouring columns of a subterm with one product of numbers: what they are of the codes of its factors."""
-
-    columns: tuple[int, ...]
-    number: int | None
-    factor: int | None
-    contrasts: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """What makes the columns of a formula's right-hand side, in the user's units.
-
-    Parameters
-    ----------
-    numeric : mapping of str to NumericFactor or BasisFactor
-    coded : mapping of str to LevelFactor or NumericFactor
-        What has codes, by raw column or expression.
-    numbers : tuple of Number
-        Products of numbers, in the order of a block's.
-    scales : tuple of (center, half)
-        Of each.
-    keys : tuple of Key
-        What each of a block's codes stands for.
-    products : tuple of _Product
-    intervals : tuple of Interval
-        Of each column.
-    """
-
-    numeric: Mapping[str, NumericFactor | BasisFactor]
-    coded: Mapping[str, LevelFactor | NumericFactor]
-    numbers: tuple[Number, ...]
-    scales: tuple[tuple[float, float], ...]
-    keys: tuple[Key, ...]
-    products: tuple[_Product, ...]
-    intervals: tuple[Interval, ...]
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        parts = (*self.numeric.values(), *self.coded.values())
-        return tuple(dict.fromkeys(name for part in parts for name in part.reads))
-
-    def sources(self, product: _Product) -> list[Factor]:
-        """Return the factors of a product."""
-        number = () if product.number is None else self.numbers[product.number]
-        key = () if product.factor is None else self.keys[product.factor]
-        return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
-
-    def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return the codes of each key; conditions that are no number make a row absent."""
-        single = {}
-        for name, part in self.coded.items():
-            if isinstance(part, LevelFactor):
-                single[name] = part.codes(rows)
-                continue
-            values = part.values(rows)[:, 0]
-            np.logical_and(present, ~np.isnan(values), out=present)
-            single[name] = (np.nan_to_num(values) != 0).astype(np.intp)
-        return tuple(self._combined(single, key) for key in self.keys)
-
-    def _combined(self, single: Mapping[str, Codes], key: Key) -> Codes:
-        first, *others = key
-        codes = single[first]
-        for name in others:
-            codes = codes * self.size(name) + single[name]
-        return codes
-
-    def size(self, name: str) -> int:
-        """Return how many levels a key has."""
-        part = self.coded[name]
-        return len(part.levels.values) if isinstance(part, LevelFactor) else 2
-
-    def levels(self, key: Key) -> tuple[Any, ...]:
-        """Return the levels of a key; of several columns, pairs."""
-        each = [p.levels.values if isinstance(p := self.coded[name], LevelFactor) else (False, True) for name in key]
-        return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
-
-    def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return all columns in rows that are not clamped, shape (n, columns)."""
-        parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
-        there = np.ones(n, dtype=bool)
-        codes = self.codes(rows, there)
-        out = np.empty((n, len(self.intervals)))
-        for product in self.products:
-            values = np.ones(n) if product.number is None else _times(parts, self.numbers[product.number])
-            looked_up = product.contrasts if product.factor is None else product.contrasts[codes[product.factor]]
-            out[:, list(product.columns)] = values[:, None] * looked_up
-        return np.where(there[:, None], out, np.nan)
-
-    def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return what makes rows of the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
-        terms = []
-        for product in self.products:
-            at = list(product.columns)
-            center, half = (1.0, 0.0) if product.number is None else self.scales[product.number]
-            slopes = product.contrasts * half / halves[at]
-            shifts = (product.contrasts * center - centers[at]) / halves[at]
-            terms.append(Term(product.columns, product.number, product.factor, slopes, shifts))
-        many = len(self.numbers) + offset + 1
-        last = [len(self.intervals) + k for k in range(offset + 1)]
-        unit, zero = np.ones((1, 1)), np.zeros((1, 1))
-        for place, column in enumerate(last):
-            terms.append(Term((column,), len(self.numbers) + place, None, unit, zero))
-        return Layout(last[-1] + 1, tuple(terms), many)
-
-    def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
-        """Return the public facts of each key."""
-        made = []
-        for key in self.keys:
-            columns: list[int] = []
-            contrasts = [np.zeros((len(self.levels(key)), 0))]
-            for term in layout.terms:
-                if term.number is None and term.factor is not None and {*self.keys[term.factor]} <= {*key}:
-                    columns += term.columns
-                    contrasts.append(term.shifts[self._within(key, self.keys[term.factor])])
-            used = not any({*key} < {*other} for other in self.keys)
-            name = ":".join(names[part] for part in key)
-            made.append(DesignFactor(name, self.levels(key), np.hstack(contrasts), tuple(columns), used))
-        return tuple(made)
-
-    def _within(self, key: Key, part: Key) -> Codes:
-        """Return, for each level of a key, the level of a part of it."""
-        sizes = [self.size(name) for name in key]
-        each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
-        return self._combined(each, part)
-
-    def null_space(
-        self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
-    ) -> FloatArray:
-        """Return `Design.null_space`: a combination vanishes where it does so times each product of numbers."""
-        allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
-        d = len(self.intervals)
-        conditions = [np.zeros((0, d))]
-        for number in dict.fromkeys(product.number for product in self.products):
-            mine = [product for product in self.products if product.number == number]
-            conditions.append(self._at_levels(mine, allowed, d))
-        original = _null_space(np.vstack(conditions))
-        boxed = original * halves[:, None]
-        if intercept:
-            boxed[0] += centers @ original
-        return np.linalg.qr(boxed)[0] if boxed.size else boxed
-
-    def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the levels of each key that rows can have, where all of its parts and combinations are kept."""
-        allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
-        for k, key in enumerate(self.keys):
-            for j, other in enumerate(self.keys):
-                mask = kept[j]
-                if mask is not None and {*other} <= {*key}:
-                    allowed[k] &= np.asarray(mask, bool)[self._within(key, other)]
-        for k, key in enumerate(self.keys):
-            for j, other in enumerate(self.keys):
-                if {*key} < {*other}:
-                    seen = np.zeros(len(allowed[k]), bool)
-                    seen[self._within(other, key)[allowed[j]]] = True
-                    allowed[k] &= seen
-        return allowed
-
-    def _at_levels(self, products: list[_Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the columns of these products at combinations of levels that span all, shape (combinations, d).
-
-        A sum of functions of several factors' levels vanishes everywhere if it does where all but one factor are at a
-        first level: the others are then constant. Factors that share a column are taken together.
-        """
-        used = list(dict.fromkeys(product.factor for product in products if product.factor is not None))
-        groups = _joined([self.keys[k] for k in used])
-        first = {name: 0 for group in groups for name in group}
-        cells: list[dict[str, Codes]] = []
-        for group in groups:
-            each = np.indices([self.size(name) for name in group]).reshape(len(group), -1)
-            at = dict(zip(group, each, strict=True))
-            legal = np.ones(each.shape[1], bool)
-            for k in used:
-                if {*self.keys[k]} <= {*group}:
-                    legal &= allowed[k][self._combined(at, self.keys[k])]
-            if not legal.any():
-                return np.zeros((0, d))
-            cells.append({name: codes[legal] for name, codes in at.items()})
-            first |= {name: codes[0] for name, codes in cells[-1].items()}
-        rows = []
-        nothing: dict[str, Codes] = {}
-        for cell in cells or [nothing]:
-            n = len(next(iter(cell.values()))) if cell else 1
-            here = {name: np.full(n, level, dtype=np.intp) for name, level in first.items()} | cell
-            out = np.zeros((n, d))
-            for product in products:
-                if product.factor is None:
-                    out[:, list(product.columns)] = product.contrasts
-                else:
-                    at_code = self._combined(here, self.keys[product.factor])
-                    out[:, list(product.columns)] = product.contrasts[at_code]
-            rows.append(out)
-        return np.vstack(rows)
-
-
-def _joined(keys: list[Key]) -> list[Key]:
-    """Return the columns of keys, those of keys that share one together."""
-    groups: list[dict[str, None]] = []
-    for key in keys:
-        together = dict.fromkeys(key)
-        for group in [group for group in groups if group.keys() & together.keys()]:
-            together |= group
-            groups.remove(group)
-        groups.append(together)
-    return [tuple(group) for group in groups]
-
-
-def _null_space(matrix: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the vectors that a matrix maps to zero, but for rounding."""
-    norms = np.sqrt((matrix**2).sum(axis=0))
-    scale = np.where(norms > 0, norms, 1.0)
-    triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
-    _, values, directions = np.linalg.svd(triangle, full_matrices=True)
-    rank = int((values > 1e-9 * max(values.max(initial=0.0), 1.0)).sum())
-    return directions[rank:].T / scale[:, None]
 
 
 def bind_regression(
@@ -608,14 +360,14 @@ def bind_regression(
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: inside(within, -1.0, 1.0) for code, within in known.items()})
     parts = {code: factor(code, bound) for code in parsed.written}  # also what a minus sign takes out: y ~ x - x.mean()
-    refuse_crowds(tuple(parts.values()), rows)
+    refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
     selection, added = select(subset, weights, bound), None if offset is None else addend(offset, bound)
     names, subterms = code_columns(parsed.right, {code: part.probe for code, part in parts.items()})
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients; write it like '{EXAMPLE}'")
-    made = _columns(subterms, parts)
+    made = terms_of(subterms, parts)
     intercept = any(not subterm.factors for subterm in subterms)
     centers, halves = _scales(names, made.intervals, intercept)
     center, half = _outcome_scale(outcome, family, intercept)
@@ -623,7 +375,7 @@ def bind_regression(
     predictors = (*made.numeric.values(), *made.coded.values())
     sources = (outcome, *predictors, *selection.parts, *([] if added is None else [added]))
     reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
-    spelled = {_key(part): part.code for part in reversed(parts.values())}
+    spelled = {key_of(part): part.code for part in reversed(parts.values())}
     design = Design(
         formula=formula,
         domain=declared,
@@ -649,7 +401,7 @@ def bind_regression(
         _selection=selection,
         _offset=added,
     )
-    _refuse_collinear(design, parts)
+    _refuse_collinear(design)
     return design
 
 
@@ -715,79 +467,6 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
             raise FormulaError(f"'{shared}' is the response and a predictor{where}; take it out of the right-hand side")
 
 
-def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:
-    for part, other in itertools.combinations(levels, 2):
-        if _key(part) == _key(other):
-            raise FormulaError(f"'{':'.join(subterm.factors)}' has '{_key(part)}' twice; leave out '{other.code}'")
-
-
-def _key(part: Factor) -> str:
-    """Return what tells the codes of a part from others': its raw column, or its expression."""
-    return part.name if isinstance(part, LevelFactor) else part.code
-
-
-def _columns(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> _Columns:
-    """Return what makes the columns of a formula's subterms."""
-    numeric: dict[str, NumericFactor | BasisFactor] = {}
-    coded: dict[str, LevelFactor | NumericFactor] = {}
-    numbers: dict[Number, Interval] = {}
-    keys: dict[Key, None] = {}
-    products: list[_Product] = []
-    intervals: list[Interval] = []
-    for subterm in subterms:
-        mine = [parts[code] for code in subterm.factors]
-        for part in mine:
-            if isinstance(part, LevelFactor) or part.is_condition:
-                assert not isinstance(part, BasisFactor)
-                coded.setdefault(_key(part), part)
-            else:
-                numeric.setdefault(part.code, part)
-        levels = sorted(
-            (part for part in mine if part.code not in numeric), key=lambda part: list(coded).index(_key(part))
-        )
-        _refuse_twice(levels, subterm)
-        choices = [range(_width(part, subterm)) for part in mine]
-        by_number: dict[Number, list[tuple[int, FloatArray]]] = {}
-        for place, turned in enumerate(itertools.product(*reversed(choices))):
-            chosen = dict(zip(subterm.factors, reversed(turned), strict=True))
-            number = tuple((code, chosen[code]) for code in numeric if code in chosen)
-            contrast = np.ones(())
-            for part in levels:
-                contrast = np.multiply.outer(contrast, _contrast(part, subterm)[:, chosen[part.code]])
-            by_number.setdefault(number, []).append((len(intervals) + place, contrast.ravel()))
-        key = tuple(_key(part) for part in levels)
-        if key:
-            keys.setdefault(key)
-        made: dict[int, Interval] = {}
-        for number, columns in by_number.items():
-            within = Interval(1.0, 1.0)
-            for code, k in number:
-                within = within * numeric[code].intervals[k]
-            if number:
-                numbers.setdefault(number, within)
-            at, contrasts = zip(*columns, strict=True)
-            products.append(
-                _Product(
-                    at,
-                    list(numbers).index(number) if number else None,
-                    list(keys).index(key) if key else None,
-                    np.column_stack(contrasts),
-                )
-            )
-            made |= {column: within * Interval.hull(contrast) for column, contrast in columns}
-        intervals += [made[column] for column in sorted(made)]
-    scales = tuple((within.middle, within.half) for within in numbers.values())
-    return _Columns(numeric, coded, tuple(numbers), scales, tuple(keys), tuple(products), tuple(intervals))
-
-
-def _width(part: Factor, subterm: Subterm) -> int:
-    return subterm.contrasts[part.code].shape[1] if isinstance(part, LevelFactor) else len(part.intervals)
-
-
-def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
-    return subterm.contrasts[part.code] if isinstance(part, LevelFactor) else TRUTH
-
-
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
     """Return centre and half of each column in the box; the intercept is 1 there, too."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
@@ -813,9 +492,11 @@ def _refuse_constant(name: str, half: float) -> None:
         raise DomainError(f"'{name}' is constant on the declared bounds; leave it out")
 
 
-def _refuse_collinear(design: Design, parts: Mapping[str, Factor]) -> None:
+def _refuse_collinear(design: Design) -> None:
     """Refuse predictors that are linear functions of one another whatever the data are."""
     made, domain = design._made, design._bound
+    if not made.reads or len(design.names) > MANY_COLUMNS:
+        return
     coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
     sources = [made.sources(product) for product in made.products]
     crossed = [
@@ -823,7 +504,7 @@ def _refuse_collinear(design: Design, parts: Mapping[str, Factor]) -> None:
     ]
     crossed = [names for names in dict.fromkeys(crossed) if names]
     rows, n = made_up(domain, made.reads, crossed, len(made.numbers) + 2, len(design.names))
-    if n == 0 or not made.reads:
+    if n == 0:
         return
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):

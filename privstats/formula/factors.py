@@ -8,7 +8,8 @@ domain; levels are codes of what is declared. How columns are named and which du
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,7 +29,7 @@ from privstats.numerics.law import FloatArray
 
 ROWS_A_LEVEL = 10  # fewer rows than this for each level say nothing about any
 MANY_LEVELS = 50  # up to here few rows are let pass: the fit says which levels are not given
-MOST_LEVELS = 5000  # whose coding fits into memory
+MOST_LEVELS = 2000  # of a factor or a product of factors: their coding must fit into memory
 TRUTH = np.array([[0.0], [1.0]])
 
 
@@ -174,7 +175,7 @@ def factor(code: str, domain: Domain) -> Factor:
     match node:
         case ast.Name(id=name) if isinstance(levels := domain.get(name), Levels):
             _refuse_bounds_in_a_list(name, levels)
-            return LevelFactor(code, name, levels, CODINGS["Treatment"]())
+            return level_factor(code, name, levels)
         case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), *how], keywords=[]) if len(how) <= 1:
             levels = _levels(code, name, domain)
             return LevelFactor(code, name, levels, _coding(code, name, how[0] if how else None, levels))
@@ -188,6 +189,11 @@ def factor(code: str, domain: Domain) -> Factor:
                 f"'|' has no meaning in formulas here; for an intercept of each level write y ~ {left} + C({name})"
             )
     return numeric(code, domain)
+
+
+def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
+    """Return a column of levels with the usual coding: dummies of all levels but the first."""
+    return LevelFactor(code, name, levels, CODINGS["Treatment"]())
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
@@ -258,24 +264,29 @@ def inside(known: Interval, low: float, high: float) -> Interval:
     return near & known
 
 
-def refuse_crowds(parts: tuple[Factor, ...], rows: int | None) -> None:
+def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
     """Refuse factors of more levels than rows can tell apart; `rows` is public, None where it is not known.
 
     Raises
     ------
     FormulaError
-        Naming the factor.
+        Naming the factor, or the product of factors.
     """
-    for part in parts:
-        if isinstance(part, LevelFactor):
-            many = len(part.levels.values)
-            cure = f"group the levels, or leave {part.code} out"
+    for term in terms:
+        parts = [part for part in term if isinstance(part, LevelFactor)]
+        sizes = [len(part.levels.values) for part in parts]
+        for part, many in zip(parts, sizes, strict=True):
             if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
                 raise FormulaError(
-                    f"{part.code} has {many:,} levels for {rows:,} rows, fewer than {ROWS_A_LEVEL} rows a level; {cure}"
+                    f"{part.code} has {many:,} levels for {rows:,} rows, fewer than {ROWS_A_LEVEL} rows a level; "
+                    f"group the levels, or leave {part.code} out"
                 )
-            if many > MOST_LEVELS:
-                raise FormulaError(f"{part.code} has {many:,} levels, more than the {MOST_LEVELS:,} that fit; {cure}")
+        if math.prod(sizes) > MOST_LEVELS:
+            together = ":".join(part.code for part in parts)
+            raise FormulaError(
+                f"{together} has {math.prod(sizes):,} levels, more than the {MOST_LEVELS:,} that fit into a model; "
+                f"group the levels, or leave {together} out"
+            )
 
 
 def _length(column: Any) -> int:

@@ -65,6 +65,12 @@ class Subterm:
     columns: int
 
 
+def a(value: object) -> str:
+    """Return the type of a value with its article: "an int"."""
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
+
+
 def parse_formula(formula: Any, like: str) -> Formula:
     """Return what a formula says; `like` is an example for whoever wrote none.
 
@@ -74,7 +80,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
         If it cannot be read.
     """
     if not isinstance(formula, str):
-        raise FormulaError(f"a formula is a text, not a {type(formula).__name__}; write '{like}'")
+        raise FormulaError(f"the formula is {a(formula)}; write it as text, '{like}'")
     try:
         tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.domain import Domain
 from privstats.formula.factors import NumericFactor, numeric
+from privstats.formula.language import a
 from privstats.numerics.law import FloatArray
 
 LARGEST_OFFSET = 1000.0  # linear predictors are not larger
@@ -103,9 +104,7 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
     """Return a row-wise numeric expression with public bounds; `argument` names the keyword that holds it."""
     if not isinstance(code, str):
         hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
-        raise FormulaError(
-            f'{argument} is a {type(code).__name__}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}'
-        )
+        raise FormulaError(f'{argument} is {a(code)}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}')
     return numeric(code, domain)
 
 

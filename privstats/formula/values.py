@@ -89,7 +89,8 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
     within, legal = known.meaning, ~np.isnan(values)
     assert not isinstance(within, Levels)
-    values = np.where(legal, values, within.middle if within.is_finite else 0.0)
+    if not legal.all():
+        values = np.where(legal, values, within.middle if within.is_finite else 0.0)
     return (within.clamp(values) if clamp else values), legal
 
 

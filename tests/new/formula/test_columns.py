@@ -129,7 +129,7 @@ def test_columns_that_are_not_declared_take_estimated_bounds():
         ("np.log(x)", DomainError, r"infinite at the declared bound x = 0; .* or write np.log1p\(x\)"),
         ("C(text)", DomainError, "needs the levels of 'text'"),
         ("x +", FormulaError, "cannot be read; write it like"),
-        (3, FormulaError, "a formula is a text"),
+        (3, FormulaError, "the formula is an int; write it as text"),
         ("I(x * 0)", DomainError, "constant on the declared bounds"),
     ],
 )

@@ -295,7 +295,7 @@ def test_a_factor_of_more_levels_than_rows_can_tell_apart_is_refused_before_it_i
     ):
         bind_regression("y ~ C(id)", domain, rows=500)
     assert len(bind_regression("y ~ C(id)", domain, rows=600).names) == 60
-    with pytest.raises(FormulaError, match="key has 6,000 levels, more than"):
+    with pytest.raises(FormulaError, match="key has 6,000 levels, more than the 2,000"):
         bind_regression("y ~ key", domain)
 
 
@@ -465,7 +465,7 @@ def test_rows_outside_a_subset_or_without_a_weight_are_absent():
         ),
         ("subset", "~x > 1", FormulaError, r"write ~\(...\)"),
         ("subset", "x > x.mean()", FormulaError, "mean of all rows"),
-        ("weights", 3, FormulaError, "weights is a int; write it as text"),
+        ("weights", 3, FormulaError, "weights is an int; write it as text"),
         ("weights", "x", DomainError, "lies between -1 and 3 by its declared bounds; declare 0 <= low < high"),
         ("weights", "w", DomainError, "column 'w' has no declared bounds"),
         ("offset", "1000 * z", DomainError, "may be as large as 5000 .* write it on the link's scale"),
@@ -532,6 +532,28 @@ def test_a_scale_tells_what_is_usual_and_bounds_nothing():
     rows = pd.DataFrame({"y": [10.0, 12.0], "x": [170.0, 190.0], "z": [2.0, 2 + 2 / np.sqrt(3)]})
     Z = all_columns(design.block(rows))[:, 1:]
     np.testing.assert_allclose((Z - middle) / half, [[0, 0, 0], [2, 1, 1]], atol=1e-2)
+
+
+def test_columns_that_are_products_of_other_columns_name_their_parents():
+    design = bind_regression("y ~ x * z + I(x**2) + np.square(z) + np.log(z) + np.log(z):x + g:x", DOMAIN)
+    at = {name: j for j, name in enumerate(design.names)}
+    parents = [
+        ("x:z", "x", "z"),
+        ("I(x ** 2)", "x", "x"),
+        ("np.square(z)", "z", "z"),
+        ("np.log(z):x", "x", "np.log(z)"),
+    ]
+    assert sorted(design.products) == sorted(tuple(at[name] for name in names) for names in parents)
+    X = design.matrix(frame())
+    for column, a, b in design.products:
+        np.testing.assert_allclose(X[:, column], X[:, a] * X[:, b])
+    assert bind_regression("y ~ x:z + I(x ** 2) + z", DOMAIN).products == ()
+
+
+def test_a_product_of_too_many_levels_is_refused_before_it_is_coded():
+    domain = DOMAIN.extended({"a": [str(k) for k in range(50)], "b": [str(k) for k in range(50)]})
+    with pytest.raises(FormulaError, match=r"^a:b has 2,500 levels, more than the 2,000 that fit"):
+        bind_regression("y ~ a * b", domain)
 
 
 def test_hypotheses_name_coefficients():

@@ -1,0 +1,432 @@
+"""The terms of a formula: which numbers and codes its columns are made of, in the user's units and in the box.
+
+A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. Numbers that are
+multiplied become one number of a block; factors that are multiplied become one code, of pairs of levels.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import FormulaError
+from privstats.formula.block import Codes, Layout, Term
+from privstats.formula.expression import parse, spelling
+from privstats.formula.factors import TRUTH, BasisFactor, Factor, LevelFactor, NumericFactor
+from privstats.formula.interval import Interval
+from privstats.formula.language import Subterm
+from privstats.numerics.law import FloatArray
+
+Key = tuple[str, ...]  # what a code stands for: raw columns of levels and conditions
+Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the place among its columns
+
+
+@dataclass(frozen=True, eq=False)
+class DesignFactor:
+    """A factor of a design, or a combination of factors in which each pair of levels is one level. Public.
+
+    Parameters
+    ----------
+    name : str
+        As the formula writes it; "a:b" of a combination.
+    levels : tuple
+        Of a combination: pairs, the levels of the last factor varying fastest.
+    contrasts : ndarray, shape (levels, columns)
+        Values of the design's columns in the box at each level.
+    columns : tuple of int
+        Places, among the design's names, of the columns that are functions of this factor's level alone.
+    used : bool
+        Whether its levels say all about the rows that any part of it says: False for a part of a combination.
+    """
+
+    name: str
+    levels: tuple[Any, ...]
+    contrasts: FloatArray
+    columns: tuple[int, ...]
+    used: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Columns that are one product of numbers times the contrasts of one code.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Their places in the formula.
+    number : int, optional
+        Which of the products of numbers; None where there is none.
+    factor : int, optional
+        Which of the codes; None where there is none.
+    contrasts : ndarray, shape (levels or 1, columns)
+    """
+
+    columns: tuple[int, ...]
+    number: int | None
+    factor: int | None
+    contrasts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What makes the columns of a formula's right-hand side, in the user's units.
+
+    Parameters
+    ----------
+    numeric : mapping of str to NumericFactor or BasisFactor
+    coded : mapping of str to LevelFactor or NumericFactor
+        What has codes, by raw column or expression.
+    numbers : tuple of Number
+        Products of numbers, in the order of a block's.
+    scales : tuple of (center, half)
+        Of each.
+    keys : tuple of Key
+        What each of a block's codes stands for.
+    products : tuple of Product
+    intervals : tuple of Interval
+        Of each column.
+    """
+
+    numeric: Mapping[str, NumericFactor | BasisFactor]
+    coded: Mapping[str, LevelFactor | NumericFactor]
+    numbers: tuple[Number, ...]
+    scales: tuple[tuple[float, float], ...]
+    keys: tuple[Key, ...]
+    products: tuple[Product, ...]
+    intervals: tuple[Interval, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The raw columns."""
+        parts = (*self.numeric.values(), *self.coded.values())
+        return tuple(dict.fromkeys(name for part in parts for name in part.reads))
+
+    def sources(self, product: Product) -> list[Factor]:
+        """Return the factors of a product."""
+        number = () if product.number is None else self.numbers[product.number]
+        key = () if product.factor is None else self.keys[product.factor]
+        return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
+
+    def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
+        """Return the codes of each key; conditions that are no number make a row absent."""
+        single = {}
+        for name, part in self.coded.items():
+            if isinstance(part, LevelFactor):
+                single[name] = part.codes(rows)
+                continue
+            values = part.values(rows)[:, 0]
+            np.logical_and(present, ~np.isnan(values), out=present)
+            single[name] = (np.nan_to_num(values) != 0).astype(np.intp)
+        return tuple(self._combined(single, key) for key in self.keys)
+
+    def _combined(self, single: Mapping[str, Codes], key: Key) -> Codes:
+        first, *others = key
+        codes = single[first]
+        for name in others:
+            codes = codes * self.size(name) + single[name]
+        return codes
+
+    def size(self, name: str) -> int:
+        """Return how many levels a key has."""
+        part = self.coded[name]
+        return len(part.levels.values) if isinstance(part, LevelFactor) else 2
+
+    def levels(self, key: Key) -> tuple[Any, ...]:
+        """Return the levels of a key; of several columns, pairs."""
+        each = [p.levels.values if isinstance(p := self.coded[name], LevelFactor) else (False, True) for name in key]
+        return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
+
+    def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
+        """Return all columns in rows that are not clamped, shape (n, columns)."""
+        parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
+        there = np.ones(n, dtype=bool)
+        codes = self.codes(rows, there)
+        out = np.empty((n, len(self.intervals)))
+        for product in self.products:
+            values = np.ones(n) if product.number is None else multiplied(parts, self.numbers[product.number])
+            looked_up = product.contrasts if product.factor is None else product.contrasts[codes[product.factor]]
+            out[:, list(product.columns)] = values[:, None] * looked_up
+        return np.where(there[:, None], out, np.nan)
+
+    def squares(self) -> tuple[tuple[int, int, int], ...]:
+        """Return (column, parent, parent) of columns that are the product of two others, or the square of one."""
+        at = {self.numbers[p.number]: p.columns[0] for p in self.products if p.number is not None and p.factor is None}
+        plain = {
+            spelling(code): column for ((code, _), *more), column in at.items() if not more and self._is_single(code)
+        }
+        found = []
+        for number, column in at.items():
+            codes = [spelling(code) for code, _ in number]
+            parents = codes if len(codes) == 2 else _multiplied_in(codes[0]) if len(codes) == 1 else ()
+            if len(parents) == 2 and all(parent in plain for parent in parents):
+                found.append((column, plain[parents[0]], plain[parents[1]]))
+        return tuple(found)
+
+    def _is_single(self, code: str) -> bool:
+        return isinstance(self.numeric[code], NumericFactor)
+
+    def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
+        """Return what makes rows of the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
+        terms = []
+        for product in self.products:
+            at = list(product.columns)
+            center, half = (1.0, 0.0) if product.number is None else self.scales[product.number]
+            slopes = product.contrasts * half / halves[at]
+            shifts = (product.contrasts * center - centers[at]) / halves[at]
+            terms.append(Term(product.columns, product.number, product.factor, slopes, shifts))
+        many = len(self.numbers) + offset + 1
+        last = [len(self.intervals) + k for k in range(offset + 1)]
+        unit, zero = np.ones((1, 1)), np.zeros((1, 1))
+        for place, column in enumerate(last):
+            terms.append(Term((column,), len(self.numbers) + place, None, unit, zero))
+        return Layout(last[-1] + 1, tuple(terms), many)
+
+    def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
+        """Return the public facts of each key."""
+        made = []
+        for key in self.keys:
+            columns: list[int] = []
+            contrasts = [np.zeros((len(self.levels(key)), 0))]
+            for term in layout.terms:
+                if term.number is None and term.factor is not None and {*self.keys[term.factor]} <= {*key}:
+                    columns += term.columns
+                    contrasts.append(term.shifts[self._within(key, self.keys[term.factor])])
+            used = not any({*key} < {*other} for other in self.keys)
+            name = ":".join(names[part] for part in key)
+            made.append(DesignFactor(name, self.levels(key), np.hstack(contrasts), tuple(columns), used))
+        return tuple(made)
+
+    def _within(self, key: Key, part: Key) -> Codes:
+        """Return, for each level of a key, the level of a part of it."""
+        sizes = [self.size(name) for name in key]
+        each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
+        return self._combined(each, part)
+
+    def null_space(
+        self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
+    ) -> FloatArray:
+        """Return `Design.null_space`: a combination vanishes where it does so times each product of numbers."""
+        allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
+        d = len(self.intervals)
+        conditions = [np.zeros((0, d))]
+        for number in dict.fromkeys(product.number for product in self.products):
+            mine = [product for product in self.products if product.number == number]
+            conditions.append(self._at_levels(mine, allowed, d))
+        original = _null_space(np.vstack(conditions))
+        boxed = original * halves[:, None]
+        if intercept:
+            boxed[0] += centers @ original
+        return np.linalg.qr(boxed)[0] if boxed.size else boxed
+
+    def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
+        """Return the levels of each key that rows can have, where all of its parts and combinations are kept."""
+        allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
+        for k, key in enumerate(self.keys):
+            for j, other in enumerate(self.keys):
+                mask = kept[j]
+                if mask is not None and {*other} <= {*key}:
+                    allowed[k] &= np.asarray(mask, bool)[self._within(key, other)]
+        for k, key in enumerate(self.keys):
+            for j, other in enumerate(self.keys):
+                if {*key} < {*other}:
+                    seen = np.zeros(len(allowed[k]), bool)
+                    seen[self._within(other, key)[allowed[j]]] = True
+                    allowed[k] &= seen
+        return allowed
+
+    def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
+        """Return the columns of these products at combinations of levels that span all, shape (combinations, d).
+
+        A sum of functions of several factors' levels vanishes everywhere if it does where all but one factor are at a
+        first level: the others are then constant. Factors that share a column are taken together.
+        """
+        used = list(dict.fromkeys(product.factor for product in products if product.factor is not None))
+        groups = _joined([self.keys[k] for k in used])
+        first = {name: 0 for group in groups for name in group}
+        cells: list[dict[str, Codes]] = []
+        for group in groups:
+            each = np.indices([self.size(name) for name in group]).reshape(len(group), -1)
+            at = dict(zip(group, each, strict=True))
+            legal = np.ones(each.shape[1], bool)
+            for k in used:
+                if {*self.keys[k]} <= {*group}:
+                    legal &= allowed[k][self._combined(at, self.keys[k])]
+            if not legal.any():
+                return np.zeros((0, d))
+            cells.append({name: codes[legal] for name, codes in at.items()})
+            first |= {name: codes[0] for name, codes in cells[-1].items()}
+        rows = []
+        nothing: dict[str, Codes] = {}
+        for cell in cells or [nothing]:
+            n = len(next(iter(cell.values()))) if cell else 1
+            here = {name: np.full(n, level, dtype=np.intp) for name, level in first.items()} | cell
+            out = np.zeros((n, d))
+            for product in products:
+                if product.factor is None:
+                    out[:, list(product.columns)] = product.contrasts
+                else:
+                    at_code = self._combined(here, self.keys[product.factor])
+                    out[:, list(product.columns)] = product.contrasts[at_code]
+            rows.append(out)
+        return np.vstack(rows)
+
+
+def _joined(keys: list[Key]) -> list[Key]:
+    """Return the columns of keys, those of keys that share one together."""
+    groups: list[dict[str, None]] = []
+    for key in keys:
+        together = dict.fromkeys(key)
+        for group in [group for group in groups if group.keys() & together.keys()]:
+            together |= group
+            groups.remove(group)
+        groups.append(together)
+    return [tuple(group) for group in groups]
+
+
+def _null_space(matrix: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of the vectors that a matrix maps to zero, but for rounding."""
+    norms = np.sqrt((matrix**2).sum(axis=0))
+    scale = np.where(norms > 0, norms, 1.0)
+    triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
+    _, values, directions = np.linalg.svd(triangle, full_matrices=True)
+    rank = int((values > 1e-9 * max(values.max(initial=0.0), 1.0)).sum())
+    return directions[rank:].T / scale[:, None]
+
+
+def _multiplied_in(code: str) -> tuple[str, ...]:
+    """Return the two expressions whose product an expression is; nothing where it is none."""
+    match parse(code):
+        case ast.Call(func=ast.Name(id="I"), args=[ast.BinOp(left=left, op=ast.Mult(), right=right)]):
+            return ast.unparse(left), ast.unparse(right)
+        case (
+            ast.Call(func=ast.Name(id="I"), args=[ast.BinOp(left=base, op=ast.Pow(), right=ast.Constant(value=2))])
+            | ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="square"), args=[base])
+        ):
+            return ast.unparse(base), ast.unparse(base)
+    return ()
+
+
+def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:
+    for part, other in itertools.combinations(levels, 2):
+        if key_of(part) == key_of(other):
+            raise FormulaError(f"'{':'.join(subterm.factors)}' has '{key_of(part)}' twice; leave out '{other.code}'")
+
+
+def key_of(part: Factor) -> str:
+    """Return what tells the codes of a part from others': its raw column, or its expression."""
+    return part.name if isinstance(part, LevelFactor) else part.code
+
+
+def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
+    """Return what makes the columns of a formula's subterms.
+
+    Raises
+    ------
+    FormulaError
+        If one column of levels stands twice in a product.
+    """
+    builder = _Builder(parts, {}, {}, {}, {}, [], [])
+    for subterm in subterms:
+        builder.add(subterm)
+    return builder.terms()
+
+
+@dataclass(frozen=True, eq=False)
+class _Builder:
+    """Terms while they are put together, subterm by subterm; fields as in `Terms`."""
+
+    parts: Mapping[str, Factor]
+    numeric: dict[str, NumericFactor | BasisFactor]
+    coded: dict[str, LevelFactor | NumericFactor]
+    numbers: dict[Number, Interval]
+    keys: dict[Key, None]
+    products: list[Product]
+    intervals: list[Interval]
+
+    def add(self, subterm: Subterm) -> None:
+        """Add the columns of a subterm, one product for each product of numbers."""
+        mine = [self.parts[code] for code in subterm.factors]
+        for part in mine:
+            if isinstance(part, BasisFactor) or (isinstance(part, NumericFactor) and not part.is_condition):
+                self.numeric.setdefault(part.code, part)
+            else:
+                self.coded.setdefault(key_of(part), part)
+        levels = [part for part in mine if part.code not in self.numeric]
+        levels.sort(key=lambda part: list(self.coded).index(key_of(part)))
+        _refuse_twice(levels, subterm)
+        key = tuple(key_of(part) for part in levels)
+        if key:
+            self.keys.setdefault(key)
+        start = len(self.intervals)
+        self.intervals.extend([Interval(1.0, 1.0)] * subterm.columns)
+        for number, columns in self._by_number(subterm, mine, levels).items():
+            within = self._within(number)
+            contrasts = np.column_stack(list(columns.values()))
+            at = tuple(start + place for place in columns)
+            for column, contrast in zip(at, contrasts.T, strict=True):
+                self.intervals[column] = within * Interval.hull(contrast)
+            self.products.append(Product(at, _place(self.numbers, number), _place(self.keys, key), contrasts))
+
+    def _by_number(
+        self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
+    ) -> dict[Number, dict[int, FloatArray]]:
+        """Return the contrasts of columns by place, for each product of numbers; the first factor varies fastest."""
+        found: dict[Number, dict[int, FloatArray]] = {}
+        choices = [range(_width(part, subterm)) for part in reversed(mine)]
+        for place, turned in enumerate(itertools.product(*choices)):
+            chosen = dict(zip(subterm.factors, reversed(turned), strict=True))
+            number = tuple((code, chosen[code]) for code in self.numeric if code in chosen)
+            contrast = np.ones(())
+            for part in levels:
+                contrast = np.multiply.outer(contrast, _contrast(part, subterm)[:, chosen[part.code]])
+            found.setdefault(number, {})[place] = contrast.ravel()
+        return found
+
+    def _within(self, number: Number) -> Interval:
+        """Return the range of a product of numbers, and note the product."""
+        within = Interval(1.0, 1.0)
+        for code, column in number:
+            within = within * self.numeric[code].intervals[column]
+        if number:
+            self.numbers.setdefault(number, within)
+        return within
+
+    def terms(self) -> Terms:
+        """Return the terms."""
+        scales = tuple((within.middle, within.half) for within in self.numbers.values())
+        return Terms(
+            self.numeric,
+            self.coded,
+            tuple(self.numbers),
+            scales,
+            tuple(self.keys),
+            tuple(self.products),
+            tuple(self.intervals),
+        )
+
+
+def _place(among: Mapping[Any, Any], what: tuple[Any, ...]) -> int | None:
+    return list(among).index(what) if what else None
+
+
+def _width(part: Factor, subterm: Subterm) -> int:
+    return subterm.contrasts[part.code].shape[1] if isinstance(part, LevelFactor) else len(part.intervals)
+
+
+def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
+    return subterm.contrasts[part.code] if isinstance(part, LevelFactor) else TRUTH
+
+
+def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
+    """Return a product of numbers, multiplied in the order of the formula."""
+    (first, column), *others = key
+    product = parts[first][:, column]
+    for code, place in others:
+        product = product * parts[code][:, place]
+    return product
