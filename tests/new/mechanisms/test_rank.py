@@ -286,3 +286,31 @@ def test_the_law_of_intervals_answers_what_inference_asks():
     np.testing.assert_array_equal(law.hopeless(200.0, 14.0), plain.hopeless(200.0, 14.0))
     assert law.stretch(0.5) == plain.stretch(0.5) < 1
     assert law.variance().shape == (6,)
+
+
+FAR = ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32])  # neighbours that move the mechanism far, on the grid 0, ..., 64
+DRAWS = 1000
+
+
+def surely(true, false):
+    """A lower bound, at confidence 99 %, on the eps that events ``value <= t`` and ``value > t`` realise."""
+    level, best = 0.01 / 40, -math.inf
+    for t in np.quantile(np.concatenate([true, false]), np.linspace(0.05, 0.95, 10)):
+        for here, there in ((true, false), (false, true)):
+            for hits, alarms in (((here <= t).sum(), (there <= t).sum()), ((here > t).sum(), (there > t).sum())):
+                power = stats.beta.ppf(level, hits, DRAWS - hits + 1) if hits else 0.0
+                size = stats.beta.ppf(1 - level, alarms + 1, DRAWS - alarms) if alarms < DRAWS else 1.0
+                best = max(best, math.log(max(power, 1e-12) / size))
+    return best
+
+
+@pytest.mark.parametrize("rank", [Rank(), Rank((0.5,), 0.9), Rank((0.4, 0.6))], ids=str)
+def test_the_best_test_between_two_data_sets_does_not_beat_the_promise_but_does_once_the_noise_is_a_fifth(rank):
+    within = Line(0.0, 64.0, 1.0)
+
+    def draws(values, stream, eps):
+        rng = public_stream(stream)
+        return np.array([drawn(rank, values, eps, stream=rng, within=within).sum() for _ in range(DRAWS)])
+
+    honest, cut = (surely(*(draws(values, k, eps) for k, values in enumerate(FAR))) for eps in (1.0, 5.0))
+    assert honest <= 1.0 < cut
