@@ -17,7 +17,7 @@ from scipy.stats import ncx2
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
-from privstats.inference.notes import Note, clipped_note, unidentified_note
+from privstats.inference.notes import Note, clipped_note, reliability_note, unidentified_note
 from privstats.inference.simulate import PublicStream, noise_draws
 from privstats.numerics.law import FloatArray
 
@@ -320,7 +320,7 @@ class NormalEstimate(Estimate):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        return (*self.remarks, *self._not_given(), *self._moved())
+        return (*self.remarks, *self._not_given(), *self._moved(), *self._unreliable())
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Self:
         return replace(
@@ -353,12 +353,21 @@ class NormalEstimate(Estimate):
         given = self.identified(R, law)
         return tuple(np.where(given, value, np.nan) for value in values)  # type: ignore[return-value]
 
+    def params(self) -> FloatArray:
+        return np.where(self._given, self.theta, np.nan)
+
+    def bse(self) -> FloatArray:
+        return np.sqrt(np.diag(self.covariance()))
+
+    def tvalues(self) -> FloatArray:
+        return self.params() / self.bse()
+
     def covariance(self) -> FloatArray:
-        given = self.identified(np.eye(len(self.names)))
+        given = self._given
         return np.where(np.outer(given, given), self.sampling + self.noise, np.nan)
 
     def noise_share(self) -> FloatArray:
-        given = self.identified(np.eye(len(self.names)))
+        given = self._given
         total = np.diag(self.sampling) + np.diag(self.noise)
         return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
 
@@ -436,23 +445,30 @@ class NormalEstimate(Estimate):
         """Joint draws of the noise that is not normal, shape (draws, k)."""
         return noise_draws(self.simulated)
 
+    @cached_property
+    def _given(self) -> NDArray[np.bool_]:
+        """Which coefficients are identified, shape (k,)."""
+        return self.identified(np.eye(len(self.names)))
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_draws"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_draws", "_given")}
 
     def _not_given(self) -> tuple[Note, ...]:
         """Return a note on coefficients that noise leaves unidentified."""
         if not self.unidentified.size:
             return ()
-        R = np.eye(len(self.names))
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
-        missing = ~self.identified(R) & ~exact
+        missing = ~self._given & ~exact
         names = tuple(name for name, none in zip(self.names, missing, strict=True) if none)
         return unidentified_note(names, self.diagnostics.get("noise_to_signal_unidentified", np.nan))
 
+    def _unreliable(self) -> tuple[Note, ...]:
+        """Return a note where noise is a large part of the information."""
+        return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
+
     def _moved(self) -> tuple[Note, ...]:
         """Return a note on coefficients that clipping may have moved visibly."""
-        R = np.eye(len(self.names))
-        given = self.identified(R)
+        R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         sd = np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
         visible = given & (moved > VISIBLE * sd)

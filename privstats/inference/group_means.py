@@ -131,7 +131,7 @@ class GroupMeans(Estimate):
             note(
                 "empty group",
                 [names[j] for j in index[:, i]],
-                count=sums[i, 0],
+                count=max(0.0, sums[i, 0]),
                 sd=np.sqrt(of_count[i]),
                 needed=np.ceil(needed[i]),
                 budget=budget,
@@ -185,7 +185,8 @@ class GroupMeans(Estimate):
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
         parts = np.abs(R) * np.sqrt(self.sampling)
-        relative = self.uncertain / np.maximum(self.sampling, 1e-300) ** 2
+        varies = self.sampling > 1e-150
+        relative = np.where(varies, self.uncertain, 0.0) / np.where(varies, self.sampling, 1.0) ** 2
         sampling, uncertain = np.zeros(len(R)), np.zeros(len(R))
         for group in np.unique(self.group):
             together = parts[:, self.group == group].sum(axis=1) ** 2

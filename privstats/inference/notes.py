@@ -37,6 +37,8 @@ class Note:
         return self.text
 
 
+RELIABLE = 0.4  # noise_to_signal up to which intervals are about as long as they need to be
+
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         # not given
@@ -54,6 +56,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: they are nearly collinear, or vary little for their bounds, and the noise is "
             "{ratio:.1f} times the information that tells them apart. Cure: leave one of them out, declare closer "
             "bounds, or make rows x budget {times:.1f} times as large."
+        ),
+        "weak term": (
+            "{names} not given: the noise is {ratio:.1f} times the information, since its values vary little for its "
+            "bounds or nearly follow from other terms. Cure: declare closer bounds, leave it out, or make rows x "
+            "budget {times:.1f} times as large."
         ),
         "null space": (
             "{names} not given: the kept levels determine only some combinations of these coefficients; contrasts "
@@ -270,7 +277,13 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
-    return (note("collinear", names, ratio=ratio, times=max(1.1, ratio)),)
+    key = "collinear" if len(names) > 1 else "weak term"
+    return (note(key, names, ratio=ratio, times=max(1.1, ratio)),)
+
+
+def reliability_note(ratio: float) -> tuple[Note, ...]:
+    """Return the note on a `noise_to_signal` that is not reliable; none if it is."""
+    return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
 def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:

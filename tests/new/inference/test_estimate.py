@@ -307,6 +307,14 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
     assert fit.diagnostics["noise_to_signal_unidentified"] > 1 > fit.diagnostics["noise_to_signal"]
 
 
+def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
+    fit = weak(5.0, signal=1.0).solve(NAMES)
+    (found,) = fit.notes
+    assert found.key == "noise to signal" and "0.60 (reliable below 0.4)" in found.text
+    assert "1.5 times as large" in found.text
+    assert weak(10.0, signal=1.0).solve(NAMES).notes == ()
+
+
 def test_a_small_lean_lengthens_the_interval_and_a_large_one_ends_it():
     # the direction hides at most signal / sqrt(least information); s is the sampling error, 1000^-1/2
     given = [weak(0.5, signal=s).solve(NAMES).contrast([0, 1.0, 0]) for s in (1e-9, 0.02, 0.2)]

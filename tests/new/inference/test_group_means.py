@@ -87,6 +87,13 @@ def test_a_group_that_may_be_empty_is_not_given_and_says_so():
     assert again.notes == fit.notes  # the estimator's own note is not repeated
 
 
+def test_a_group_whose_values_are_all_equal_has_an_interval_of_no_length():
+    fit = GroupMeans.of_sums(names(2), np.array([[9.0, 4.5, 2.25], [9.0, 1.0, 3.0]]), CENTRE, HALF, [], known=True)
+    estimate, sd, low, high = fit.coefficients()
+    assert estimate[0] == low[0] == high[0] == 12 and sd[0] == 0
+    assert high[1] > low[1] and np.isfinite(fit.contrast([1.0, -1.0])[4][0])
+
+
 def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
     rng = np.random.default_rng(4)
     u = rng.uniform(-1, 1, (200, 2))
