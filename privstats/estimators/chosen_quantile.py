@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.k_norm_gradient import (
@@ -25,7 +23,6 @@ from privstats.estimators.k_norm_gradient import (
     rows_of,
     second_moments,
     to_columns,
-    without_intervals,
 )
 from privstats.estimators.preconditioner import Box
 from privstats.estimators.quantile_regression import check_orders, item_of
@@ -38,8 +35,17 @@ from privstats.inference.estimate import (
     quantile_scores,
 )
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import (
+    WIDEST,
+    density_freedom,
+    kernel_mean,
+    kernel_width,
+    quantile_scores_of,
+    typical_size,
+)
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import KernelRows, ResidualSizes, WeightedRows
 from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.order.rank import Rank
@@ -59,9 +65,7 @@ SHARES: Mapping[str, float] = {
     "density": 0.30,
 }
 JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges: ties finer than that take long
-WIDEST = 2.0  # kernel, in standard deviations
 NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's weakest direction
-SQUARED = 1.25  # rows that the kernel sees, by its sum: Epanechnikov's over that of its square
 DENSITY = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
 
 
@@ -106,8 +110,8 @@ class ChosenQuantile(ABC):
         reason = self._why_not(public)
         if reason is not None:
             theta = np.concatenate([to_columns(box) @ one.value for one in chosen])
-            return without_intervals(names, theta, (*self._chains(box), reason))
-        rows = rows_of(ask, self.noises, public)
+            return PointEstimate(tuple(names), theta, (*self._chains(box), reason))
+        rows, known = rows_of(ask, self.noises, public)
         moments = second_moments(ask, self.noises, public, box, rows)
         fits = tuple(
             self._equation(ask, box, tau, one, moments, rows) for tau, one in zip(self.taus, chosen, strict=True)
@@ -115,8 +119,8 @@ class ChosenQuantile(ABC):
         doubts = tuple(self._doubts(box, tau, one, rows) for tau, one in zip(self.taus, chosen, strict=True))
         remarks = (*self._chains(box), *(one for of_tau in doubts for one in of_tau))
         whole = fits[0] if len(fits) == 1 else Stacked(fits, quantile_scores(self.taus))
-        estimate = whole.solve(names, remarks)
-        return without_intervals(names, estimate.theta, estimate.remarks) if any(doubts) else estimate
+        estimate = whole.solve(names, remarks, known)
+        return PointEstimate.of(estimate) if any(doubts) else estimate
 
     def _why_not(self, public: PublicFacts) -> Note | None:
         """Return why there are no intervals whatever is released."""
@@ -156,13 +160,13 @@ class ChosenQuantile(ABC):
         noise = NoisyMatrix.noise_of(ask.law(question, by=self.noises.matrix), within).mapped(of_columns(box))
         root = moments.power(-0.5)
         spread = math.sqrt(float(np.max(noise.variance_along(root)))) * math.sqrt(c)
-        width = sigma * standard_width(rows, tau, spread / NOISE_SHARE)
+        width = sigma * kernel_width(rows, tau, spread / NOISE_SHARE)
         question = replace(question, of=KernelRows(slopes, eta, width))
         release = ask(question, by=self.noises.matrix)
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        meat = tau * (1 - tau) * moments.nearest_positive(float(c))
+        meat = quantile_scores_of(moments.nearest_positive(float(c)), tau, rows).value
         loading = Loading(onto / unit, chosen.law)
         inverse = hessian.power(-1.0)
         error = inverse @ (meat + loading.covariance()) @ inverse.T
@@ -174,7 +178,7 @@ class ChosenQuantile(ABC):
             coordinates=Coordinates(theta, np.eye(c), np.zeros((c, 0))),
             signal=unit * rows**0.5,
             remaining=math.sqrt(max(float(np.trace(error)), 0.0)),
-            freedom=max(SQUARED * seen / 2, 1.0),
+            freedom=density_freedom(hessian, seen),
         )
 
     def _doubts(self, box: Box, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
@@ -235,44 +239,3 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
         return 0.25
     rare = min(tau, 1 - tau)
     return rare if columns == 0 else math.sqrt(1 - rare) - (1 - rare)
-
-
-def typical_size(tau: float) -> float:
-    """Return the median of ``|z - z_tau|``, z standard normal.
-
-    >>> round(typical_size(0.5), 4)
-    0.6745
-    """
-    z = float(ndtri(tau))
-    return float(brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
-
-
-def standard_width(n: float, tau: float, least: float) -> float:
-    """Return the width of the kernel for standard normal residuals.
-
-    Hall and Sheather's (1988); or, up to `WIDEST`, that at which the kernel's mean over all rows is `least`.
-
-    >>> [round(standard_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
-    [0.23, 0.58, 2.0]
-    """
-    z, x = float(ndtri(0.975)), float(ndtri(tau))
-    density = math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    h = n ** (-1 / 3) * z ** (2 / 3) * (1.5 * density**2 / (2 * x**2 + 1)) ** (1 / 3)
-    h = min(h, 0.9 * min(tau, 1 - tau))
-    best = min(WIDEST, float(ndtri(tau + h) - ndtri(tau - h)))
-    if density * WIDEST * kernel_mean(WIDEST, tau) <= least:
-        return WIDEST
-    if density * best * kernel_mean(best, tau) >= least:
-        return best
-    return float(brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
-
-
-def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel at a normal quantile, in units of density times width: 4/3, but for its bias.
-
-    >>> round(kernel_mean(1e-3, 0.1), 6)
-    1.333333
-    """
-    u, weight = np.polynomial.legendre.leggauss(60)
-    x = float(ndtri(tau))
-    return float((weight * (1 - u**2)) @ np.exp(-(width * u) * (x + width * u / 2)))

@@ -7,7 +7,7 @@ need the Hessian and the variance of the scores as well, which are released besi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquati
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import RootWeighted, Weight, WeightedLinear
 from privstats.mechanisms.base import Mechanism
@@ -91,9 +92,9 @@ class ChosenLeastSquares(ABC):
             notes = (note("parameter bound", box.design.names, bound=self.theta_bound),)
         theta = to_columns(box) @ chosen.value
         if not public.intervals:
-            return without_intervals(box.design.names, theta, (*notes, note("no inference")))
+            return PointEstimate(tuple(box.design.names), theta, (*notes, note("no inference")))
         estimate = self._with_intervals(ask, public, box, theta, chosen)
-        return without_intervals(box.design.names, estimate.theta, (*notes, *estimate.remarks)) if notes else estimate
+        return PointEstimate.of(estimate, notes) if notes else estimate
 
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: Box, theta: FloatArray, chosen: Release
@@ -102,7 +103,7 @@ class ChosenLeastSquares(ABC):
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
-        rows = rows_of(ask, self.noises, public)
+        rows, known = rows_of(ask, self.noises, public)
         robust = self.cov_type != "nonrobust"
         sizes = sizes_of(ask, self.noises, public, rows)
         branch = Branch(ask, self.noises, box, start, levels, sizes, public, robust)
@@ -128,7 +129,7 @@ class ChosenLeastSquares(ABC):
             signal=branch.signal,
             remaining=float(np.linalg.norm(step)),
             freedom=branch.freedom,
-        ).solve(box.design.names, (), {"sigma": sigma})
+        ).solve(box.design.names, (), {"sigma": sigma, **known})
 
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: Box) -> float:
         """Release the mean square of the residuals; return its root, in half-ranges of the response."""
@@ -183,11 +184,15 @@ def check_bound(theta_bound: float) -> None:
         raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
 
 
-def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> float:
-    """Return the number of rows, or the sum of their weights; released where it is not public."""
+def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
+    """Return the number of rows, or the sum of their weights; released where it is not public, and then a diagnostic."""
     if public.used is not None:
-        return float(public.used)
-    return max(float(ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts).value[0]), 1.0)
+        return float(public.used), {}
+    release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)
+    assert release.law is not None
+    rows = max(float(release.value[0]), 1.0)
+    known = {"rows used": rows, "rows used sd": float(np.sqrt(release.law.variance()[0]))}
+    return rows, {} if public.design.weighted else known
 
 
 def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: Box, rows: float) -> NoisyMatrix:
@@ -220,9 +225,3 @@ def to_columns(box: Box) -> FloatArray:
     onto = np.zeros((box.c, box.c))
     onto[order, np.arange(box.c)] = 1.0 + box.offset_reach
     return onto
-
-
-def without_intervals(names: Sequence[str], theta: FloatArray, notes: tuple[Note, ...]) -> NormalEstimate:
-    """Return estimates whose std errors are not known."""
-    unknown = np.full((len(theta), len(theta)), np.nan)
-    return NormalEstimate.of(names, theta, unknown, notes=notes)
