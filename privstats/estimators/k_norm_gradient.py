@@ -185,7 +185,7 @@ def check_bound(theta_bound: float) -> None:
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows, or the sum of their weights; released where it is not public, and then a diagnostic."""
+    """Return the number of rows, or the sum of their weights; released if it is not public."""
     if public.used is not None:
         return float(public.used), {}
     release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)
