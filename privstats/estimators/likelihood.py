@@ -38,9 +38,11 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products, SumAndProducts
 
 SHARES = {
-    "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07, "first step": 0.06, "second step": 0.07, "step sizes": 0.035,
-    "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
+    "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07, "first step": 0.06,
+    "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12,
+    "meat": 0.10,
 }  # fmt: skip
+SCORES = {"usual": Tail(0.5, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of sizes of scores
 BURN_IN = 3  # steps before the last one
 FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
@@ -74,7 +76,7 @@ class LikelihoodSteps:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
         prefix = rough_fit(ask, by, public, loss, share_of="score")
-        return _Steps(ask, by, prefix, loss, TAILS[self.tail]).estimate(design.names)
+        return _Steps(ask, by, prefix, loss, SCORES[self.tail]).estimate(design.names)
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str) -> Prefix:
@@ -98,7 +100,7 @@ def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
         mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
         slopes = fit - mean * c
     slopes = slopes * loss.transformed_half
-    sizes = prefix.made_up() @ slopes
+    sizes = prefix.made_up @ slopes
     b, a = loss.family.start(slopes, loss.from_transformed(mean), sizes - sizes.mean(), prefix.scales.rows)
     moved = start.to_theta @ (b + (a * c if c.any() else 0.0))
     return replace(start, theta=moved, loss=loss, sigma=1.0)
@@ -138,12 +140,12 @@ class _Steps:
 
     def eta(self, start: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
-        eta = self.prefix.made_up() @ self.prefix.coordinates(start.theta)
+        eta = self.prefix.made_up @ self.prefix.coordinates(start.theta)
         return self.loss.family.fitted(eta)
 
     def metric(self, start: Start) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
-        return whitening(self.prefix.made_up(), self.loss.family.weight(self.eta(start)))
+        return whitening(self.prefix.made_up, self.loss.family.weight(self.eta(start)))
 
     def scores(self, name: str, item: str, w: Start, within: Any) -> Sum:
         return Sum(name, Scores(self.loss, w.P, w.eta), within=within, keep=self.keep, item=item, folded=True)
@@ -164,7 +166,7 @@ class _Steps:
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
         """
-        rows = self.prefix.made_up()[::4]
+        rows = self.prefix.made_up[::4]
         eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta))
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -279,7 +281,7 @@ class _Steps:
     ) -> Estimate:
         m, n = w.m, self.prefix.sizes.scores
         step = hessian.power(-1.0) @ score
-        rows = self.prefix.made_up() @ metric
+        rows = self.prefix.made_up @ metric
         family, eta = self.loss.family, self.eta(start)
         after = family.fitted(eta + rows @ step)
         move = float(np.sqrt(np.mean((rows @ step) ** 2)))

@@ -157,7 +157,7 @@ class _Fit:
         near = self.near(drawn, at)
 
         # 4. Hessian and meat, in the metric of the information that made-up rows have there
-        metric = whitening(self.prefix.made_up(), self.information(near))
+        metric = whitening(self.prefix.made_up, self.information(near))
         hessian = self.products("hessian", near, metric, within, squared=True)
         meat = self.products("meat", near, metric, within, squared=False)
         return self.solved(drawn, at, metric, hessian, meat, radius)
@@ -191,11 +191,11 @@ class _Fit:
 
     def information(self, at: Start) -> FloatArray:
         """Return the weight of made-up rows in the information at theta."""
-        return self.loss.family.weight(self.prefix.made_up() @ self.prefix.coordinates(at.theta))
+        return self.loss.family.weight(self.prefix.made_up @ self.prefix.coordinates(at.theta))
 
     def near(self, drawn: Release, at: Start) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
-        n, ridge, rows = self.prefix.sizes.rows, drawn.law.ridge, self.prefix.made_up()
+        n, ridge, rows = self.prefix.sizes.rows, drawn.law.ridge, self.prefix.made_up
         step = np.zeros(self.prefix.m)
         for _ in range(NEAREST):
             weight = self.information(at.moved(step / 2))
@@ -208,7 +208,7 @@ class _Fit:
         m = self.prefix.m
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
-        made_up = self.prefix.made_up() @ metric * np.sqrt(self.information(at))[:, None]
+        made_up = self.prefix.made_up @ metric * np.sqrt(self.information(at))[:, None]
         usual = LONGER * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL))
         radius = max(usual, (LEAST_LEVERAGE * m) ** 0.5)
         question = Sum(name, rows, within=Products(m, radius), keep=self.prefix.levels.keep, folded=not squared)

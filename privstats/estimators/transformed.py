@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,7 @@ class Prefix:
     sizes : Sizes
     constant : ndarray, shape (m,)
         Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept.
+    box : Box
     """
 
     start: Start
@@ -126,6 +127,7 @@ class Prefix:
     scales: Scales
     sizes: Sizes
     constant: FloatArray
+    box: Box
 
     @property
     def m(self) -> int:
@@ -135,14 +137,54 @@ class Prefix:
         """Return the coordinates of w whose step moves theta by this, as nearly as there is one, shape (m,)."""
         return np.asarray(np.linalg.lstsq(self.start.to_theta, theta, rcond=None)[0], dtype=float)
 
+    @cached_property
+    def second_moments(self) -> FloatArray:
+        """Second moments of w: the identity, but for dummies of rare levels, whose information was raised."""
+        W = self.start.W
+        return np.eye(self.m) - (W.T * self.levels.ridge) @ W
+
+    @cached_property
     def made_up(self) -> FloatArray:
-        """Return public normal rows with the released moments of w, shape (rows, m); the constant is 1 in each."""
-        normal = standard_rows(self.m)
-        c = self.constant
-        squared = float(c @ c)
-        if not squared:
-            return normal
-        return c / squared + normal - np.outer(normal @ c, c) / squared
+        """Public rows with the released moments of w, shape (rows, m); the constant is 1 in each.
+
+        Codes of factors are drawn by their released frequencies, numbers are normal, all of them apart; then the rows
+        are mapped so that their moments are those of w, by the map that moves normal rows the least.
+        """
+        w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
+        S, c = self.second_moments, self.constant
+        mean = S @ c / max(float(c @ S @ c), 1e-300) if c.any() else np.zeros(self.m)
+        target = S - np.outer(S @ c, S @ c) / max(float(c @ S @ c), 1e-300) if c.any() else S
+        w = w - w.mean(axis=0)
+        root, found = _power(target, 0.5), w.T @ w / len(w)
+        return np.asarray(mean + w @ (root @ _power(root @ found @ root, -0.5) @ root), dtype=float)
+
+
+def _power(matrix: FloatArray, exponent: float) -> FloatArray:
+    """Return the power of a matrix on the directions that it has, zero on the others."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    some = values > 1e-9 * max(float(values[-1]), 1e-300)
+    return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
+
+
+def drawn_rows(box: Box, scales: Scales, levels: Levels) -> FloatArray:
+    """Return public rows z, shape (rows, width): factors by released frequencies, other columns normal, all apart."""
+    design, rows = box.design, np.zeros((MADE_UP, box.width))
+    normal = standard_rows(box.c)
+    rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
+    if box.intercept is not None:
+        rows[:, box.intercept] = 1.0
+    for k, factor in enumerate(design.factors):
+        if not factor.used or not factor.columns:
+            continue
+        counts = np.where(levels.kept[k], np.maximum(levels.counts[k], 0.0), 0.0)
+        if not counts.sum() > 0:
+            continue
+        places = (np.arange(MADE_UP) + 0.5) / MADE_UP
+        codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
+        order = np.argsort(normal[:, factor.columns[0]])  # public, and apart from the other columns
+        values = np.asarray(factor.contrasts, dtype=float)[codes]
+        rows[np.ix_(order, list(factor.columns))] = values
+    return rows
 
 
 @cache
@@ -173,7 +215,7 @@ def prefix_of(ask: Ask, by: Noises, box: Box, scales: Scales, sizes: Sizes, shar
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
-    prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m))
+    prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m), box)
     if box.intercept is None:
         return prefix
     return replace(prefix, constant=prefix.coordinates(np.eye(box.c)[box.intercept]))
