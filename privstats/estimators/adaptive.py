@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, bes
 from privstats.estimators.preconditioner import (
     Box,
     Levels,
-    Scales,
     Start,
     cleared,
     coarse,
     column_scales,
     entry_sd,
+    products_of,
     readable_levels,
     reread_scales,
     roots,
@@ -70,6 +71,7 @@ MEAT_LEAST, MEAT_NOISE = 4.0, 0.2  # squared radius of the meat: this times m, o
 MEAT_WORTH = 0.15  # a meat is released if 4 m times its noise at radius 1 is below this share of the scores
 LEAST_VARIANCE, MOST_VARIANCE = 0.97, 1.5  # of the final score, in the meat's: what the first clip missed
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # charge for the estimate's move between clips beyond these sds
+LEFT_OUT = 0.5  # a left-out row may have moved the score by this many sds along one coefficient, on average
 FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
@@ -109,10 +111,10 @@ class Adaptive:
         frame = standardised(box, scales, levels.kept or None)
         frame = reread_scales(ask, by, box, frame, scales, "score")
         sizes = sizes.without(levels.left_out)
-        start, G = coarse(ask, by, box, frame, levels, sizes.rows)
+        start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
         robust, tail = self.cov_type != "nonrobust", TAILS[self.tail]
         known = (ask, by, box, start, levels, sizes, public, robust, tail)
-        fits: dict[str, Any] = {"steps": Steps(*known, self.loss, G, scales), "moments": Moments(*known)}
+        fits: dict[str, Any] = {"steps": Steps(*known, self.loss), "moments": Moments(*known)}
         fits = {name: fits[name] for name in self.branches}
         chosen = self.branches[0]
         if len(fits) > 1:
@@ -183,14 +185,9 @@ class Steps(Branch):
     Parameters
     ----------
     loss : Loss
-    G : ndarray, shape (m + 1, m + 1)
-        Coarse second moments per row.
-    scales : Scales
     """
 
     loss: Loss = SquaredLoss()  # noqa: RUF009
-    G: FloatArray | None = None
-    scales: Scales | None = None
 
     @property
     def rows(self) -> float:
@@ -387,11 +384,11 @@ class Steps(Branch):
             hessian=A,
             meat=self.small_sample * self.scores * L @ self.sampling(M, clip, final) @ L.T,
             noises=(L @ final.noise, Loading(np.sqrt(bread.cut**2 * remaining / m) * np.eye(m))),
-            coordinates=self.coordinates(replace(start, theta=moved.theta), self.too_many_left_out),
+            coordinates=self.coordinates(replace(start, theta=moved.theta)),
             signal=self.signal,
             remaining=float(np.sqrt(remaining)),
             clipped=(
-                Allowance(L, clip.excess),
+                Allowance(L, clip.excess + LEFT_OUT * self.levels.left_out),
                 Allowance(back[:, None], MOVE * falling),
                 *self.far_rows(start, L, clip, bread, went, float(np.sqrt(remaining))),
             ),
@@ -418,34 +415,22 @@ class Steps(Branch):
             allowances.append(Allowance(along[:, None], bread.all_cut * step))
         return tuple(allowances)
 
-    @property
-    def far_columns(self) -> list[int]:
-        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations."""
-        if self.scales is None:
-            return []
+    @cached_property
+    def far_columns(self) -> dict[int, float]:
+        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
-        reach = (1 + np.abs(self.scales.center)) / self.scales.scale
-        return [j for j in self.box.slopes if j not in coded and reach[j] > FAR_BOUNDS]
-
-    @property
-    def too_many_left_out(self) -> bool:
-        """Whether the rows of rare levels that were left out could move the other coefficients visibly."""
-        return self.levels.left_out > self.rows**0.5 * self.length()
+        made = {j for j, *_ in products_of(self.box.design)}
+        reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
+        return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 
     def notes(self) -> tuple[Note, ...]:
         """Return what the reader must know of levels, bounds and tails."""
-        if self.too_many_left_out:
-            out = self.levels.left_out
-            times = max(1.1, out / self.rows**0.5)
-            return (note("rare levels too many", self.box.design.names, count=out, times=times),)
         return (*level_notes(self.box, self.levels), *self._far_bounds())
 
     def _far_bounds(self) -> tuple[Note, ...]:
         """Return a note for each column whose bounds extend far beyond its released standard deviations."""
-        if self.scales is None:
-            return ()
-        reach, names = (1 + np.abs(self.scales.center)) / self.scales.scale, self.box.design.names
-        return tuple(note("far bounds", name=names[j], sds=float(reach[j])) for j in self.far_columns)
+        names = self.box.design.names
+        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
 
 @dataclass(frozen=True, eq=False)

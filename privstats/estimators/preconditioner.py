@@ -35,7 +35,7 @@ COUNT_SDS = 2.5  # ... and this many sds of its own count more
 CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared standardised length, by a ridge
 CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
-NULL = 1e-8  # singular values below it are zero
+NULL = 1e-8  # entries of a null space below it are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,6 +310,11 @@ class Box:
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
+    def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
+        """Return the directions of theta about which rows at kept levels say nothing, shape (c, l); rounding is zero."""
+        hidden = np.asarray(self.design.null_space(kept), dtype=float)
+        return np.where(np.abs(hidden) < NULL, 0.0, hidden)
+
     def identity(self) -> Frame:
         """Return the frame of columns as they are."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
@@ -538,7 +543,7 @@ def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: fl
     )
     few = any(not k.all() for k in kept)
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
-    hidden = np.asarray(box.design.null_space(None if keep is None else keep.kept), dtype=float)
+    hidden = box.null_space(None if keep is None else keep.kept)
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
     return Levels(
         keep=keep,

@@ -51,7 +51,7 @@ class SufficientStatistics:
         start = Start(
             box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
         )
-        levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
+        levels = replace(Levels.none(box.c), hidden=box.null_space())
         sizes = sizes_of(ask, self.noises, public, float(public.used or 0))
         robust = self.cov_type != "nonrobust"
         return Moments(ask, self.noises, box, start, levels, sizes, public, robust).estimate()
