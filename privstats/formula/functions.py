@@ -92,9 +92,9 @@ def rowwise(
 ) -> F:
     """Let formulas call a function of your own, by name.
 
-    It is called with one row at a time, as arrays of length 1 held to the domain, so that it cannot mix rows
-    (and is slower than what is built in); its values are held to the bounds, and a row on which it fails
-    counts as missing.
+    It is called with one row at a time, as arrays of length 1 clamped to the domain, so that it cannot mix rows (and is
+    slower than built-in functions); its values are clamped to the bounds, and a row on which it fails counts as
+    missing.
 
     Parameters
     ----------
@@ -118,6 +118,12 @@ def rowwise(
 
     Notes
     -----
+    Formulas can call without this: I, np.abs, np.square, np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2,
+    np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign, np.minimum(x, z),
+    np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They know arithmetic, comparisons, ``and``, ``or``,
+    ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any name'); poly(x, 2), and bs, cr, cc with
+    knots=[...].
+
     A pickled result can be loaded where the function is registered again under its name.
 
     Examples
@@ -132,11 +138,11 @@ def rowwise(
     """
     called = str(name or getattr(function, "__name__", ""))
     if not called.isidentifier() or called in _BUILT_IN:
-        raise FormulaError(f"'{called}' cannot be the name of a function in formulas")
+        raise FormulaError(f"'{called}' cannot be the name of a function in formulas; give name='another_name'")
     image = _image(called, bounds)
     if called in _SOURCES and _source(function) != _SOURCES[called]:
         raise FormulaError(
-            f"another function is registered as '{called}', and results may be using it: give this one a name="
+            f"another function is registered as '{called}' and results may be using it; give name='another_name'"
         )
     _SOURCES[called] = _source(function)
     FUNCTIONS[called] = Rowwise(_one_by_one(function), image, len(inspect.signature(function).parameters))
@@ -156,7 +162,9 @@ def _image(name: str, bounds: Any) -> Callable[..., Interval]:
         except (TypeError, ValueError):
             low, high = 1.0, 0.0
         if not low <= high:
-            raise FormulaError(f"the bounds of '{name}' must be (low, high) with low at most high")
+            raise FormulaError(
+                f"the bounds of '{name}' are not a range; write bounds=(low, high) with low at most high"
+            )
         return Interval(low, high)
 
     if callable(bounds):

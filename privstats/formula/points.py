@@ -56,8 +56,9 @@ def made_up(
             codes[name][stop - many : stop] = np.tile(code, repeats)
         stop -= many
     rows: dict[str, Any] = {name: Coded(codes[name], known) for name, known in levels.items()}
+    typical = domain.typical
     for name in reads:
-        within = domain.typical.bounds(name)
+        within = typical.bounds(name)
         if name not in rows:
             low, high = (within.lo, within.hi) if within.is_finite else (0.5, 2.0)
             rows[name] = low + (high - low) * spread[name]

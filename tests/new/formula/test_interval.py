@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from privstats.errors import FormulaError
 from privstats.formula.expression import bounds_of, columns, is_total, parse, spelling
-from privstats.formula.functions import FUNCTIONS
+from privstats.formula.functions import _BUILT_IN, FUNCTIONS, rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import values_of
 
-BUILT_IN = sorted(FUNCTIONS)
+BUILT_IN = sorted(FUNCTIONS.keys() & _BUILT_IN)
 ends = st.floats(-50, 50).map(lambda value: round(value, 3))
 intervals = st.tuples(ends, ends).map(sorted).map(lambda pair: Interval(pair[0] + 0.0, pair[1] + 0.0))
 
@@ -127,3 +127,23 @@ def test_columns_are_the_names_that_are_read():
 )
 def test_an_expression_is_total_where_each_part_of_it_has_finite_bounds(code, total):
     assert is_total(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)}) is total
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_function_gives_a_row_the_same_bits_in_any_company(name):
+    rng = np.random.default_rng(5)
+    columns = {column: np.append(rng.normal(0, 2, 100), [np.nan, np.inf, -np.inf, 0.0]) for column in "abc"}
+    node = parse(f"{name}({', '.join('abc'[: FUNCTIONS[name].arity])})")
+    together = values_of(node, columns)
+    assert len(together) == 104
+    for k in range(104):
+        alone = values_of(node, {column: values[k : k + 1].copy() for column, values in columns.items()})
+        np.testing.assert_array_equal(alone, together[k : k + 1])
+    np.testing.assert_array_equal(
+        values_of(node, {column: values[5:].copy() for column, values in columns.items()}), together[5:]
+    )
+
+
+def test_help_on_functions_lists_all_of_them():
+    listed = rowwise.__doc__
+    assert all(name in listed for name in BUILT_IN)
