@@ -31,6 +31,11 @@ COUNTS = Laplace()  # answers how many rows there are
 FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
 DOUBLE_BITS = 50  # a grid is at least so much coarser than the largest number, so that doubles can count its points
 
+DEPENDENT = (
+    "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Cure: "
+    "rows_per_unit=1, or one row for each {unit} that has its mean."
+)
+
 Grid = float | Mapping[str, float] | None
 
 
@@ -221,5 +226,5 @@ def no_intervals(public: PublicFacts, neighbors: Neighbors) -> tuple[Note, ...]:
     if not public.intervals:
         return (note("no inference"),)
     if neighbors.rows_per_unit > 1:
-        return (note("dependent rows", unit=neighbors.unit),)
+        return (Note("dependent rows", DEPENDENT.format(unit=neighbors.unit)),)
     return ()

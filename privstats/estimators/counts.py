@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts
-from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals
+from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, used
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Loading
 from privstats.inference.notes import note
@@ -60,17 +60,17 @@ class Histogram:
         bins, names = len(edges) - 1, design.names
         release = ask(counts_question("counts", edges, grouping), by=self.noise)
         counts = release.value.reshape(grouping.cells, bins)
-        total = np.maximum(1.0, counts.sum(axis=1))
+        total, known = np.maximum(1.0, counts.sum(axis=1)), used(release.value, release.law.variance())
         if public.used is not None and not grouping.groups:
-            total[:] = max(1.0, float(public.used))
+            total[:], known = max(1.0, float(public.used)), {}
         width = np.ones(bins) if column_facts(design)[0].levels else np.diff(edges)
         if why := no_intervals(public, self.neighbors):
             values = counts / np.outer(total, width) if self.density else counts
-            return PointEstimate(tuple(names), values.ravel(), why)
+            return PointEstimate(tuple(names), values.ravel(), why, known)
         noises = (Loading(np.eye(counts.size), release.law),)
-        if not self.density:
-            return counts_table(names, counts.ravel(), noises)
-        return density_table(names, counts, total, width, noises)
+        if self.density:
+            return replace(density_table(names, counts, total, width, noises), diagnostics=known)
+        return replace(counts_table(names, counts.ravel(), noises), diagnostics=known)
 
 
 @dataclass(frozen=True)

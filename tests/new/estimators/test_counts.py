@@ -56,6 +56,8 @@ def test_densities_are_those_of_numpy_group_by_group(by, complete):
         estimate.bse(), np.sqrt(share * (1 - share) / n) / np.tile(np.diff(edges), len(parts)), rtol=1e-3, atol=1e-7
     )
     assert len(releases) == 1
+    assert ("rows used" in estimate.diagnostics) == (not complete or bool(by))
+    assert estimate.diagnostics.get("rows used", 600) == pytest.approx(600, abs=0.01)
 
 
 def test_levels_are_bins_and_need_no_other():
