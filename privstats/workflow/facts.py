@@ -81,9 +81,8 @@ def _why(choice: Choice, gate: Gate) -> str:
 def _used(estimate: Any) -> tuple[float, float] | None:
     """Return the number of rows used and its standard error, where it was released."""
     found = estimate.diagnostics
-    if "rows used" not in found or not math.isfinite(found["rows used"]):
-        return None
-    return float(found["rows used"]), float(found.get("rows used sd", math.nan))
+    rows = found.get("rows used", math.nan)
+    return (float(rows), float(found.get("rows used sd", math.nan))) if math.isfinite(rows) else None
 
 
 def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float], ...]:

@@ -1,0 +1,62 @@
+"""A call is bound to a signature, and a wrong one is Python's TypeError."""
+
+import inspect
+
+import pytest
+
+from privstats.workflow.call import VERBS, bound, hint
+
+
+def toy(formula, data, eps=None, *, domain=None, mech="auto", rng=None, unit=None):
+    """A signature."""
+
+
+SIGNATURE = inspect.signature(toy)
+
+
+def test_arguments_come_with_the_defaults_of_the_others():
+    arguments = bound(SIGNATURE, "toy", ("y", 1), {"mech": "kng"})
+    assert arguments == {
+        "formula": "y",
+        "data": 1,
+        "eps": None,
+        "domain": None,
+        "mech": "kng",
+        "rng": None,
+        "unit": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "says"),
+    [
+        (("y", 1), {"epsilon": 1}, "unexpected keyword argument 'epsilon'; did you mean 'eps'"),
+        (("y", 1), {"seed": 1}, "did you mean 'rng'"),
+        (("y", 1), {"bounds": 1}, "did you mean 'domain'"),
+        (("y", 1), {"groups": 1}, "did you mean 'unit'"),
+        (("y", 1), {"mec": 1}, "did you mean 'mech'"),
+        (("y",), {}, "missing a required argument: 'data'"),
+        ((), {}, "missing a required argument: 'formula'"),
+        (("y", 1, 2, 3), {}, "at most 3 positional arguments; give the others by name, as in domain=..."),
+        (("y", 1), {"data": 2}, "multiple values for argument 'data'"),
+    ],
+)
+def test_a_wrong_call_is_described_in_pythons_words(args, keywords, says):
+    problem = bound(SIGNATURE, "toy", args, keywords)
+    assert problem.startswith("toy() ")
+    assert says in problem
+
+
+def test_an_unknown_name_that_is_like_no_other_has_no_hint():
+    assert hint("qqqqqqqq", ("eps", "data")) == ""
+    assert bound(SIGNATURE, "toy", ("y", 1), {"qqqqqqqq": 0}).endswith("'qqqqqqqq'")
+
+
+def test_a_usual_name_of_another_package_is_hinted_only_where_the_argument_exists():
+    assert hint("seed", ("formula", "data")) == ""
+
+
+def test_every_verb_is_registered_by_its_short_name():
+    import privstats.api  # noqa: F401 registers
+
+    assert sorted(VERBS) == ["glm", "hist", "lm", "mean", "median", "mode", "quantile", "rq"]
