@@ -27,8 +27,8 @@ from privstats.privacy.promise import Neighbors, Promise
 from privstats.sets.base import Set
 
 ROWS = 64
-CUTS = (0, 1, 6, 33, ROWS)  # the same rows once more, in smaller company
-GROUPS = 4  # of made-up units: the total is the sum over groups
+CUTS = (0, 1, 5, 14, ROWS)  # the same rows once more, in smaller company
+GROUPS = 2  # of made-up units: the total is the sum over groups
 UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each other, of which two count at most
 USUAL = 10_000  # rows that are assumed where their number is private
 MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
@@ -208,22 +208,22 @@ class _Frames:
         return iter(self.frames)
 
 
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # which rows count; their vectors; these, projected
+
+
 class _Audit:
     """Refuses a question unless each row, and each unit, is the same to the last bit in company and in other company.
 
-    The made-up rows are looked at in one block, in smaller ones, and in reversed order; and a few units at a time.
+    The made-up rows are looked at in one block, and in reversed order in smaller ones; and some units without others.
     """
 
     def __init__(self, frame: pd.DataFrame, design: Design, neighbors: Neighbors) -> None:
         self.frame, self.neighbors = frame, neighbors
         self.whole = self._rows(design, frame)
-        parts = [frame.iloc[start:stop] for start, stop in pairwise(CUTS)]
-        self.parts = self._rows(design, *parts)
-        self.reversed = self._rows(design, frame.iloc[::-1])
-        unit = neighbors.unit
-        self.groups = (
-            [] if unit is None else [self._rows(design, rows) for _, rows in frame.groupby(frame[unit] % GROUPS)]
-        )
+        self.parts = self._rows(design, *_cut(frame.iloc[::-1], CUTS))
+        self.groups = [
+            self._rows(design, *_cut(rows, (0, len(rows) // 2, len(rows)))) for rows in _by_unit(frame, neighbors.unit)
+        ]
 
     def through(self, design: Design) -> _Audit:
         """Return the audit of the same rows through another design."""
@@ -233,30 +233,42 @@ class _Audit:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
-        whole, parts, backwards = (_seen(rows, question) for rows in (self.whole, self.parts, self.reversed))
-        same = all(_equal(a, b) and _equal(a, c[::-1]) for a, b, c in zip(whole, parts, backwards, strict=True))
+        whole, parts = _seen(self.whole, question), _seen(self.parts, question)
+        pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
+        same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)
         if same and isinstance(question, Sum):
-            same = self._adds_up(question, whole[-1])
+            same = self._adds_up(question, whole[0][-1], [seen[-1] for seen in parts])
         if not same:
             raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
 
-    def _adds_up(self, question: Sum, projected: FloatArray) -> bool:
+    def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
         """Return whether a total is the sum of contributions: of rows, of blocks, and of units."""
-        within, total = question.within, self.whole.totals([question])[0]
-        same = self.parts.totals([question])[0] == total
-        if self.neighbors.unit is not None:
-            return same and _together([rows.totals([question])[0] for rows in self.groups], within) == total
-        units = within.contribution(projected) / within.step
-        return same and bool((units == np.rint(units)).all()) and _whole(units, within) == total
+        within, total = question.within, question.within.total(whole)
+        units = within.contribution(whole) / within.step
+        same = bool((units == np.rint(units)).all()) and _whole(units, within) == total
+        same = same and _together([within.total(part) for part in parts], within) == total
+        if not same or not self.groups:
+            return same
+        apart = [rows.totals([question])[0] for rows in self.groups]
+        return _together(apart, within) == self.whole.totals([question])[0]
 
 
-def _seen(rows: BlockRows, question: Question) -> list[NDArray[Any]]:
-    """Return which rows count, and their vectors before and after they are projected."""
+def _cut(frame: pd.DataFrame, cuts: Sequence[int]) -> list[pd.DataFrame]:
+    return [frame.iloc[start:stop] for start, stop in pairwise(cuts)]
+
+
+def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
+    """Return the rows of some units, and those of the others."""
+    return [] if unit is None else [rows for _, rows in frame.groupby(frame[unit] % GROUPS)]
+
+
+def _seen(rows: BlockRows, question: Question) -> list[Seen]:
+    """Return what a question sees of each block."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)
         seen.append((counts, vectors, question.within.project(vectors)))
-    return [np.concatenate(arrays) for arrays in zip(*seen, strict=True)]
+    return seen
 
 
 def _equal(here: NDArray[Any], there: NDArray[Any]) -> bool:
