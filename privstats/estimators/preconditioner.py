@@ -311,7 +311,7 @@ class Box:
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta about which rows at kept levels say nothing, shape (c, l); rounding is zero."""
+        """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
