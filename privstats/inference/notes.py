@@ -7,6 +7,7 @@ that cannot have a cure say that none is needed, or name what to use in its plac
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -37,30 +38,40 @@ class Note:
         return self.text
 
 
+class _Prose(string.Formatter):
+    """Formats fields; ``~`` stands for two digits, and none behind the point of large numbers."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec != "~":
+            return str(super().format_field(value, spec))
+        return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+_PROSE = _Prose()
 RELIABLE = 0.4  # noise_to_signal up to which intervals are about as long as they need to be
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         # not given
         "rare level": (
-            "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:.0f} rows "
-            "are needed at {budget}. Rows with the level were left out of the fit. Cure: spend more, or merge the "
+            "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
+            "rows are needed at {budget}. Rows with the level were left out of the fit. Cure: spend more, or merge the "
             "level with the reference level{code}."
         ),
         "rare levels too many": (
-            "No coefficient is given: about {count:.0f} rows have levels that are too rare for this budget (released "
+            "No coefficient is given: about {count:,.0f} rows have levels that are too rare for this budget (released "
             "counts), and leaving them out would change the other coefficients. Cure: merge rare levels, or spend "
-            "{times:.1f} times as much."
+            "{times:~} times as much."
         ),
         "collinear": (
             "{names} not given: they are nearly collinear, or vary little for their bounds, and the noise is "
-            "{ratio:.1f} times the information that tells them apart. Cure: leave one of them out, declare closer "
-            "bounds, or make rows x budget {times:.1f} times as large."
+            "{ratio:~} times the information that tells them apart. Cure: leave one of them out, declare closer "
+            "bounds, or make rows x budget {times:~} times as large."
         ),
         "weak term": (
-            "{names} not given: the noise is {ratio:.1f} times the information, since its values vary little for its "
+            "{names} not given: the noise is {ratio:~} times the information, since its values vary little for its "
             "bounds or nearly follow from other terms. Cure: declare closer bounds, leave it out, or make rows x "
-            "budget {times:.1f} times as large."
+            "budget {times:~} times as large."
         ),
         "null space": (
             "{names} not given: the kept levels determine only some combinations of these coefficients; contrasts "
@@ -68,14 +79,14 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "nothing identified": (
             "No coefficient is given: in {directions} directions of the predictors the noise exceeds the information. "
-            "Cure: fewer terms, or rows x budget {times:.1f} times as large."
+            "Cure: fewer terms, or rows x budget {times:~} times as large."
         ),
         "too much noise": (
             "The noise is as large as the coefficients can be, so none is given. Cure: rows x {currency} about "
-            "{times:.0f} times as large (now {now:.3g})."
+            "{times:~} times as large (now {now:.3g})."
         ),
         "far step": (
-            "No coefficient is given: the last step was {size:.1f} times as long as the approximation allows. Cure: "
+            "No coefficient is given: the last step was {size:~} times as long as the approximation allows. Cure: "
             "a larger budget, more rows, or closer bounds of the predictors."
         ),
         "large counts": (
@@ -83,8 +94,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "Cure: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
         ),
         "empty group": (
-            "{names} not given: the released count is {count:.0f} with std err {sd:.1f}, so the group may be empty; "
-            "about {needed:.0f} rows are needed at {budget}. Cure: leave the level out of the declared levels, merge "
+            "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so the group may be empty; "
+            "about {needed:,.0f} rows are needed at {budget}. Cure: leave the level out of the declared levels, merge "
             "it with another level, or spend more."
         ),
         "private test": (
@@ -98,11 +109,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "noise to signal": (
             "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Cure: rows x "
-            "budget {times:.1f} times as large."
+            "budget {times:~} times as large."
         ),
         "steps differ": (
-            "Successive steps differ by up to {size:.1f} std errors ('{name}'), which the intervals contain. Cure: "
-            "{currency} = {more:.3g}, or {rows:.0f} times the rows."
+            "Successive steps differ by up to {size:~} std errors ('{name}'), which the intervals contain. Cure: "
+            "{currency} = {more:.3g}, or {rows:~} times the rows."
         ),
         "far bounds": (
             "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows far out "
@@ -110,7 +121,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "variance requires. Cure: closer bounds, or the logarithm of '{name}'."
         ),
         "few effective rows": (
-            "The interval of {names} rests on about {rows:.0f} rows with large scores (released), fewer than 15. It "
+            "The interval of {names} rests on about {rows:,.0f} rows with large scores (released), fewer than 15. It "
             "assumes that larger scores are rarer still. Cure: closer bounds, or the logarithm of the predictor."
         ),
         "weighted rows": (
@@ -124,7 +135,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "raised": (
             "{directions} eigenvalues of the released Hessian were below their noise and were raised to it; the "
-            "intervals contain the error of this. Cure: fewer terms, or rows x budget {times:.1f} times as large."
+            "intervals contain the error of this. Cure: fewer terms, or rows x budget {times:~} times as large."
         ),
         "tail": (
             "The intervals assume that scores beyond the largest visible ones become rare at least by half for each "
@@ -144,24 +155,24 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "no density": (
             "No intervals: the density at the quantile is estimated with more noise than signal (noise_to_signal "
-            "{ratio:.1f}). Cure: {currency} = {more:.3g}, or {rows:.0f} times the rows."
+            "{ratio:~}). Cure: {currency} = {more:.3g}, or {rows:~} times the rows."
         ),
         "noisy hessian": (
-            "No intervals: the noise of the Hessian is {ratio:.1f} times its information in the weakest direction. "
-            "Cure: fewer terms, or rows x budget {times:.1f} times as large."
+            "No intervals: the noise of the Hessian is {ratio:~} times its information in the weakest direction. "
+            "Cure: fewer terms, or rows x budget {times:~} times as large."
         ),
         "parameter bound": (
             "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. Cure: "
             "a larger theta_bound, or a larger budget."
         ),
         "too few rows": (
-            "No intervals: {rows:.0f} rows and this budget are too few for tau = {tau:g} with {many} coefficients, so "
+            "No intervals: {rows:,.0f} rows and this budget are too few for tau = {tau:g} with {many} coefficients, so "
             "the estimate may lie anywhere in its bounds. Cure: more rows, a larger budget, fewer predictors, a tau "
             "nearer 0.5, or a smaller theta_bound."
         ),
         "short ends": (
-            "No interval for {names}: its ends would lie beyond the outermost of about {rows:.0f} rows. Cure: rows x "
-            "eps {times:.1f} times as large, or a quantile nearer the median."
+            "No interval for {names}: its ends would lie beyond the outermost of about {rows:,.0f} rows. Cure: rows x "
+            "eps {times:~} times as large, or a quantile nearer the median."
         ),
         "ridge": (
             "The penalty is {ridge:.3g} (predictors scaled to [-1, 1]), which moves the coefficients toward zero by an "
@@ -203,7 +214,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "a {unit} with many rows weighs less. Cure: a larger rows_per_unit=, at more noise."
         ),
         "delta helps": (
-            "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:.0f} times "
+            "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:~} times "
             "shorter. Cure: {call}."
         ),
         "no ledger": (
@@ -243,7 +254,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
         f"{listed(about)} {'is' if len(about) == 1 else 'are'}" if "{names} not given" in template else listed(about)
     )
     try:
-        return Note(key, template.format(**{"names": subject, **numbers}), about)
+        return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
     except (KeyError, ValueError, TypeError):
         raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
 

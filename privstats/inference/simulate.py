@@ -16,7 +16,7 @@ from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # a .95 quantile of pure noise is known to 1 % of itself, a p-value down to 1e-4
 FEWEST = 999  # draws of noise with very many coordinates
-WORK = 2.0**24  # coordinates drawn at most, beyond the fewest draws
+WORK = 2.0**24  # coordinates drawn at most, of matrices their power 1.5, beyond the fewest draws
 KNOTS = 1801  # of tabulated gamma quantiles
 BLOCK = 2**21  # coordinates held at a time
 SINGLE = 32  # largest draws that stay apart when draws are grouped,
@@ -77,8 +77,7 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
 
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     """Return joint draws of a sum of independent noises, shape (draws, m)."""
-    coordinates = sum(noise.matrix.shape[1] for noise in noises)
-    size = int(np.clip(WORK / max(1, coordinates), FEWEST, DRAWS))
+    size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
         used = noise.matrix.any(axis=1)  # of many groups each has noise of its own
@@ -87,6 +86,12 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
             total[start : start + len(draws), used] += draws @ noise.matrix[used].T
             start += len(draws)
     return total
+
+
+def _work(noise: Loading) -> float:
+    """Return how long a draw takes, in coordinates: those of a matrix are not independent."""
+    k = max(1, noise.matrix.shape[1])
+    return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:

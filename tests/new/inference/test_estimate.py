@@ -262,6 +262,32 @@ def test_intervals_cover_at_their_level_under_a_known_noise_law(name, share, alp
     np.testing.assert_allclose(missed, alpha, atol=4 * error)
 
 
+@pytest.mark.parametrize("simulated", [True, False])
+def test_intervals_cover_whatever_the_allowed_bias_is(simulated):
+    rng, size = np.random.default_rng(12), 20_000
+    for seed in range(4):
+        fit = random_estimate(seed, simulated)
+        noise = Loading(np.linalg.cholesky(fit.noise), None)
+        noise = fit.simulated[0] if simulated else noise
+        draws = (
+            public_stream(seed).standard_normal((size, 3))
+            if noise.law is None
+            else noise.law.sample(public_stream(seed), size)
+        )
+        errors = draws @ noise.matrix.T + rng.multivariate_normal(np.zeros(3), fit.sampling, size)
+        a, v = fit.allowances[0], fit.unidentified[:, 0]
+        R = rng.normal(size=(3, 3))
+        *_, low, high, _ = fit.contrast(R)
+        half = (high - low) / 2
+        for k in np.nonzero(fit.identified(R))[0]:
+            direction = R[k] @ a.loading
+            worst = a.size * np.linalg.norm(direction) + abs(R[k] @ v)
+            for b in (0.0, worst / 2, -worst):
+                missed = (np.abs(errors @ R[k] + b) > half[k]).mean()
+                assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
+            assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))  # the worst one is met
+
+
 def test_a_joint_test_holds_its_level_under_heavy_noise():
     law, size = LAWS["matrixt"], 20_000
     L = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0]])

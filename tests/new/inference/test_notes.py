@@ -71,6 +71,8 @@ def test_names_are_listed_and_the_note_is_about_them():
     one, two = made("collinear", ("x",)), made("collinear", ("x", "z"))
     assert one.text.startswith("x is not given: ") or one.text.startswith("x is not")
     assert two.text.startswith("x and z are not given") and two.about == ("x", "z")
+    large = note("weak term", ("x",), ratio=1234.5, times=99.6).text
+    assert "noise is 1,234 times" in large and "100 times as large" in large
     assert listed(list("abcde")) == "a, b, c and 2 more"
     assert isinstance(two, Note) and str(two) == two.text
     with pytest.raises(OptionError, match="no note 'colinear'"):
