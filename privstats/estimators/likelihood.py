@@ -42,7 +42,7 @@ SHARES = {
     "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12,
     "meat": 0.10,
 }  # fmt: skip
-SCORES = {"usual": Tail(0.5, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of sizes of scores
+SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}  # of sizes of scores
 BURN_IN = 3  # steps before the last one
 FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
