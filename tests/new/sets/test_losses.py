@@ -124,11 +124,15 @@ def test_noise_for_sums_refuses_sets_of_losses(within):
             within.sensitivity(norm, EXCHANGE)
 
 
-@pytest.mark.parametrize(
-    "within",
-    [SquaredLosses(3, 1.0), SquaredLosses(2, 1.0, False), CheckLosses(2, 0.3, 1.0), CheckLosses(3, 0.5, 1.0, False)],
-    ids=str,
-)
+LOSSES = [
+    SquaredLosses(3, 1.0),
+    SquaredLosses(2, 1.0, False),
+    CheckLosses(2, 0.3, 1.0),
+    CheckLosses(3, 0.5, 1.0, False),
+]
+
+
+@pytest.mark.parametrize("within", LOSSES, ids=str)
 def test_projection_brings_everything_in_and_leaves_members_where_they_are(within):
     rows = np.random.default_rng(3).choice(TOUGH, (500, within.dim))
     inside = within.project(rows)
