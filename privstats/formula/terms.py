@@ -244,37 +244,38 @@ class Terms:
         """Return the columns of these products at combinations of levels that span all, shape (combinations, d).
 
         A sum of functions of several factors' levels vanishes everywhere if it does where all but one factor are at a
-        first level: the others are then constant. Factors that share a column are taken together.
+        first level: the others are then constant. Factors that share a column, or of whose combinations some are left
+        out, are taken together.
         """
-        used = list(dict.fromkeys(product.factor for product in products if product.factor is not None))
-        groups = _joined([self.keys[k] for k in used])
-        first = {name: 0 for group in groups for name in group}
-        cells: list[dict[str, Codes]] = []
-        for group in groups:
-            each = np.indices([self.size(name) for name in group]).reshape(len(group), -1)
-            at = dict(zip(group, each, strict=True))
-            legal = np.ones(each.shape[1], bool)
-            for k in used:
-                if {*self.keys[k]} <= {*group}:
-                    legal &= allowed[k][self._combined(at, self.keys[k])]
-            if not legal.any():
-                return np.zeros((0, d))
-            cells.append({name: codes[legal] for name, codes in at.items()})
-            first |= {name: codes[0] for name, codes in cells[-1].items()}
+        cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
+        if any(not len(codes) for cell in cells for codes in cell.values()):
+            return np.zeros((0, d))
+        first = {name: codes[0] for cell in cells for name, codes in cell.items()}
         rows = []
-        nothing: dict[str, Codes] = {}
-        for cell in cells or [nothing]:
+        for cell in cells or [first]:
             n = len(next(iter(cell.values()))) if cell else 1
             here = {name: np.full(n, level, dtype=np.intp) for name, level in first.items()} | cell
             out = np.zeros((n, d))
             for product in products:
-                if product.factor is None:
-                    out[:, list(product.columns)] = product.contrasts
-                else:
-                    at_code = self._combined(here, self.keys[product.factor])
-                    out[:, list(product.columns)] = product.contrasts[at_code]
+                at = 0 if product.factor is None else self._combined(here, self.keys[product.factor])
+                out[:, list(product.columns)] = product.contrasts[at]
             rows.append(out)
         return np.vstack(rows)
+
+    def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
+        """Return the combinations of levels that rows can have, of each group of factors that are taken together."""
+        names = {name for key in used for name in key}
+        tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
+        cells = []
+        for group in _joined([*used, *tied]):
+            each = np.indices([self.size(name) for name in group]).reshape(len(group), -1)
+            at = dict(zip(group, each, strict=True))
+            legal = np.ones(each.shape[1], bool)
+            for key, levels in zip(self.keys, allowed, strict=True):
+                if {*key} <= {*group}:
+                    legal &= levels[self._combined(at, key)]
+            cells.append({name: codes[legal] for name, codes in at.items()})
+        return cells
 
 
 def _joined(keys: list[Key]) -> list[Key]:
