@@ -10,8 +10,32 @@ from privstats.workflow.call import VERBS
 from privstats.workflow.plan import Plan
 
 NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan
+NAMES = ("lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _bound_first(declaration: Callable[P, R]) -> Callable[P, R]:
+    """Return the function whose wrong calls name the argument that was probably forgotten: the first one."""
+    signature = inspect.signature(declaration)
+
+    @functools.wraps(declaration)
+    def call(*args: P.args, **keywords: P.kwargs) -> R:
+        problem = bound(signature, "plan", args, keywords)
+        if isinstance(problem, str):
+            first = args[0] if args else keywords.get("verb")
+            known = isinstance(first, str) and first.removeprefix("dp_") in NAMES
+            raise TypeError(problem if known else FIRST)
+        return declaration(*args, **keywords)
+
+    return call
+
+
+FIRST = 'plan needs the function first; write ps.plan("lm", "y ~ x", n=2000, eps=1, domain=...)'
+
+
+@_bound_first
 def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: Any) -> Plan:
     """Show what a fit would ask and spend, before any budget is spent.
 
@@ -50,8 +74,10 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     True
     """
     name = verb.removeprefix("dp_") if isinstance(verb, str) else verb
-    if not isinstance(name, str) or name not in VERBS:
-        raise OptionError(f"verb is {quote(verb)}; choose among {', '.join(map(repr, VERBS))}")
+    if not isinstance(name, str) or "~" in name:
+        raise TypeError(FIRST)
+    if name not in NAMES:
+        raise OptionError(f"verb is {quote(verb)}; choose among {', '.join(map(repr, NAMES))}")
     for option in NOT_HERE:
         if option in options:
             raise TypeError(f"plan() got an unexpected keyword argument '{option}'; it reads and charges nothing")
