@@ -17,7 +17,7 @@ from scipy.stats import ncx2
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
-from privstats.inference.notes import Note, clipped_note, reliability_note, unidentified_note
+from privstats.inference.notes import Note, clipped_note, note, reliability_note, unidentified_note
 from privstats.inference.simulate import PublicStream, noise_draws
 from privstats.numerics.law import FloatArray
 
@@ -33,7 +33,7 @@ __all__ = [
     "quantile_scores",
 ]
 
-LEAN = 0.25  # not identified: unidentified directions may move it by more than this share of its 95 % half-length
+LEAN = 0.25  # share of a 95 % half-length that unidentified directions may always have
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance is noted
@@ -231,6 +231,7 @@ class EstimatingEquation:
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
             unidentified=G @ (lost * (self.signal / np.sqrt(least))),
+            ranges=self._ranges(),
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
             simulated=tuple(F @ one for one in self.noises if not one.normal),
             freedom=self.freedom,
@@ -238,6 +239,13 @@ class EstimatingEquation:
             remarks=tuple(notes),
             diagnostics={**known, **(diagnostics or {})},
         )
+
+    def _ranges(self) -> FloatArray:
+        """Return how large each coefficient can be, shape (c,), if it alone explains no more than `signal` squared."""
+        back = np.linalg.pinv(self.coordinates.matrix)
+        values, vectors, least = self.hessian.eigen
+        information = ((vectors.T @ back) ** 2 * np.maximum(values, least)[:, None]).sum(axis=0)
+        return self.signal / np.sqrt(np.maximum(information, 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +255,8 @@ class NormalEstimate(Estimate):
     For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
     of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, or where
-    the unidentified part of a exceeds a quarter of its 95 % half-length.
+    the unidentified part of a exceeds both a quarter of the 95 % half-length and the range that the response leaves to
+    the coefficients of R: then the interval would say no more than the domain does.
 
     Parameters
     ----------
@@ -261,6 +270,8 @@ class NormalEstimate(Estimate):
         Largest size that entries of `hidden` had before cancellation: what rounding is relative to.
     unidentified : ndarray, shape (k, l)
         Directions that noise hides, each as long as it may be.
+    ranges : ndarray, shape (k,)
+        How large each coefficient can be at most, were it the only one.
     allowances : tuple of Allowance
         What clipping may have moved.
     simulated : tuple of Loading
@@ -283,6 +294,7 @@ class NormalEstimate(Estimate):
     hidden: FloatArray
     hidden_size: FloatArray
     unidentified: FloatArray
+    ranges: FloatArray
     allowances: tuple[Allowance, ...] = ()
     simulated: tuple[Loading, ...] = ()
     freedom: float = np.inf
@@ -312,6 +324,7 @@ class NormalEstimate(Estimate):
             hidden=np.zeros((k, 0)),
             hidden_size=np.zeros(k),
             unidentified=np.zeros((k, 0)),
+            ranges=np.zeros(k),
             simulated=tuple(one for one in noises if not one.normal),
             freedom=freedom,
             remarks=tuple(notes),
@@ -320,7 +333,7 @@ class NormalEstimate(Estimate):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        return (*self.remarks, *self._not_given(), *self._moved(), *self._unreliable())
+        return (*self.remarks, *self._not_given(), *self._leaning(), *self._moved(), *self._unreliable())
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Self:
         return replace(
@@ -332,6 +345,7 @@ class NormalEstimate(Estimate):
             hidden=matrix @ self.hidden,
             hidden_size=np.abs(matrix) @ self.hidden_size,
             unidentified=matrix @ self.unidentified,
+            ranges=np.abs(matrix) @ self.ranges,
             allowances=tuple(matrix @ allowance for allowance in self.allowances),
             simulated=tuple(matrix @ one for one in self.simulated),
             meat_noise=tuple(one.mapped(matrix.T) for one in self.meat_noise),
@@ -417,7 +431,8 @@ class NormalEstimate(Estimate):
         if not self.unidentified.size:
             return np.asarray(given)
         lean = np.abs(R @ self.unidentified).sum(axis=1)
-        return np.asarray(given & (lean <= LEAN * (law or self.error_law(R)).lengths(0.05)))
+        half = (law or self.error_law(R)).lengths(0.05)
+        return np.asarray(given & (lean <= np.maximum(LEAN * half, np.abs(R) @ self.ranges)))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
@@ -461,6 +476,16 @@ class NormalEstimate(Estimate):
         missing = ~self._given & ~exact
         names = tuple(name for name, none in zip(self.names, missing, strict=True) if none)
         return unidentified_note(names, self.diagnostics.get("noise_to_signal_unidentified", np.nan))
+
+    def _leaning(self) -> tuple[Note, ...]:
+        """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""
+        lean, sd = np.abs(self.unidentified).sum(axis=1), np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
+        visible = self._given & (lean > VISIBLE * sd)
+        if not visible.any():
+            return ()
+        names = [name for name, seen in zip(self.names, visible, strict=True) if seen]
+        size = float((lean / np.maximum(sd, 1e-300))[visible].max())
+        return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note where noise is a large part of the information."""
@@ -517,6 +542,7 @@ class Stacked:
             hidden=block_diag(*(part.hidden for part in parts)),
             hidden_size=np.concatenate([part.hidden_size for part in parts]),
             unidentified=block_diag(*(part.unidentified for part in parts)),
+            ranges=np.concatenate([part.ranges for part in parts]),
             allowances=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.allowances),
             simulated=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.simulated),
             freedom=min(part.freedom for part in parts),

@@ -107,6 +107,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "The scores of {share} were clipped. This may move {moves}; the intervals contain it. Cure: none is "
             "needed; closer bounds or a larger budget make the intervals narrower."
         ),
+        "weak direction": (
+            "In some direction of the predictors the noise exceeds the information. It may move {names} by up to "
+            "{size:~} std errors; the intervals contain it. Cure: fewer terms, closer bounds, or a larger budget."
+        ),
         "noise to signal": (
             "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Cure: rows x "
             "budget {times:~} times as large."

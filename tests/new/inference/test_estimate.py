@@ -328,7 +328,7 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
     assert fit.contrast(sum_)[0][0] == pytest.approx(5.0)
     assert np.isnan([v[0] for v in fit.contrast(difference)]).all()
     assert np.isfinite(fit.wald(sum_)[2]) and np.isnan(fit.wald(np.eye(3)[1:])[2])
-    (found,) = fit.notes
+    found = fit.notes[0]
     assert found.key == "collinear" and found.about == ("x", "x2") and "6.0 times the information" in found.text
     assert fit.diagnostics["noise_to_signal_unidentified"] > 1 > fit.diagnostics["noise_to_signal"]
 
@@ -341,11 +341,21 @@ def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
     assert weak(10.0, signal=1.0).solve(NAMES).notes == ()
 
 
-def test_a_small_lean_lengthens_the_interval_and_a_large_one_ends_it():
-    # the direction hides at most signal / sqrt(least information); s is the sampling error, 1000^-1/2
-    given = [weak(0.5, signal=s).solve(NAMES).contrast([0, 1.0, 0]) for s in (1e-9, 0.02, 0.2)]
-    half = [(high - low)[0] / 2 for _, _, low, high, _ in given]
-    assert half[0] < half[1] and np.isnan(half[2])
+def test_a_lean_lengthens_the_interval_until_it_says_no_more_than_the_domain():
+    # direction 2 hides at most signal / sqrt(3); x leans on it by `turn`, and its own range is signal / sqrt(1000)
+    half = []
+    for turn in (0.0, 0.02, 0.04, 0.08):
+        e = weak(0.5, signal=5.0)
+        Q = np.array([[1.0, 0, 0], [0, 1, 1], [0, 1, -1]]) / np.sqrt([1, 2, 2])
+        c, s = np.cos(turn), np.sin(turn)
+        P = np.array([[1.0, 0, 0], [0, c, s], [0, -s, c]]) @ Q.T  # theta = (Intercept, sum, difference), turned
+        fit = replace(e, coordinates=Coordinates(np.zeros(3), P, np.zeros((3, 0)))).solve(NAMES)
+        _, sd, low, high, _ = fit.contrast([0, 1.0, 0])
+        half.append((high - low)[0] / 2)
+        if turn == 0.04:
+            assert half[-1] == pytest.approx(1.645 * sd[0] + np.sin(turn) * 5 / np.sqrt(3), rel=0.02)
+            assert "weak direction" in [one.key for one in fit.notes] and "3.7 std errors" in fit.notes[-1].text
+    assert half[0] < half[1] < half[2] and np.isnan(half[3])
 
 
 def test_a_known_null_space_hides_what_leans_on_it_whatever_the_units():
