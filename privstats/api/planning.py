@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from privstats.errors import OptionError, quote
 from privstats.gate.sources import Unread
-from privstats.workflow.call import VERBS
+from privstats.workflow.call import VERBS, bound
 from privstats.workflow.plan import Plan
 
 NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan
