@@ -1,0 +1,111 @@
+"""The recorder that looks over the gate's shoulder, and norms in which sensitivities are proved."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from privstats.mechanisms.additive.hull import HullLaw
+from privstats.mechanisms.base import Mechanism
+
+if (shared := Path(__file__).parents[3] / "shared" / "data").exists():
+    os.environ.setdefault("PRIVSTATS_DATA", str(shared))
+
+
+def slow(*values, **more):
+    """A case of a test that `make test-all` runs, and the fast gate leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow, **more)
+
+
+def mechanism_classes(kind=Mechanism):
+    """Return every class of mechanisms that can be reached from the base class."""
+    below = [other for one in kind.__subclasses__() for other in mechanism_classes(one)]
+    return [kind, *dict.fromkeys(below)]
+
+
+class Given(NamedTuple):
+    """What a mechanism was given for one question."""
+
+    name: str
+    mechanism: Any
+    exact: Any
+    promise: Any
+    within: Any
+    relation: Any
+
+    @property
+    def sensitivity(self):
+        """The claim, of a mechanism that adds noise to a total."""
+        return self.within.sensitivity(self.mechanism.norm, self.relation)
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Record what each question's mechanism was given: a list of `Given`, in order; those within others left out."""
+    given, inside = [], []
+
+    def listen(kind):
+        release = kind.__dict__["release"]
+
+        def recording(self, name, exact, promise, within, relation, rng):
+            if not inside:
+                given.append(Given(name, self, exact, promise, within, relation))
+            inside.append(name)
+            try:
+                return release(self, name, exact, promise, within, relation, rng)
+            finally:
+                inside.pop()
+
+        monkeypatch.setattr(kind, "release", recording)
+
+    for kind in mechanism_classes():
+        if "release" in kind.__dict__ and not getattr(kind.__dict__["release"], "__isabstractmethod__", False):
+            listen(kind)
+    return given
+
+
+@pytest.fixture
+def given_of(recorded):
+    """Make a call; return what the real run gave the mechanisms, one a release, and the fit: no rehearsal."""
+
+    def run(call):
+        del recorded[:]
+        fit = call()
+        real = recorded[-len(fit.releases) :]
+        assert [one.name for one in real] == [release.name for release in fit.releases]
+        return real, fit
+
+    return run
+
+
+def norm_of(sensitivity):
+    """The norm that a sensitivity names, of weighted coordinates."""
+    if sensitivity.norm == "hull":
+        return HullLaw(sensitivity.weights, sensitivity.pairs).norm
+    return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
+
+
+def gap(here, there, sensitivity):
+    """How far apart two exact totals are, in units of the claimed sensitivity."""
+    moved = (sensitivity.weights * (here.value() - there.value()))[None]
+    return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
+
+
+def nuclear(pairs, packed):
+    """Sum of absolute eigenvalues; squares that were not released are first-order products, other entries zero."""
+    i, j = pairs
+    matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
+    matrix[..., i, j] = matrix[..., j, i] = packed
+    for k in set(j[i == 0]) - set(j[i == j]) - {0}:
+        matrix[..., k, k] = matrix[..., 0, k]
+    return np.abs(np.linalg.eigvalsh(matrix)).sum(axis=-1)
+
+
+NORMS = {
+    "l1": lambda v: np.abs(v).sum(axis=-1),
+    "l2": lambda v: np.sqrt((v**2).sum(axis=-1)),
+    "linf": lambda v: np.abs(v).max(axis=-1),
+}
