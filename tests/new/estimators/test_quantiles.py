@@ -84,10 +84,10 @@ def test_the_limit_of_an_interval_is_that_of_order_statistics(q):
 def test_intervals_hold_the_median_of_the_population_as_often_as_they_say():
     planned = Fit(RankQuantiles(), "x", DOMAIN, 400, PureDP(1.0))
     held = 0
-    for seed in range(200):
+    for seed in range(120):
         low, high = ends(planned(normal(400, seed), seed)[0])[0]
         held += low <= 0 <= high
-    assert held >= 184  # of .95 200 = 190, less 2 sd
+    assert held >= 107  # .95 of them are 114, less 3 sd
 
 
 def test_a_standard_error_is_the_interval_in_normal_quantiles():
