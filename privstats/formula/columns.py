@@ -18,10 +18,10 @@ import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, OptionError
 from privstats.formula.block import Block, Layout, Term
-from privstats.formula.declarations import Levels, plain
+from privstats.formula.declarations import Estimated, Levels, plain
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import columns, parse
-from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, inside, lacking, level_factor
+from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, lacking, level_factor
 from privstats.formula.language import constraint, parse_formula
 from privstats.formula.schema import check_schema
 from privstats.formula.selection import Selection, select
@@ -144,7 +144,8 @@ class Columns:
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
         """Return the columns with estimated bounds for what is `lacking`, held inside what is known anyway."""
         found = {
-            code: inside(derived(code, self.domain), float(low), float(high)) for code, (low, high) in bounds.items()
+            code: Estimated.inside(derived(code, self.domain), float(low), float(high))
+            for code, (low, high) in bounds.items()
         }
         return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
 
@@ -317,11 +318,11 @@ def bind_columns(
     declared = as_domain(domain)
     left, right, written = _sides(formula)
     missing = tuple(code for code in lacking(written, declared) if code != right)
-    bound = declared.extended({code: inside(derived(code, declared), -1.0, 1.0) for code in missing})
+    bound = declared.extended({code: Estimated.inside(derived(code, declared), -1.0, 1.0) for code in missing})
     group = None if right is None else _group(right, bound)
     parts = {code: factor(code, bound) for code in written if code != right}
     targets = tuple(_target(parts[code]) for code in left)
-    selection = select(subset, None, bound)
+    selection = select(subset, None, declared)
     sources = (*targets, *([] if group is None else [group]), *selection.parts)
     reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
     complete = subset is None and all(part.total for part in sources) and all(bound.is_complete(name) for name in reads)

@@ -76,6 +76,7 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
+FARTHEST = 1e100  # of estimated bounds
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
@@ -99,6 +100,28 @@ class Grid(Numbers):
 
     def to_json(self) -> dict[str, Any]:
         return {"bounds": [self.lo, self.hi], "step": self.step}
+
+
+@dataclass(frozen=True)
+class Estimated(Numbers):
+    """Numbers whose bounds were estimated privately, or are to be: they bound nothing but what bears their name.
+
+    So a release, however far off, makes no other expression of the column constant, infinite or contradictory.
+    """
+
+    @classmethod
+    def inside(cls, known: Interval, low: float, high: float) -> Estimated:
+        """Return a range held inside what is known anyway; one that misses it moves to the nearer end."""
+        low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
+        if not low < high:
+            low, high = low - max(1.0, abs(low)), low + max(1.0, abs(low))
+        if not max(low, known.lo) < min(high, known.hi):
+            width = high - low
+            low, high = (known.lo, known.lo + width) if high <= known.lo else (known.hi - width, known.hi)
+        return cls(max(low, known.lo), min(high, known.hi))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"bounds": [self.lo, self.hi], "estimated": True}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.block import CHUNK, Block, Layout, on_grid
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Estimated, Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.factors import (
     BasisFactor,
@@ -26,7 +26,6 @@ from privstats.formula.factors import (
     NumericFactor,
     derived,
     factor,
-    inside,
     lacking,
     refuse_crowds,
 )
@@ -189,12 +188,10 @@ class Design:
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
         """Return the design with estimated bounds for what is `lacking`, held inside what is known anyway."""
-        found = {
-            code: inside(
-                _known(code, self.domain, self.family if code == self.response else None), float(low), float(high)
-            )
-            for code, (low, high) in bounds.items()
-        }
+        found = {}
+        for code, (low, high) in bounds.items():
+            known = _known(code, self.domain, self.family if code == self.response else None)
+            found[code] = Estimated.inside(known, float(low), float(high))
         return _rebound(self.formula, self.domain.extended(found), self.written, self.family)
 
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
@@ -352,18 +349,39 @@ def bind_regression(
     DomainError
         If bounds or levels are missing or contradictory.
     """
-    declared, parsed = as_domain(domain), parse_formula(formula, EXAMPLE)
+    design = _bound_to(formula, as_domain(domain), subset, weights, offset, family, rows)
+    _refuse_collinear(design)
+    return design
+
+
+def _rebound(
+    formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
+) -> Design:
+    """Return a design that was bound before, perhaps with other estimated bounds; refuses nothing on their account."""
+    return _bound_to(formula, domain, *written, family, None)
+
+
+def _bound_to(
+    formula: str,
+    declared: Domain,
+    subset: str | None,
+    weights: str | None,
+    offset: str | None,
+    family: Mean | None,
+    rows: int | None,
+) -> Design:
+    parsed = parse_formula(formula, EXAMPLE)
     if len(parsed.left) != 1 or len(parsed.left[0]) != 1:
         raise FormulaError(f"the formula {formula!r} has not one response; write it like '{EXAMPLE}'")
     missing = lacking(parsed.written, declared)
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
-    bound = declared.extended({code: inside(within, -1.0, 1.0) for code, within in known.items()})
+    bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
     parts = {code: factor(code, bound) for code in parsed.written}  # also what a minus sign takes out: y ~ x - x.mean()
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
-    selection, added = select(subset, weights, bound), None if offset is None else addend(offset, bound)
+    selection, added = select(subset, weights, declared), None if offset is None else addend(offset, declared)
     names, subterms = code_columns(parsed.right, {code: part.probe for code, part in parts.items()})
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients; write it like '{EXAMPLE}'")
@@ -376,7 +394,7 @@ def bind_regression(
     sources = (outcome, *predictors, *selection.parts, *([] if added is None else [added]))
     reads = tuple(dict.fromkeys(name for part in sources for name in part.reads))
     spelled = {key_of(part): part.code for part in reversed(parts.values())}
-    design = Design(
+    return Design(
         formula=formula,
         domain=declared,
         written=(subset, weights, offset),
@@ -401,15 +419,6 @@ def bind_regression(
         _selection=selection,
         _offset=added,
     )
-    _refuse_collinear(design)
-    return design
-
-
-def _rebound(
-    formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
-) -> Design:
-    subset, weights, offset = written
-    return bind_regression(formula, domain, subset=subset, weights=weights, offset=offset, family=family)
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
@@ -483,7 +492,7 @@ def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, in
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
         return 0.0, within.hi
-    _refuse_constant(outcome.code, within.half if intercept else within.magnitude)
+    _refuse_constant(outcome.code, within.half)
     return (within.middle, within.half) if intercept else (0.0, within.magnitude)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.basis import BASES, Basis
-from privstats.formula.declarations import Levels, Numbers, plain
+from privstats.formula.declarations import Estimated, Levels, Numbers, plain
 from privstats.formula.domain import Domain
 from privstats.formula.expression import bounds_of, columns, is_total, parse
 from privstats.formula.interval import EVERYTHING, Interval
@@ -209,7 +209,7 @@ def unclamped(code: str, domain: Domain) -> NumericFactor:
 
 def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
     reads = columns(node)
-    known = {name: domain.known(name) for name in reads}
+    known = {name: _public(name, domain) for name in reads}
     for name, levels in known.items():
         if isinstance(levels, Levels):
             _refuse_bounds_in_a_list(name, levels)
@@ -224,7 +224,7 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
         raise DomainError(_no_bounds(code, node, domain))
     declaration = domain.get(code)
     step = declaration.steps if isinstance(declaration, Numbers) else None
-    return NumericFactor(code, reads, bounds, node, is_total(node, known), step)
+    return NumericFactor(code, reads, bounds, node, isinstance(node, ast.Name) or is_total(node, known), step)
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
@@ -249,19 +249,12 @@ def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 def derived(code: str, domain: Domain) -> Interval:
     """Return what is known of an expression's range, finite or not."""
     node = parse(code)
-    return bounds_of(node, {name: domain.known(name) for name in columns(node)}) & domain.bounds(code)
+    return bounds_of(node, {name: _public(name, domain) for name in columns(node)}) & domain.bounds(code)
 
 
-def inside(known: Interval, low: float, high: float) -> Interval:
-    """Return an estimated range held inside what is known anyway; one that misses it moves to the nearer end.
-
-    So no release, however far off, makes bounds that contradict one another.
-    """
-    if max(low, known.lo) < min(high, known.hi):
-        return Interval(max(low, known.lo), min(high, known.hi))
-    width = high - low
-    near = Interval(known.lo, known.lo + width) if high <= known.lo else Interval(known.hi - width, known.hi)
-    return near & known
+def _public(name: str, domain: Domain) -> Interval | Levels:
+    """Return what is declared of a column; estimated bounds bound the column alone, not what is computed of it."""
+    return EVERYTHING if isinstance(domain.get(name), Estimated) else domain.known(name)
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
@@ -327,7 +320,7 @@ def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
 
 def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
     """Return why an expression has no finite bounds, and the cure."""
-    missing = next((name for name in columns(node) if name not in domain), None)
+    missing = next((n for n in columns(node) if n not in domain or isinstance(domain.get(n), Estimated)), None)
     if missing is not None:
         return (
             f"column '{missing}' has no declared bounds; write domain={{'{missing}': (low, high)}} from public "
@@ -348,6 +341,8 @@ def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
 
 
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
+    if any(isinstance(domain.get(name), Estimated) for name in columns(inner)):
+        raise DomainError(_no_bounds(code, inner, domain))
     of = _numeric(ast.unparse(inner), inner, domain)  # a basis lives on the public range, wherever it is evaluated
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}

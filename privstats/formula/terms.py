@@ -24,6 +24,7 @@ from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
 Key = tuple[str, ...]  # what a code stands for: raw columns of levels and conditions
+LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the place among its columns
 
 
@@ -395,6 +396,7 @@ class _Builder:
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
         if number:
+            within = within & LARGEST  # products of many estimated bounds may be infinite
             self.numbers.setdefault(number, within)
         return within
 

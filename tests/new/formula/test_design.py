@@ -255,7 +255,8 @@ REFUSALS = [
     ("y ~ I(g + 1)", FormulaError, "levels"),
     ("g ~ x", FormulaError, "has levels and is used as a number"),
     ("y ~ C(g, Median)", FormulaError, "Treatment, Sum, Helmert, Poly, Diff"),
-    ("y ~ I(x * 0)", DomainError, "constant"),
+    ("y ~ I(x * 0)", DomainError, "constant on the declared bounds; leave it out"),
+    ("I(y * 0) ~ x", DomainError, "constant on the declared bounds"),
     ("y ~ I(3)", FormulaError, "reads no column"),
     ("y ~ C(g):g", FormulaError, "'C.g.:g' has 'g' twice; leave out"),
     ("y ~ 0", FormulaError, "no coefficients"),
@@ -563,3 +564,47 @@ def test_hypotheses_name_coefficients():
     assert q.tolist() == [0, 3]
     with pytest.raises(FormulaError, match=r"the fit has no coefficient 'z'; it has Intercept, g\[T.a\], g\[T.c\], x"):
         design.constraint("x = z")
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ w + np.exp(w) + np.tanh(w) + np.clip(w, 0, 5) + x:w + g:w + w:v:u:s", "v ~ w + I(w > 3)"]
+)
+@pytest.mark.parametrize(
+    "ends", [(-2e70, 2e70), (1e70, 2e70), (-2e70, -1e70), (1e-14, 2e-14), (7.0, 7.0), (np.nan, np.inf)]
+)
+def test_no_estimated_bounds_however_far_off_are_refused_or_change_the_shape(formula, ends):
+    design = bind_regression(formula, INCOMPLETE, subset="w < 3")
+    found = design.with_bounds(dict.fromkeys(design.lacking, ends))
+    assert found.lacking == ()
+    assert (found.names, found.complete, found.reads, found.width) == (
+        design.names,
+        design.complete,
+        design.reads,
+        design.width,
+    )
+    assert all(0 < half < np.inf for half in (*found.halves, found.response_half))
+    data = frame(30).assign(**dict.fromkeys("wvus", np.linspace(-5, 5, 30)))
+    block = found.block(data)
+    assert np.abs(all_columns(block)).max() <= 1 + 1e-6
+    assert all(np.isfinite(part).all() for part in found.to_original())
+    assert pickle.loads(pickle.dumps(found)).bounds() == found.bounds()
+    domain = Domain.from_json(found.domain.to_json())
+    assert domain == found.domain
+
+
+def test_estimated_bounds_of_a_column_bound_nothing_that_is_computed_of_it():
+    design = bind_regression("y ~ w + np.tanh(w)", DOMAIN)
+    found = design.with_bounds({"w": (20, 30)})
+    assert found.bounds()[1:] == ((20, 30), (-1, 1))
+    with pytest.raises(DomainError, match="column 'w' has no declared bounds"):
+        bind_regression("y ~ w + poly(w, 2)", DOMAIN)
+    for argument in ("weights", "offset"):
+        with pytest.raises(DomainError, match="column 'w' has no declared bounds"):
+            bind_regression("y ~ w", DOMAIN, **{argument: "w"})
+
+
+def test_estimated_counts_stay_what_a_family_can_have():
+    design = bind_regression("w ~ x", DOMAIN, family=POISSON)
+    assert design.lacking == ("w",)
+    assert design.with_bounds({"w": (-30, 50)}).response_half == 50
+    assert design.with_bounds({"w": (-30, -10)}).response_half == 20
