@@ -30,6 +30,16 @@ Pairs = Sequence[tuple[Question, Mechanism]]
 _ONE_AT_A_TIME = threading.RLock()  # warning filters belong to the process: two open gates would mix them up
 
 
+def _renew_lock() -> None:
+    """Give a forked process its own lock: the thread that held the other one is not there to release it."""
+    global _ONE_AT_A_TIME
+    _ONE_AT_A_TIME = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 @dataclass(frozen=True, eq=False)
 class Planned:
     """A question that may be asked, and what it may spend.

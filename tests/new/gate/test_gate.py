@@ -366,6 +366,44 @@ def test_a_conversation_does_not_go_on_in_another_process(monkeypatch):
         gate(FIRST, by=TOLD)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_process_that_is_forked_while_a_gate_is_open_can_open_its_own():
+    inside, leave = threading.Event(), threading.Event()
+    holder = threading.Thread(target=sealed, args=(lambda: inside.set() or leave.wait(10),))
+    holder.start()
+    inside.wait(10)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the child reports by its exit code
+        asker = threading.Thread(target=lambda: gate_of(FIRST)(FIRST, by=TOLD), daemon=True)
+        asker.start()
+        asker.join(5)
+        os._exit(int(asker.is_alive()))
+    assert os.waitpid(child, 0)[1] == 0
+    leave.set()
+    holder.join(10)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_forks_do_not_share_the_noise_of_streams_that_were_made_before():
+    stream, pipes = streams(None, "digest"), []
+    stream("question", "score").bytes(8)  # whatever is made once per process is made now
+    for _ in range(3):
+        readable, writable = os.pipe()
+        if os.fork() == 0:
+            os.write(writable, stream("question", "score").bytes(32))
+            os._exit(0)
+        os.close(writable)
+        pipes.append(readable)
+    noise = [os.read(pipe, 32) for pipe in pipes] + [stream("question", "score").bytes(32)]
+    for pipe in pipes:
+        os.close(pipe)
+        os.wait()
+    assert [len(part) for part in noise] == [32] * 4
+    assert len(set(noise)) == 4
+
+
 def test_streams_differ_by_kind_label_digest_and_seed_and_repeat():
     def draw(seed, digest, kind, label):
         return streams(seed, digest)(kind, label).uniform()

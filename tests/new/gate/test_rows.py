@@ -1,6 +1,7 @@
 """Totals are exact: no order, no blocks, no batches and no size of the data changes a bit of them."""
 
 import decimal
+import enum
 import itertools
 
 import numpy as np
@@ -197,6 +198,49 @@ def test_names_of_units_are_compared_whatever_their_types():
     count = Sum("rows", One(), Fractions(1))
     # one each: the number 1 (as int, float, numpy, True), "1", b"1" and the date; the others name nobody
     assert rows_of(data, Neighbors("replace", "who")).totals([count])[0].value() == [4]
+
+
+class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code
+    ANN = "ann"
+
+
+SPELLINGS = {
+    "text": ["ann", np.str_("ann"), Member.ANN],
+    "number": [7, 7.0, np.int8(7), np.float32(7), 7 + 0j],
+    "day": [pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01T01:00+01:00")],
+}
+
+
+@pytest.mark.parametrize("kind", SPELLINGS)
+@pytest.mark.parametrize("size", [None, 1, 7])
+def test_a_unit_spelt_in_several_ways_is_one_unit_in_every_batch(kind, size):
+    """Batches have types of their own: a column of numbers in one, of texts or objects in another."""
+    names = [f"p{k}" for k in range(60)]
+    for row, name in enumerate(SPELLINGS[kind]):
+        names[10 * row] = name
+    data = frame(60, missing=False).assign(g="a", who=pd.Series(names, dtype=object))
+    count, many = Sum("rows", One(), Fractions(1)), len(SPELLINGS[kind])
+
+    def make():
+        for start in range(0, 60, size):
+            part = data.iloc[start : start + size]
+            yield part.assign(who=part["who"].infer_objects())
+
+    for most in (1, 2):
+        rows = rows_of(data if size is None else make, Neighbors("replace", "who", most))
+        assert rows.totals([count])[0].value() == [60 - many + most]
+
+
+@pytest.mark.parametrize("dtype", ["category", "string", "Int64", "Float64", "datetime64[ns]", "int8"])
+def test_columns_of_every_type_name_units(dtype):
+    numbers = pd.Series([1, 2, 1, 3, 3, 3])
+    who = (
+        pd.to_datetime(numbers, unit="D")
+        if dtype.startswith("date")
+        else numbers.astype(str if dtype == "string" else "int64").astype(dtype)
+    )
+    data = frame(6, missing=False).assign(g="a", who=who)
+    assert rows_of(data, Neighbors("replace", "who", 2)).totals([Sum("rows", One(), Fractions(1))])[0].value() == [5]
 
 
 @pytest.mark.parametrize("names", [[3, 1, 3, 2, 1, 3], [True, False] * 3, [0.0, -0.0, np.nan, np.inf, 2.0**53, 1.5]])
