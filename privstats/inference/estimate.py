@@ -474,8 +474,8 @@ class NormalEstimate(Estimate):
             return ()
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing = ~self._given & ~exact
-        names = tuple(name for name, none in zip(self.names, missing, strict=True) if none)
-        return unidentified_note(names, self.diagnostics.get("noise_to_signal_unidentified", np.nan))
+        names = dict.fromkeys(name for name, none in zip(self.names, missing, strict=True) if none)
+        return unidentified_note(tuple(names), self.diagnostics.get("noise_to_signal_unidentified", np.nan))
 
     def _leaning(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""
@@ -483,7 +483,7 @@ class NormalEstimate(Estimate):
         visible = self._given & (lean > VISIBLE * sd)
         if not visible.any():
             return ()
-        names = [name for name, seen in zip(self.names, visible, strict=True) if seen]
+        names = tuple(dict.fromkeys(name for name, seen in zip(self.names, visible, strict=True) if seen))
         size = float((lean / np.maximum(sd, 1e-300))[visible].max())
         return (replace(note("weak direction", names, size=size), about=()),)
 
@@ -498,7 +498,9 @@ class NormalEstimate(Estimate):
         sd = np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
         visible = given & (moved > VISIBLE * sd)
         share = self.diagnostics.get("clipped_share", np.nan)
-        moves = {n: float(a) for n, a, seen in zip(self.names, moved, visible, strict=True) if seen}
+        moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
+        for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
+            moves[name] = max(moves.get(name, 0.0), float(size))
         return clipped_note(moves, share)
 
 

@@ -1,4 +1,4 @@
-"""Sampling variances of scores, and repairs of noisy matrices."""
+"""Sampling variances of scores."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,6 @@ from privstats.inference.meat import (
     multinomial,
     positive_mean,
     quantile_scores_of,
-)
-from privstats.inference.repair import (
-    floor_eigenvalues,
-    shrink_off_diagonal,
-    shrink_to_zero,
-    weakest_eigenvalue,
 )
 from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.sets.vectors import Products
@@ -107,23 +101,3 @@ def test_the_kernel_has_its_mean_and_the_density_its_freedom():
     )
     assert density_freedom(released(100 * H, 20.0), 1e9) == pytest.approx(2 / (4 * 0.04), rel=1e-3)
     assert combined(10.0, np.inf) == 10.0 and combined(10.0, 40.0) == 8.0
-
-
-def test_eigenvalues_are_raised_and_the_intercept_is_not():
-    matrix = np.array([[10.0, 2.0, 1.0], [2.0, 1.0, 0.9], [1.0, 0.9, 0.2]])
-    repaired, before = floor_eigenvalues(matrix, 0.5, 1)
-    assert before.min() < 0.5 and repaired[0, 0] == 10 and (repaired[0] == matrix[0]).all()
-    assert np.linalg.eigvalsh(repaired).min() > 0
-
-
-def test_shrinkage_takes_off_what_noise_explains():
-    theta = np.array([3.0, 4.0])
-    np.testing.assert_array_equal(shrink_to_zero(theta, 100 * np.eye(2)), 0)
-    np.testing.assert_allclose(shrink_to_zero(theta, 1e-9 * np.eye(2)), theta)
-    rng = np.random.default_rng(4)
-    noise = rng.normal(size=(30, 30))
-    noise = (noise + noise.T) / np.sqrt(2)
-    shrunk, kept = shrink_off_diagonal(100 * np.eye(30) + noise, 1.0, 1.0)
-    assert kept < 0.2 and np.abs(shrunk - np.diag(np.diag(shrunk))).max() < 1
-    values = np.linalg.eigvalsh(50 * np.eye(30) + noise)
-    assert values.min() < 41 and weakest_eigenvalue(values, 2 * np.sqrt(30)) > 45
