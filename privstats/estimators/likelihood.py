@@ -48,6 +48,8 @@ FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, wher
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
 USUAL = 2.5  # times its expected length: a longer last step is not trusted
 LEAST_LEVERAGE = 1.25  # rows of the Hessian are held at no less than this times root m
+SPARSE = 4  # every fourth made-up row serves where all responses are summed over
+SKEW_RADII = 16  # radii at which that is done; between them is interpolated
 BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
 SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
 FEW = 2.3  # noise sds of a count: so many rows at the radius might be unseen
@@ -81,11 +83,8 @@ class LikelihoodSteps:
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str) -> Prefix:
     """Return whitened predictors, and the start that the family makes of least squares of its transform."""
-    design, unit = public.design, loss.transformed_half
-    offset = len(design.names) if design.offset else None
-    reach = float(np.abs(design.offset_bounds).max()) / unit if design.offset else 0.0
-    box = TransformedBox(design, reach)
-    about = TransformedAsk(ask, loss.transform, offset, unit)
+    box = TransformedBox(public.design, loss.transformed_half)
+    about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
     prefix = prefix_of(about, by, box, scales, sizes, share_of)
     return replace(prefix, start=started(prefix, loss, float(scales.center[-1])))
@@ -166,7 +165,7 @@ class _Steps:
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
         """
-        rows = self.prefix.made_up[::4]
+        rows = self.prefix.made_up[::SPARSE]
         eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta))
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -175,11 +174,15 @@ class _Steps:
         rows = rows @ np.linalg.lstsq(self.prefix.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
-        taken = np.empty(len(radii))
-        for k, radius in enumerate(radii):
-            off = (p * psi * (1 - np.minimum(1.0, radius / np.maximum(size, 1e-300)))).sum(axis=1)
+        tried = np.geomspace(radii.min(), radii.max(), SKEW_RADII) if len(radii) > SKEW_RADII else radii
+        tried = tried[tried < size.max()]  # beyond nothing is clipped
+        taken = np.zeros(len(tried))
+        for k, radius in enumerate(tried):
+            off = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
             taken[k] = np.linalg.norm((rows * off[:, None]).mean(axis=0))
-        return self.prefix.sizes.scores * taken
+        if not len(tried):
+            return np.zeros(len(radii))
+        return self.prefix.sizes.scores * np.interp(radii, np.r_[tried, size.max()], np.r_[taken, 0.0])
 
     def unit_noise(self, name: str, item: str, w: Start) -> float:
         """Return the noise sd of a coordinate of a score that is clipped at 1."""

@@ -77,6 +77,7 @@ LEAST_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least t
 WIDTH, NARROWEST, WIDEST = 1.3, 0.15, 1.0  # kernel: half-width in residual scales is WIDTH n^-1/5, within these
 KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
 NARROW = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
+ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
 FARTHEST = 1.5  # kernel half-widths: a longer last step is not linear
 SIGNAL = 1.0  # along unidentified directions the linear predictor moves by at most so many scales of the response
@@ -107,7 +108,7 @@ class QuantileSteps:
         check_orders(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        shared = Shared.released(ask, self.noises, public, self.tail, "score" + item_of(self.taus, self.taus[0]))
+        shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
         fits = [Steps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
         return together(fits, self.taus, public.design.names)
 
@@ -139,8 +140,7 @@ class PerturbedQuantile:
         check_orders(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        first = "score" + item_of(self.taus, self.taus[0])
-        shared = Shared.released(ask, self.noises, public, self.tail, first)
+        shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
         mechanism = ObjectivePerturbation(self.split)
         fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
         return together(fits, self.taus, public.design.names)
@@ -154,7 +154,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
     """Return what tells the questions about one order from those about the others."""
-    return f" tau = {tau:g}" if len(taus) > 1 else ""
+    return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
 def together(
@@ -198,27 +198,24 @@ class Shared:
     design: Any
 
     @classmethod
-    def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, share_of: str) -> Shared:
+    def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, item: str) -> Shared:
         """Ask what all orders need.
 
         Parameters
         ----------
-        share_of : str
-            Label of the question of whose share optional questions take a part.
+        item : str
+            Of the questions about the first order: optional questions take a part of the share of its score.
         """
-        design = public.design
-        reach = float(np.abs(design.offset_bounds).max()) / design.response_half if design.offset else 0.0
-        scales, sizes = scales_of(ask, by, public, TransformedBox(design, reach))
-        center, unit = response_scale(ask, Box(design), reach)
-        transform = Standardized(center, unit, CLIPPED_AT)
+        share_of = f"score {item}".strip()
+        plain = TransformedBox(public.design)
+        scales, sizes = scales_of(ask, by, public, plain)
+        center, unit = response_scale(ask, plain)
         half = CLIPPED_AT * unit
-        box = TransformedBox(design, reach / half)
-        about = TransformedAsk(ask, transform, len(design.names) if design.offset else None, half)
+        about = TransformedAsk(ask, Standardized(center, unit, CLIPPED_AT))
         middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
         middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
-        prefix = prefix_of(
-            about, by, box, replace(scales, center=middle, scale=scale, blurred=blurred), sizes, share_of
-        )
+        scales = replace(scales, center=middle, scale=scale, blurred=blurred)
+        prefix = prefix_of(about, by, TransformedBox(public.design, half), scales, sizes, share_of, item)
         start = prefix.start
         theta = start.theta * half + start.to_theta @ prefix.constant * center
         prefix = replace(prefix, start=replace(start, theta=theta, sigma=unit))
@@ -227,15 +224,13 @@ class Shared:
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
         counts = ask(question, by=by.counts)
         lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, prefix.sizes.rows, ROWS[tail])
-        return cls(ask, by, prefix, unit, lengths, tail, design)
+        return cls(ask, by, prefix, unit, lengths, tail, public.design)
 
 
-def response_scale(ask: Ask, box: Box, reach: float) -> tuple[float, float]:
+def response_scale(ask: Ask, box: Box) -> tuple[float, float]:
     """Return a median of the response less offset, and a scale about it, in half-ranges, each by its rank."""
-    theta = np.zeros(box.width)
-    if box.design.offset:
-        theta[box.c] = 1.0
-    most = 1.0 + reach
+    theta = np.r_[np.zeros(box.c), box.offset, 0.0]
+    most = 1.0 + box.offset_reach
     middle = StretchedResiduals(theta, 1.0)
     question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
     center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
@@ -309,11 +304,11 @@ class OneOrder:
         return max(self.tau, 1 - self.tau)
 
     def label(self, item: str) -> str:
-        return (item + self.item).strip()
+        return f"{item} {self.item}".strip()
 
     def residuals(self, start: Start, item: str) -> Residuals:
         """Release the quantile of the residuals, and their scale about it, by ranks."""
-        most = 2.0 + float(np.abs(start.eta).sum())
+        most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, STRETCH * self.shared.unit)
         question = Values(
             "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
@@ -349,7 +344,7 @@ class OneOrder:
         tail = ROWS[self.shared.tail]
         return best_radius(self.shared.lengths, noise, self.n * spread, 2 * spread, self.m, tail)
 
-    def density(self, start: Start, residuals: Residuals, radius: float) -> Density:
+    def density(self, start: Start, residuals: Residuals, radius: float, noise: float) -> Density:
         """Release the Hessian through a kernel, and its level from counts near the quantile."""
         m, held = self.m, SECOND_RADIUS * self.m**0.5
         plain = Sum("hessian", Linear(start.P), Products(m, held), self.keep, self.label(""))
@@ -360,18 +355,23 @@ class OneOrder:
         of = Shortened(start.P, start.eta, width, radius)
         released = self.ask(replace(plain, of=of), by=self.by.matrix)
         narrow = min(width, NARROW * sigma)
+        near = min(narrow / 2, 2 * (m * (self.n * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.n * f0))
         counts = self.ask(
-            Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label("")),
+            Sum("density", Within(start.eta, (near, narrow, width)), Fractions(3), self.keep, self.label("")),
             by=self.by.counts,
         )
-        seen = np.maximum(counts.value, self.n * f0 * np.array([narrow, width]) / 2)
+        sd = float(np.sqrt(counts.law.variance()[0]))
+        nearest, *others = counts.value
+        seen = np.maximum(others, self.n * f0 * np.array([narrow, width]) / 2)
+        expected = near / narrow * seen[0]
+        atom = max(nearest - expected - ATOM_SDS * float(np.hypot(sd, expected**0.5)), 0.0)
         z = float(norm.ppf(self.tau))
         curve = norm.cdf(z + narrow / sigma) - norm.cdf(z - narrow / sigma)
         bulge = curve / (2 * narrow / sigma * norm.pdf(z))
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
-        relative = float(np.sqrt(1 / seen[0] + counts.law.variance()[0] / seen[0] ** 2))
+        relative = float(np.sqrt(1 / seen[0] + sd**2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
-        return Density(matrix, width, relative)
+        return Density(matrix, width, relative, atom)
 
     def notes(self) -> tuple[Note, ...]:
         return level_notes(TransformedBox(self.shared.design), self.prefix.levels)
@@ -410,7 +410,11 @@ class OneOrder:
             coordinates=Coordinates(start.theta, start.to_theta, hidden),
             signal=SIGNAL * self.shared.unit * float(np.sqrt(max(self.n * density.level, 1e-300))),
             remaining=length,
-            clipped=(Allowance(np.eye(m), radius.excess), Allowance(back[:, None], bent)),
+            clipped=(
+                Allowance(np.eye(m), radius.excess),
+                Allowance(back[:, None], bent),
+                Allowance(np.eye(m), density.atom),
+            ),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
         return equation, notes, {"clipped_share": min(radius.share, 1.0), "last_step": length / density.width}
@@ -427,11 +431,14 @@ class Density:
         Half-width of the kernel.
     relative : float
         Standard deviation of the density's level, over it.
+    atom : float
+        Rows in excess of the density in the nearest neighbourhood of the quantile, where the score then jumps.
     """
 
     matrix: NoisyMatrix
     width: float
     relative: float
+    atom: float
 
     @property
     def level(self) -> float:
@@ -483,7 +490,7 @@ class Steps(OneOrder):
             noisy = NoisyMatrix.of(self.ask(asked, by=self.by.matrix))
         flat = self.tau * (1 - self.tau) * self.prefix.sizes.scores
         meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
-        density = self.density(start, residuals, radius.radius)
+        density = self.density(start, residuals, radius.radius, unit * radius.radius)
         return self.solved(start, score, meat, noise, density, radius)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
@@ -510,7 +517,8 @@ class Perturbed(OneOrder):
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         loss = CheckLoss(self.tau)
-        radius = self.radius(self.noise_at_one(self.score("score", "", start, loss, 1.0, False)))
+        unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, False))
+        radius = self.radius(unit)
         h = self.half_width(start, residuals, radius.radius)
 
         # 3. the pilot, and about where its ridge is taken off
@@ -522,7 +530,7 @@ class Perturbed(OneOrder):
         # 4. the check score there, and its Hessian through a kernel
         released = self.ask(self.score("score", "", pilot, loss, radius.radius, False), by=self.by.vector)
         meat = self.tau * (1 - self.tau) * self.n * np.eye(m)
-        density = self.density(pilot, residuals, radius.radius)
+        density = self.density(pilot, residuals, radius.radius, unit * radius.radius)
         noise = Loading(np.eye(m), released.law)
         return self.solved(pilot, released.value, meat, noise, density, radius, given=self.tau == 0.5)
 
@@ -535,7 +543,7 @@ class Perturbed(OneOrder):
     def question(self, start: Start, h: float, radius: float) -> Values:
         """Return the question for the minimiser of the loss smoothed over h."""
         longest = max(start.longest, radius)
-        reach = 1.0 + float(np.abs(start.eta).sum() + np.abs(self.shared.design.offset_bounds).sum())
+        reach = 1.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         within = WeightedLosses(
             self.m,
             SmoothedCheck(self.tau, h),

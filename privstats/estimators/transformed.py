@@ -50,19 +50,13 @@ class TransformedAsk:
     ask : Ask
     transform : Transform
         Of the block's response.
-    offset : int or None
-        Place of the offset in a row z.
-    offset_unit : float
-        The transformed response's unit, in units of the offset.
     """
 
     ask: Ask
     transform: Transform
-    offset: int | None = None
-    offset_unit: float = 1.0
 
     def _about(self, question: Question) -> Question:
-        return replace(question, of=OfTransformed(question.of, self.transform, self.offset, self.offset_unit))
+        return replace(question, of=OfTransformed(question.of, self.transform))
 
     def __call__(self, question: Question, *, by: Any) -> Release:
         """Ask a question of a mechanism; return its release."""
@@ -95,15 +89,15 @@ class TransformedBox(Box):
 
     Parameters
     ----------
-    reach : float
-        Largest |offset|, in units of the transformed response.
+    half : float
+        What the transformed response's 1 is, in units of the response's linear predictor.
     """
 
-    reach: float = 0.0
+    half: float = 1.0
 
     @property
-    def offset_reach(self) -> float:
-        return self.reach
+    def offset(self) -> tuple[float, ...]:
+        return tuple(one / self.half for one in super().offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,19 +196,24 @@ def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: Box) -> tuple[Scal
     return scales, sizes_of(ask, by, public, scales.rows)
 
 
-def prefix_of(ask: Ask, by: Noises, box: Box, scales: Scales, sizes: Sizes, share_of: str) -> Prefix:
+def prefix_of(
+    ask: Ask, by: Noises, box: TransformedBox, scales: Scales, sizes: Sizes, share_of: str, item: str = ""
+) -> Prefix:
     """Return levels, whitened predictors and a least-squares start of the response that `ask` is about.
 
     Parameters
     ----------
     share_of : str
         Label of the question of whose share optional questions take a part.
+    item : str
+        Of the question for the Hessian, whose noise says which levels are readable.
     """
-    rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c))
+    rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     levels = readable_levels(ask, by, box, scales, entry_sd(ask, rough, by), share_of)
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
+    start = replace(start, offset=Box(box.design).offset, offset_reach=Box(box.design).offset_reach)
     prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m), box)
     if box.intercept is None:
         return prefix

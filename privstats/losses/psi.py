@@ -118,12 +118,10 @@ class Standardized:
 
 @dataclass(frozen=True, eq=False)
 class _TransformedBlock:
-    """A block whose response is another function of the same cells, and whose offset is in its unit."""
+    """A block whose response is another function of the same cells."""
 
     block: Block
     response: FloatArray
-    offset: int | None
-    offset_unit: float
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -140,8 +138,6 @@ class _TransformedBlock:
     def times(self, matrix: FloatArray) -> FloatArray:
         columns = matrix.copy()
         columns[-1] = 0.0
-        if self.offset is not None:
-            columns[self.offset] /= self.offset_unit
         product: FloatArray = self.block.times(columns)
         for k, factor in enumerate(matrix[-1]):
             product[:, k] += factor * self.response
@@ -150,25 +146,13 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A row function of rows whose response is transformed.
-
-    Parameters
-    ----------
-    inner : callable
-    transform : Transform
-    offset : int, optional
-        Place of the offset in a row z.
-    offset_unit : float
-        The transformed response's unit, in units of the offset.
-    """
+    """A row function of rows whose response is transformed."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
-    offset: int | None = None
-    offset_unit: float = 1.0
 
     def __call__(self, block: Block) -> FloatArray:
-        return self.inner(_TransformedBlock(block, self.transform(block.response), self.offset, self.offset_unit))
+        return self.inner(_TransformedBlock(block, self.transform(block.response)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,7 @@ class Design:
     response_half: float = 1.0
     offset_bounds: tuple = (0.0, 0.0)
     complete: bool = True
+    family: object = None
 
     @property
     def width(self):
@@ -139,7 +140,13 @@ def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset
     names = (("Intercept",) if intercept else ()) + tuple(f"x{j}" for j in range(d))
     bounds = (0.0, 0.0) if offset is None else (float(offset.min()), float(offset.max()))
     design = Design(
-        names, intercept, offset is not None, response_center=center, response_half=half, offset_bounds=bounds
+        names,
+        intercept,
+        offset is not None,
+        response_center=center,
+        response_half=half,
+        offset_bounds=bounds,
+        family=family or None,
     )
     public = PublicFacts(n, n, None, False, True, design)
     parts = parts_of(estimator, public, block, promise, (type(estimator), key, d, n, repr(promise), intercept))
