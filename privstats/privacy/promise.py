@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("replace", "add_remove")
+LEAST_LEFT = 1e-9  # of a whole: less is what rounding and root searches leave
 ROUNDING = 1e-12  # ten charges of a tenth fit into the whole, whatever the order of addition
 
 
@@ -527,4 +528,4 @@ EXAMPLES = {"eps": "1", "mu": "1", "delta": "1e-6"}
 
 def _left(difference: float, whole: float) -> float:
     """Return what is left, nothing where only rounding is."""
-    return difference if difference > ROUNDING * whole else 0.0
+    return difference if difference > LEAST_LEFT * whole else 0.0
