@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
@@ -62,7 +63,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
 
 BESIDE = 0.6  # the residual beside a Hessian row, at its clip, in radii of the row: where normal noise makes it free
 RESIDUAL_CLIP = 2.5  # of that residual, in residual scales
-RADIUS_NOISE = 2.7  # weight of the Hessian's noise, in sqrt(m) entries' sds, against what its radius cuts off
+RADIUS_NOISE = 6.0  # weight of the Hessian's noise, in sqrt(m) entries' sds, against what its radius cuts off
 RARE_RADIUS = 1.15  # the Hessian's radius is at least this many times the length of a row of the rarest kept level
 FEW = 2.3  # a direction is unidentified if so many noise sds of a count of rows at the radius could make it,
 FEW_SHARE = 0.2  # ... or, if that is less, this share of the rows
@@ -74,6 +75,7 @@ MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # charge for the estimate's 
 LEFT_OUT = 0.3  # a left-out row may have moved the score by this many sds along one coefficient, on average
 FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
+CHOICES = ("usual", "cautious")  # of `tail`
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
 
@@ -98,6 +100,10 @@ class Adaptive:
     branches: tuple[str, ...] = ("moments", "steps")
     tail: str = "usual"
     cov_type: str = "HC"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tail, str) or self.tail not in CHOICES:
+            raise OptionError(f"tail is {quote(self.tail)}; choose among {', '.join(map(repr, CHOICES))}")
 
     @property
     def shares(self) -> Mapping[str, float]:
@@ -260,7 +266,8 @@ class Steps(Branch):
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
         counts = self.ask(leverages, by=self.by.counts)
         count_sd = float(np.sqrt(counts.law.variance()[0]))
-        lengths = Lengths.denoised(counts.value, count_sd, ends, self.rows, TAILS["leverages"])
+        total = self.total(counts.value, self.rows)
+        lengths = Lengths.denoised(counts.value, count_sd, ends, total, TAILS["leverages"])
 
         beside = BESIDE if squares and self.by.free_products else 0.0
         within = Products(m + (beside > 0))
@@ -321,7 +328,8 @@ class Steps(Branch):
         ends = edges(m**0.5 / 8, u.longest * u.largest_psi)
         counts = self.ask(self.score_sizes(u, ends), by=self.by.counts)
         count_sd = float(np.sqrt(counts.law.variance()[0]))
-        lengths = Lengths.denoised(counts.value, count_sd, ends, self.scores, self.tail)
+        total = self.total(counts.value, self.scores)
+        lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail)
         return best_clip(lengths, self.score_sd("score"), m, self.tail), lengths
 
     def sampling(self, M: Meat, clip: Clip, final: ReleasedScore) -> FloatArray:
@@ -396,7 +404,7 @@ class Steps(Branch):
         )
         share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
         facts = {"sigma": moved.sigma, "rows_used": n, "clipped_share": share}
-        return equation.solve(self.box.design.names, self.notes(), facts)
+        return self.given(equation.solve(self.box.design.names, self.notes(), facts))
 
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, bread: Bread, went: FloatArray, remaining: float

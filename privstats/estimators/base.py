@@ -73,6 +73,11 @@ class Noises:
     free_products: bool
     shares: str
 
+    @property
+    def products(self) -> Mechanism:
+        """The mechanism of second moments of balls: `matrix`, or matrix-t where that is for moments of the box only."""
+        return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
+
 
 NORMAL = Noises(Gaussian(), Gaussian(), Gaussian(), Gaussian(), free_products=True, shares="normal")
 PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, shares="pure")

@@ -536,7 +536,9 @@ def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: fl
     asked = [k for k, question in questions.items() if ask.decide(question.label, not clear[k])]
     releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
-    sds = [np.sqrt(releases[k].law.variance()) if k in releases else 0.0 * count for k, count in enumerate(counts)]
+    sds = [
+        np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
+    ]
     kept = tuple(
         count >= needed + COUNT_SDS * sd if k in releases else np.ones(len(count), dtype=bool)
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
@@ -644,7 +646,7 @@ def _center(frame: Frame, box: Box) -> float:
 
 def complement(frame: Frame, hidden: FloatArray) -> FloatArray:
     """Return a basis of standardised predictors without the directions that the kept rows cannot tell."""
-    if not hidden.size:
+    if not 0 < hidden.shape[1] < frame.c:  # where nothing can be told, no direction is left to work on
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.histogram import TAILS, Tail
 from privstats.estimators.preconditioner import Box, Levels, Sizes, Start, cleared, entry_sd, sizes_of
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import RootWeighted
 from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import is_number
 from privstats.sets.vectors import BoxProducts, Products
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
@@ -37,10 +40,21 @@ class SufficientStatistics:
         Their `matrix` answers both questions.
     cov_type : str
         "HC", or "nonrobust": errors of equal variance, which need no meat.
+    ridge : float or "adaptive", optional
+        Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6);
+        "adaptive": of slopes, as much as the weakest direction lacks of the noise. Then only coefficients are given.
     """
 
     noises: Noises = NORMAL
     cov_type: str = "HC"
+    ridge: float | str | None = None
+
+    def __post_init__(self) -> None:
+        given = self.ridge
+        if given is None or given == "adaptive":
+            return
+        if not is_number(given) or not 0 <= float(given) < np.inf:
+            raise OptionError(f"ridge is {quote(given)}; give a number from 0 on, or ridge='adaptive'")
 
     @property
     def shares(self) -> Mapping[str, float]:
@@ -54,7 +68,7 @@ class SufficientStatistics:
         levels = replace(Levels.none(box.c), hidden=box.null_space())
         sizes = sizes_of(ask, self.noises, public, float(public.used or 0))
         robust = self.cov_type != "nonrobust"
-        return Moments(ask, self.noises, box, start, levels, sizes, public, robust).estimate()
+        return Moments(ask, self.noises, box, start, levels, sizes, public, robust, ridge=self.ridge or None).estimate()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +111,18 @@ class Branch:
         hidden = np.eye(self.box.c) if nothing else self.levels.hidden
         return Coordinates(start.theta, start.to_theta, hidden)
 
+    def given(self, estimate: NormalEstimate) -> Estimate:
+        """Return the estimate, without intervals where none are wanted."""
+        return estimate if self.public.intervals else PointEstimate.of(estimate, (note("no inference"),))
+
     @property
     def signal(self) -> float:
         """Largest root sum of squares that an unidentified direction may explain: the response's."""
         return self.start.frame.scale * self.sizes.rows**0.5
+
+    def total(self, counts: FloatArray, public: float) -> float:
+        """Return what the counts of a histogram add up to: a public or released number, but for rows with weights."""
+        return max(float(counts.sum()), 1.0) if self.box.design.weighted else public
 
     @property
     def freedom(self) -> float:
@@ -116,16 +138,26 @@ class Branch:
         """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
         m = start.m
         question = Sum(name, start.scores, within=Products(m), folded=self.folded)
-        unit = entry_sd(self.ask, question, self.by)
+        by = self.by.products
+        unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
-        release = self.ask(question.inside(radius), by=self.by.matrix)
+        release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
         return cleared(matrix, unit * radius**2, usual)
 
 
+@dataclass(frozen=True, eq=False)
 class Moments(Branch):
-    """Moments of (1, columns, response): their Hessian and score share one noise."""
+    """Moments of (1, columns, response): their Hessian and score share one noise.
+
+    Parameters
+    ----------
+    ridge : float or "adaptive", optional
+        Penalty; then only coefficients are given.
+    """
+
+    ridge: float | str | None = None
 
     @property
     def within(self) -> BoxProducts:
@@ -172,7 +204,24 @@ class Moments(Branch):
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
         here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores))
-        return here.solved(both)
+        return here.solved(both) if self.ridge is None else here.penalised(both)
+
+    def penalised(self, both: NoisyMatrix) -> Estimate:
+        """Return penalised coefficients, without std errors: the bias is not known."""
+        c = self.box.c
+        A, slopes = both.mapped(np.eye(c + 1)[:, :c]), self.box.slopes
+        penalty, size = np.zeros(c), self.ridge
+        if isinstance(size, str):
+            center = schur_complement(A.value, self.box.intercept)
+            sd = float(np.sqrt(np.max(A.variance_along(np.eye(c)[:, slopes]), initial=0.0) / 2))
+            weakest = float(np.linalg.eigvalsh(center).min(initial=np.inf))
+            size = max(0.0, 2 * np.sqrt(max(len(slopes), 1)) * sd - weakest)
+            penalty[slopes] = size
+        else:
+            penalty[:] = float(size or 0.0)
+        theta = np.asarray(np.linalg.lstsq(A.value + np.diag(penalty), both.value[:c, c], rcond=None)[0], dtype=float)
+        said = note("ridge", ridge=float(size or 0.0)) if size else note("no ridge")
+        return PointEstimate(tuple(self.box.design.names), theta, (said,), {"rows_used": self.sizes.rows})
 
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
@@ -199,13 +248,20 @@ class Moments(Branch):
             signal=self.signal,
             freedom=self.freedom,
         )
-        notes: tuple[Note, ...] = () if self.public.intervals else (note("no inference"),)
-        estimate = equation.solve(self.box.design.names, notes, {"sigma": sigma, "rows_used": rows})
-        return estimate
+        return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, "rows_used": rows}))
 
 
 def _first(loading: Loading, c: int) -> Loading:
     return replace(loading, matrix=loading.matrix[:c])
+
+
+def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
+    """Return the moments of the other columns about the mean, where `first` is the intercept."""
+    if first is None:
+        return A
+    others = [j for j in range(len(A)) if j != first]
+    about: FloatArray = A[np.ix_(others, others)] - np.outer(A[others, first], A[first, others]) / A[first, first]
+    return about
 
 
 def response_scale(others: float) -> float:
