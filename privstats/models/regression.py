@@ -157,7 +157,7 @@ def _least_squares(
     mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design
 ) -> Choice:
     """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
-    if mech in SAMPLED:
+    if isinstance(mech, str) and mech in SAMPLED:
         return _sampled(mech, promise, options, noise, design)
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
     by, shown = noises_of(promise, noise, mech, names)
@@ -177,8 +177,10 @@ def _least_squares(
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
     """Return an estimator by a mechanism that chooses the coefficients."""
+    if noise is not None and mech == "expmech":
+        raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
-        choose("noise", noise, OF_VECTORS if mech != "expmech" else ())
+        choose("noise", noise, OF_VECTORS)
     by, _ = noises_of(promise, None, mech, ())
     if mech != "objpert":
         if len(design.names) > MOST_SAMPLED:

@@ -146,6 +146,8 @@ def fraction(share: Any) -> float:
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
     """Return the share of a question: its label's before its name's, which those without their own divide equally."""
+    if a.optional is not None:  # "scales again" is not what a share of "scales" is about
+        given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         if a.label in shares and (a.label != a.name or _alone(a, asked)):
             return _positive(a.label, shares[a.label])
@@ -157,7 +159,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
     """Return the questions of the same name in the same branch, the question itself among them."""
-    return [other for other in asked if (other.name, other.branch) == (a.name, a.branch)]
+    return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 
 def _alone(a: Asked, asked: Sequence[Asked]) -> bool:

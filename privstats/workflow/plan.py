@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
@@ -69,12 +70,13 @@ class Specification:
         public : PublicFacts
             With the design that was used.
         """
-        if lacking := public.design.lacking:
-            design = self.model.with_bounds(public.design, stage0.bounds(ask, lacking, self.model.known))
-            ask.through(design)
-            public = replace(public, design=design)
-        estimate = estimator(ask, public)
-        return self.model.in_units(estimate, public.design), public
+        with np.errstate(all="ignore"):  # of numbers made of noise; what is not finite is dealt with by its value
+            if lacking := public.design.lacking:
+                design = self.model.with_bounds(public.design, stage0.bounds(ask, lacking, self.model.known))
+                ask.through(design)
+                public = replace(public, design=design)
+            estimate = estimator(ask, public)
+            return self.model.in_units(estimate, public.design), public
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -367,7 +369,8 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
 def ways(spec: Specification) -> tuple[Promise, ...]:
     """Return the promises that may be divided among the questions, each of which implies the one that was made."""
     promise = spec.promise
-    if not isinstance(promise, ApproxDP) or spec.mech in spec.model.with_delta:
+    own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
+    if not isinstance(promise, ApproxDP) or own_delta:
         return (promise,)
     return promise.as_normal(), promise.as_pure()
 
