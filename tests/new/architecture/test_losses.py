@@ -1,0 +1,287 @@
+"""Row functions cannot mix rows: what they are written with, and what they return in any company."""
+
+import ast
+import importlib
+import inspect
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats
+from privstats.formula.columns import bind_columns
+from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from privstats.losses import families, location, psi, rows
+from privstats.losses.base import HuberLoss, SquaredLoss
+from privstats.workflow import stage0
+
+ROOT = Path(privstats.__file__).parent
+FILES = (*sorted((ROOT / "losses").glob("*.py")), ROOT / "workflow" / "stage0.py")
+
+# --- what they are written with ---------------------------------------------------------------------------------------
+
+OF_ROWS = {"block", "eta", "y", "rows", "values", "u"}  # names of what holds one number, or vector, a row
+PUBLIC = {  # functions of public numbers and of releases that have arguments of these names
+    "Family.start": "slopes, and made-up sizes",
+    "Binary.start": "the same",
+    "Poisson.start": "the same",
+    "Family.responses": "of made-up predictors",
+    "Binary.responses": "the same",
+    "Poisson.responses": "the same",
+    "exact_slope": "of single numbers, in decimals",
+    "check_enough": "a number of rows",
+}
+ELEMENTWISE = {
+    *("abs", "arcsinh", "clip", "exp", "log", "maximum", "minimum", "nan_to_num", "rint", "sqrt", "square", "where"),
+}
+MAKERS = {"array", "column_stack", "ones", "ones_like", "zeros", "zeros_like"}  # of vectors beside each other
+SPECIAL = {"expit", "ndtr", "log_ndtr", "gammaln", "erfcx"}
+OF_BLOCKS = {"times", "astype", "copy"}
+FIELDS = {"of", "rows", "inner", "transform"}  # which hold row functions, and functions of one number a row
+PLAIN = {"len", "zip", "enumerate", "super", "_TransformedBlock"}
+BANNED = (ast.MatMult, ast.Global, ast.Nonlocal, ast.Lambda, ast.While, ast.With, ast.Try, ast.Delete, ast.Import)
+BANNED += (ast.Yield, ast.Await, ast.NamedExpr, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+
+
+def functions(path):
+    """Every function of a file that sees rows, by name: those whose arguments have names of what holds rows."""
+    for node in ast.parse(path.read_text()).body:
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        for one in inside:
+            if isinstance(one, ast.FunctionDef):
+                name = f"{node.name}.{one.name}" if isinstance(node, ast.ClassDef) else one.name
+                seen = OF_ROWS & {argument.arg for argument in one.args.args}
+                own_block = node.name == "_TransformedBlock" if isinstance(node, ast.ClassDef) else False
+                if (seen or own_block) and not (of_decimals(one) or name in PUBLIC):
+                    yield name, one
+
+
+def of_decimals(function):
+    return any("Decimal" in ast.unparse(a.annotation) for a in function.args.args if a.annotation)
+
+
+SEEN = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
+KNOWN = {function.name for function in SEEN.values()}  # what one of them calls another one may be
+
+
+def problems(function):
+    """What in a function might mix rows, or remember them."""
+    for node in ast.walk(function):
+        if isinstance(node, BANNED) and node is not function:
+            yield type(node).__name__
+        if isinstance(node, ast.Call):
+            yield from wrong_call(node)
+        if isinstance(node, ast.Subscript) and not row_by_row(node):
+            yield f"[...] of {ast.unparse(node)}"
+        if isinstance(node, ast.For | ast.comprehension) and not over_columns(node.iter):
+            yield f"a loop over {ast.unparse(node.iter)}"
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (f"state: {ast.unparse(target)}" for target in targets if isinstance(target, ast.Attribute))
+
+
+def wrong_call(node):
+    called, text = node.func, ast.unparse(node.func)
+    name = called.id if isinstance(called, ast.Name) else called.attr
+    if isinstance(called, ast.Name):
+        if name not in PLAIN | SPECIAL | KNOWN:
+            yield name
+    elif isinstance(called.value, ast.Name) and called.value.id == "np":
+        if name == "searchsorted":  # places among public edges: the first argument
+            if OF_ROWS & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}:
+                yield "searchsorted among rows"
+        elif name not in ELEMENTWISE | MAKERS:
+            yield f"np.{name}"
+    elif name == "sum":  # over the entries of one row
+        if [ast.unparse(word) for word in node.keywords] != ["axis=1"]:
+            yield "sum over rows"
+    elif isinstance(called.value, ast.Name) and called.value.id == "math":
+        pass  # of public numbers: of arrays it fails
+    elif name not in OF_BLOCKS and not (name in FIELDS | KNOWN and text.startswith(("self", "super()"))):
+        yield f".{name}()"
+
+
+def row_by_row(node):
+    """Whether an index leaves rows where they are, or looks up a public table."""
+    root, index = node.value, node.slice
+    first = index.elts[0] if isinstance(index, ast.Tuple) else index
+    if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
+        return True
+    text = ast.unparse(root)
+    public = text in ("self.cuts", "block.codes", "kept", "columns", "matrix", "self.edges") or "." not in text
+    return public and text not in OF_ROWS - {"block"}
+
+
+def over_columns(node):
+    text = ast.unparse(node)
+    return text.endswith(".T") or text.startswith(("zip(", "enumerate(", "self.")) or isinstance(node, ast.Tuple)
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_functions_of_rows_are_elementwise(name):
+    assert list(problems(SEEN[name])) == []
+
+
+MIXING = """
+def f(self, block):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return block.times(self.P) @ self.Q",
+        "return block.response - block.response.mean()",
+        "return np.sort(block.response)",
+        "return block.response.sum() + block.weight",
+        "return block.times(self.P).sum(axis=0)",
+        "return np.cumsum(block.weight)",
+        "return block.response[::-1]",
+        "return y[order]",
+        "return np.linalg.norm(block.times(self.P), axis=0)",
+        "self.last = block.response",
+        "global last",
+        "return np.max(block.weight)",
+        "return np.searchsorted(values, y)",
+        "return [g(row) for row in block.times(self.P)]",
+        "return open('/tmp/rows', 'w').write(str(block))",
+        "return np.einsum('ij,kj->i', x, x)",
+    ],
+)
+def test_what_mixes_rows_is_seen(line):
+    assert list(problems(ast.parse(MIXING.format(line)).body[0]))
+
+
+def test_functions_of_rows_are_found():
+    assert {"rows: Scores.__call__", "psi: MallowsRows.__call__", "families: Gamma.psi", "base: HuberLoss.psi"} <= {
+        *SEEN
+    }
+    assert len(SEEN) > 50
+
+
+# --- what they return -------------------------------------------------------------------------------------------------
+
+DOMAIN = Domain({"y": (0, 10), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"], "w": (0, 2)})
+DESIGN = bind_regression("y ~ x * g + np.log(z)", DOMAIN, weights="w")
+LOCATED = bind_columns("x + z ~ g", DOMAIN)
+rng = np.random.default_rng(5)
+WIDTH = DESIGN.width
+P = np.vstack([rng.normal(size=(WIDTH - 1, 3)), np.zeros((1, 3))])
+Q = rng.normal(size=(WIDTH, 2))
+THETA = np.append(rng.normal(size=WIDTH - 1) / 3, 0.0)
+STEP = rows.HessianRows(SquaredLoss(), P, THETA)
+LOSSES = {
+    "squares": SquaredLoss(),
+    "huber": HuberLoss(1.345, 0.1),
+    "check": psi.CheckLoss(0.3),
+    "smoothed check": psi.CheckLoss(0.3, 0.2),
+    **{f"{kind.name} {kind.link}": psi.Likelihood(kind(), 0.5, 0.5) for kind in families.FAMILIES.values()},
+}
+X = location.Values((0,), 2)
+REGRESSIONS = {
+    "Linear": [rows.Linear(Q)],
+    "Columns": [rows.Columns(Q)],
+    "WeightedLinear": [rows.WeightedLinear(Q)],
+    "RootWeighted": [rows.RootWeighted(Q)],
+    "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
+    "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
+    "HessianRowsAndScore": [rows.HessianRowsAndScore(STEP, 0.7, 0.2, 0.5)],
+    "Residuals": [rows.Residuals(THETA)],
+    "Level": [rows.Level(0)],
+    "LevelWeight": [rows.LevelWeight(0)],
+    "Weight": [rows.Weight()],
+    "One": [rows.One()],
+    "AtLevels": [rows.AtLevels((np.array([True, False, True]),))],
+    "OfTransformed": [psi.OfTransformed(rows.Linear(Q), psi.Standardized(0.1, 0.3, 3.0))],
+    "Within": [psi.Within(THETA, (0.1, 0.5, 1.0))],
+    "StretchedResiduals": [psi.StretchedResiduals(THETA, 1e-3)],
+    "LogSizes": [psi.LogSizes(THETA, 0.1, 1e-6)],
+    "Shortened": [psi.Shortened(P, THETA, 0.4, 0.8)],
+    "ClippedScores": [psi.ClippedScores(loss, P, THETA, 0.8) for loss in LOSSES.values()],
+    "LossRows": [psi.LossRows(P, THETA, 0.5, 0.5)],
+    "WeightedRows": [rows.WeightedRows(Q)],
+    "ResidualSizes": [rows.ResidualSizes(THETA)],
+    "KernelRows": [rows.KernelRows(Q, THETA, 0.4)],
+    "MallowsRows": [
+        psi.MallowsRows(loss, P, P, THETA, 0.8, 0.5, how) for loss in LOSSES.values() for how in (True, False)
+    ],
+}
+LOCATIONS = {
+    "Values": [X, location.Values((1, 0), 2)],
+    "Scaled": [location.Scaled(X, np.array([1.0]), np.array([2.0]))],
+    "Group": [location.Group()],
+    "InGroup": [location.InGroup(X)],
+    "InStretch": [location.InStretch(X, np.sort(rng.uniform(-1, 3, (3, 2))))],
+    "OnGrids": [location.OnGrids(X, (0.1, 0.25))],
+    "BinOf": [location.BinOf(X, (-1.0, 0.0, 2.0, 3.0))],
+}
+BOUNDS = {"Stretched": [stage0.Stretched()], "Distance": [stage0.Distance(1.3)]}
+EXAMPLES = [
+    pytest.param(function, design, id=f"{name} {number}")
+    for table, design in ((REGRESSIONS, DESIGN), (LOCATIONS, LOCATED), (BOUNDS, LOCATED))
+    for name, several in table.items()
+    for number, function in enumerate(several)
+]
+
+
+def row_functions(module):
+    """Classes of a module whose objects are called with a block."""
+    for name, kind in vars(module).items():
+        if inspect.isclass(kind) and kind.__module__ == module.__name__ and not getattr(kind, "_is_protocol", False):
+            call = kind.__dict__.get("__call__")
+            if call is not None and "block" in inspect.signature(call).parameters:
+                yield name
+
+
+def test_every_row_function_has_an_example():
+    modules = [
+        importlib.import_module(f"privstats.losses.{path.stem}") for path in FILES if path.parent.name == "losses"
+    ]
+    found = {name for module in (*modules, stage0) for name in row_functions(module)}
+    assert found == {*REGRESSIONS, *LOCATIONS, *BOUNDS}
+
+
+def frame(n):
+    chance = np.random.default_rng(n)
+    data = pd.DataFrame({"y": chance.uniform(0, 10, n), "x": chance.uniform(-1, 3, n), "z": chance.uniform(2, 5, n)})
+    data["g"], data["w"] = chance.choice(["a", "b", "c", "d"], n), chance.uniform(0, 2, n)
+    data.loc[::17, "x"], data.loc[1::19, "y"], data.loc[2::23, "z"] = np.nan, 1e308, 2.0
+    data.loc[5::11, ["x", "z"]] = [0.25, 3.0]
+    return data
+
+
+DATA = frame(101)
+TWICE = np.repeat(np.arange(101), 2)
+SHUFFLED = np.random.default_rng(2).permutation(101)
+COMPANIES = {"shuffled": SHUFFLED, "duplicated": TWICE, "few": np.array([7, 3]), "reversed": np.arange(101)[::-1]}
+
+
+def values(function, design, places):
+    with np.errstate(all="ignore"):
+        return np.asarray(function(design.block(DATA.iloc[places].reset_index(drop=True))))
+
+
+@pytest.mark.parametrize(("function", "design"), EXAMPLES)
+def test_a_row_is_the_same_to_the_last_bit_in_any_company(function, design):
+    whole = values(function, design, np.arange(101))
+    assert len(whole) == 101
+    for places in COMPANIES.values():
+        np.testing.assert_array_equal(values(function, design, places), whole[places])
+    for one in (0, 5, 40, 100):
+        np.testing.assert_array_equal(values(function, design, [one]), whole[[one]])
+
+
+@pytest.mark.parametrize(("function", "design"), EXAMPLES)
+def test_a_row_function_keeps_nothing_of_rows(function, design):
+    before = set(vars(function))
+    values(function, design, np.arange(101))
+    cached = {
+        name for name in dir(type(function)) if isinstance(inspect.getattr_static(function, name), cached_property)
+    }
+    assert set(vars(function)) - before <= cached
+    sizes = [np.size(value) for value in vars(function).values() if isinstance(value, np.ndarray)]
+    assert max(sizes, default=0) < 101

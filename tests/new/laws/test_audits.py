@@ -1,0 +1,91 @@
+"""Audits through the public verbs: no neighbouring frame moves what a mechanism is given beyond what it is told."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.new.architecture.leaks import frame
+from tests.new.conftest import slow
+from tests.new.every import CALLS, DOMAIN
+from tests.new.laws.neighbours import step, transcripts, with_rows  # noqa: F401
+from tests.new.public import ps
+
+ODD = [np.nan, np.inf, -np.inf, 1e308, -7, "text", None, True, pd.Timestamp("2020-01-01"), 1j, -0.0, 5e-324]
+ENDS = itertools.product((0, 100), (0, 100), (0, 10))
+WEIGHTS = itertools.cycle([(2, 60), (0, 0), (2, 0)])
+CORNERS = [
+    {"y": y, "x": x, "z": z, "g": g, "b": z > 5, "w": w, "count": count}
+    for (y, x, z), g, (w, count) in zip(ENDS, "abbaabba", WEIGHTS, strict=False)
+]
+MIXED = [{"y": 50, "x": 5, "z": 2.5, "g": "zz", "b": None, "w": 1, "count": 3}]
+
+
+def odd_rows(rng, many):
+    """Rows of which some cells should never be in a frame."""
+    rows = []
+    for _ in range(many):
+        row = dict(CORNERS[rng.integers(len(CORNERS))])
+        for name in rng.choice(list(row), 3, replace=False):
+            row[name] = ODD[rng.integers(len(ODD))]
+        rows.append(row)
+    return rows
+
+
+SETTINGS = {
+    "replace": {},
+    "add_remove": {"neighbors": "add_remove"},
+    "complete": {"domain": ps.Domain(DOMAIN, complete=True)},
+    "persons": {"unit": "who", "rows_per_unit": 3},
+    "persons come and go": {"unit": "who", "rows_per_unit": 2, "neighbors": "add_remove"},
+}
+
+
+def supported(name, setting):
+    """Whether a call has this setting: errors of one variance know no persons of several rows."""
+    return "nonrobust" not in name or "persons" not in setting
+
+
+CASES = [(name, setting) for name in CALLS for setting in SETTINGS if supported(name, setting)]
+FEW = [case for number, case in enumerate(CASES) if number % 3 == 0]
+
+
+def data_of(seed):
+    """Rows inside the domain, of persons with up to four rows."""
+    rng = np.random.default_rng(seed)
+    data = frame(40).sample(frac=1.0, random_state=seed, ignore_index=True)
+    return data.assign(y=rng.uniform(0, 100, 40), x=rng.uniform(0, 100, 40), who=np.arange(40) // 4)
+
+
+def neighbours_of(data, setting, rng, many):
+    """Frames any two of which are neighbours, or with rows that come and go the frame without the unit first."""
+    places = [k for k in range(len(data)) if data["who"][k] == 2] if "persons" in setting else [3]
+    kinds = [CORNERS[k] for k in rng.permutation(len(CORNERS))[:many]] + odd_rows(rng, many) + MIXED
+    frames = []
+    for row in kinds:
+        others = [kinds[rng.integers(len(kinds))] for _ in places[1:]]
+        frames.append(with_rows(data, places, [row, *others]))
+    if setting in ("add_remove", "persons come and go"):
+        return [data.drop(index=places).astype(object).reset_index(drop=True), *frames]
+    return frames
+
+
+def farthest(given, come_and_go):
+    """The farthest step of each question: of all pairs, or from the first."""
+    pairs = [(given[0], one) for one in given[1:]] if come_and_go else itertools.combinations(given, 2)
+    return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
+
+
+@pytest.mark.parametrize(("name", "setting"), [case if case in FEW else slow(*case) for case in CASES])
+def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(transcripts, name, setting):  # noqa: F811
+    rng = np.random.default_rng([CASES.index((name, setting)), 1])
+    frames = neighbours_of(data_of(1), setting, rng, 4)
+
+    def call(data, **more):
+        return CALLS[name](data, rng=1, **{**SETTINGS[setting], **more})
+
+    given, _ = transcripts(call, frames)
+    steps = farthest(given, setting in ("add_remove", "persons come and go"))
+    assert steps.max() <= 1 + 1e-12
+    assert steps.max() >= 0.3  # else the audit would see nothing
