@@ -18,7 +18,7 @@ import numpy as np
 
 from privstats.errors import PrivacyError
 from privstats.gate.questions import Mechanism, Question, Sum, Values
-from privstats.gate.rows import BlockRows, Design, RowValues, SourceChangedError, changed
+from privstats.gate.rows import BlockRows, RowMap, RowValues, SourceChangedError, changed
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -163,7 +163,7 @@ class Ask(ABC):
             May follow from releases.
         """
 
-    def through(self, design: Design) -> None:
+    def through(self, design: RowMap) -> None:
         """Look at the same rows, with the same rows of each unit, through another design, as after a release."""
         self._rows = self._rows.through(design)
 

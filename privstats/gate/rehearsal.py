@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError, PrivacyError
 from privstats.gate.gate import Ask, Planned, Streams, quiet
 from privstats.gate.questions import Mechanism, Question, Sum
-from privstats.gate.rows import BlockRows, Design, RowValues
+from privstats.gate.rows import BlockRows, RowMap, RowValues
 from privstats.gate.sources import Frame
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
@@ -37,7 +37,7 @@ MOST_MADE_UP = 1 << 14  # values that a mechanism looks at in a rehearsal
 T = TypeVar("T")
 
 
-class DrawnDesign(Design, Protocol):
+class DrawnRows(RowMap, Protocol):
     """A design that can make up rows of its domain."""
 
     def draw(self, n: int, rng: Any) -> pd.DataFrame:
@@ -73,7 +73,7 @@ class Rehearsal(Ask):
 
     Parameters
     ----------
-    design : DrawnDesign
+    design : DrawnRows
     neighbors : Neighbors
     whole : Promise
         What each question may spend that is not planned yet.
@@ -101,7 +101,7 @@ class Rehearsal(Ask):
 
     def __init__(
         self,
-        design: DrawnDesign,
+        design: DrawnRows,
         neighbors: Neighbors,
         whole: Promise,
         stream: Streams,
@@ -139,7 +139,7 @@ class Rehearsal(Ask):
     def decide(self, label: str, wanted: bool) -> bool:
         return self._optional
 
-    def through(self, design: Design) -> None:
+    def through(self, design: RowMap) -> None:
         super().through(design)
         self._audit = self._audit.through(design)
 
@@ -163,7 +163,7 @@ class Rehearsal(Ask):
         return [total.times(self._times) for total in super()._totals(sums)]
 
     def _values(self, question: Question) -> RowValues:
-        return _Repeated(self._rows, question, self._times, self._assumed)
+        return _ManyValues(self._rows, question, self._times, self._assumed)
 
 
 def _made_up_units(rows: int) -> NDArray[np.float64]:
@@ -172,7 +172,7 @@ def _made_up_units(rows: int) -> NDArray[np.float64]:
     return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
 
 
-class _Repeated(RowValues):
+class _ManyValues(RowValues):
     """Made-up values, each of them several times."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int, assumed: int) -> None:
@@ -217,7 +217,7 @@ class _Audit:
     The made-up rows are looked at in one block, and in reversed order in smaller ones; and some units without others.
     """
 
-    def __init__(self, frame: pd.DataFrame, design: Design, neighbors: Neighbors) -> None:
+    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors) -> None:
         self.frame, self.neighbors = frame, neighbors
         self.whole = self._rows(design, frame)
         self.parts = self._rows(design, *_cut(frame.iloc[::-1], CUTS))
@@ -225,11 +225,11 @@ class _Audit:
             self._rows(design, *_cut(rows, (0, len(rows) // 2, len(rows)))) for rows in _by_unit(frame, neighbors.unit)
         ]
 
-    def through(self, design: Design) -> _Audit:
+    def through(self, design: RowMap) -> _Audit:
         """Return the audit of the same rows through another design."""
         return _Audit(self.frame, design, self.neighbors)
 
-    def _rows(self, design: Design, *frames: pd.DataFrame) -> BlockRows:
+    def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
@@ -245,7 +245,7 @@ class _Audit:
         """Return whether a total is the sum of contributions: of rows, of blocks, and of units."""
         within, total = question.within, question.within.total(whole)
         units = within.contribution(whole) / within.step
-        same = bool((units == np.rint(units)).all()) and _whole(units, within) == total
+        same = bool((units == np.rint(units)).all()) and _exactly(units, within) == total
         same = same and _together([within.total(part) for part in parts], within) == total
         if not same or not self.groups:
             return same
@@ -279,5 +279,5 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
     return sum(totals, start=Total.nothing(within.size, within.step))
 
 
-def _whole(units: FloatArray, within: Set) -> Total:
+def _exactly(units: FloatArray, within: Set) -> Total:
     return Total(tuple(int(math.fsum(column)) for column in units.T), within.step)

@@ -32,7 +32,7 @@ FOLD_LIMIT = 1 << 62  # of their sum, in int64
 FINE_BITS = 26  # halves of numbers of at most 2^53 steps: sums of 2^15 of them stay exact
 
 
-class Design(Protocol):
+class RowMap(Protocol):
     """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are."""
 
     @property
@@ -54,19 +54,19 @@ class BlockRows:
     Parameters
     ----------
     source : Source
-    design : Design
+    design : RowMap
     neighbors : Neighbors
         Which column names the unit of a row, and how many rows of a unit count: the first ones.
     key : bytes
         Secret; of the digest by which passes are compared.
     """
 
-    def __init__(self, source: Source, design: Design, neighbors: Neighbors, key: bytes) -> None:
+    def __init__(self, source: Source, design: RowMap, neighbors: Neighbors, key: bytes) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
         self._identity = _Identity(neighbors, key)
         self._kept: list[tuple[Block, IntArray | None]] | None = None
 
-    def through(self, design: Design) -> BlockRows:
+    def through(self, design: RowMap) -> BlockRows:
         """Return the same rows, with the same rows of each unit, through another design."""
         other = copy(self)
         other.design, other._kept = design, None
@@ -327,7 +327,7 @@ class RowValues:
         """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
         one = RowValues(self._rows, self._question, k)
         if self._rows.source.in_memory:
-            one._gathered = _of_cell(np.concatenate(list(self._parts())), k)
+            one._gathered = _in_cell(np.concatenate(list(self._parts())), k)
         return one
 
     def all(self) -> FloatArray:
@@ -342,7 +342,7 @@ class RowValues:
         parts: list[FloatArray] = []
         for block, units in self._rows.blocks():
             values = self._question.within.project(counting(self._question, block, units)[0])
-            values = values if self._cell is None else _of_cell(values, self._cell)
+            values = values if self._cell is None else _in_cell(values, self._cell)
             if self._rows.source.in_memory:
                 parts.append(values)
             else:
@@ -364,7 +364,7 @@ class RowValues:
             yield ordered
 
 
-def _of_cell(values: FloatArray, k: int) -> FloatArray:
+def _in_cell(values: FloatArray, k: int) -> FloatArray:
     return values[values[:, 0] == k, 1:]
 
 
