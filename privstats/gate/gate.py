@@ -27,6 +27,10 @@ T = TypeVar("T")
 Streams = Callable[[str, str], Any]  # of a kind and a label: a source of random numbers
 Pairs = Sequence[tuple[Question, Mechanism]]
 
+FAILED = (
+    "a release could not be computed; the cause is not shown because it may depend on the rows. The budget of this "
+    "call is spent"
+)
 _ONE_AT_A_TIME = threading.RLock()  # warning filters belong to the process: two open gates would mix them up
 
 
@@ -314,7 +318,7 @@ def shortest(lengths: Mapping[str, float]) -> str:
 
 
 def _unplanned(question: Question) -> PrivacyError:
-    return PrivacyError(f"the question '{question.label}' was not planned here, so it was not paid for")
+    return PrivacyError(f"the question '{question.label}' was not planned here, so its cost was not charged")
 
 
 @contextmanager
@@ -326,7 +330,7 @@ def quiet() -> Iterator[None]:
 
 
 def sealed(work: Callable[[], T]) -> T:
-    """Run work on rows; of a failure or a warning nothing is told but that there was one failure.
+    """Run work on rows; a failure is replaced by one text, whatever failed, and warnings are left out.
 
     Raises
     ------
@@ -334,7 +338,7 @@ def sealed(work: Callable[[], T]) -> T:
         If `work` fails. It is raised after the handler is left, so that no context, traceback or frame of the failure
         hangs on it.
     """
-    says = PrivacyError("a question failed inside the gate; why is not told, because it could depend on the rows")
+    says = PrivacyError(FAILED)
     try:
         with quiet():
             return work()

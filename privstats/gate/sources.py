@@ -57,7 +57,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batches:
-    """Frames that a function hands out anew in each pass, so that never all of them are in memory.
+    """Frames that a function gives anew in each pass, so that they are never all in memory.
 
     Parameters
     ----------
