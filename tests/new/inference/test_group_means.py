@@ -59,7 +59,7 @@ def test_a_difference_of_groups_has_welchs_interval():
 
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0)), CubeLaw(np.full(3, 2.0))])
 def test_means_with_noise_cover_at_their_level(law):
-    rng, covered, size = np.random.default_rng(3), [], 250
+    rng, covered, size = np.random.default_rng(3), [], 150
     noise = law.sample(public_stream(1), 2 * size).reshape(size, 2, 3)
     for draw in noise:
         groups = [rng.uniform(-0.5, 1, 120), rng.beta(2, 5, 60)]
