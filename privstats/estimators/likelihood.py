@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.histogram import (
     ALONG_HIDDEN,
@@ -27,9 +28,10 @@ from privstats.estimators.histogram import (
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows, Scores
@@ -78,7 +80,8 @@ class LikelihoodSteps:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
         prefix = rough_fit(ask, by, public, loss, share_of="score")
-        return _Steps(ask, by, prefix, loss, SCORES[self.tail]).estimate(design.names)
+        estimate = _Steps(ask, by, prefix, loss, SCORES[self.tail]).estimate(design.names)
+        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str) -> Prefix:
@@ -119,7 +122,7 @@ class _Steps:
     def keep(self) -> Any:
         return self.prefix.levels.keep
 
-    def estimate(self, names: Any) -> Estimate:
+    def estimate(self, names: Any) -> NormalEstimate:
         # 2. a start, and steps of known length
         start, before = self.prefix.start, 0.0
         for k in range(BURN_IN):
@@ -157,7 +160,8 @@ class _Steps:
         ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
         released = self.ask(self.scores(name, item, w, Shells(m, ends)), by=self.by.counts)
         sd = sd_of(released.law)
-        return Lengths.denoised(released.value, sd, ends, self.prefix.sizes.scores, self.tail)
+        total = self.prefix.total(released.value, self.prefix.sizes.scores)
+        return Lengths.denoised(released.value, sd, ends, total, self.tail)
 
     def skew(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the mean that a clip at each radius takes off the scores if the model is right, shape (radii,).
@@ -258,7 +262,8 @@ class _Steps:
         ends = edges(m**0.5 / 2, max(cap, m**0.5))
         counts = self.ask(Sum("leverages", of, within=Shells(m, ends), keep=self.keep), by=self.by.counts)
         sd = sd_of(counts.law)
-        lengths = Lengths.denoised(counts.value, sd, ends, rows, TAILS["leverages"])
+        total = self.prefix.total(counts.value, rows)
+        lengths = Lengths.denoised(counts.value, sd, ends, total, TAILS["leverages"])
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
@@ -281,7 +286,7 @@ class _Steps:
         hessian: NoisyMatrix,
         before: float,
         beyond: float,
-    ) -> Estimate:
+    ) -> NormalEstimate:
         m, n = w.m, self.prefix.sizes.scores
         step = hessian.power(-1.0) @ score
         rows = self.prefix.made_up @ metric
@@ -311,4 +316,4 @@ class _Steps:
         return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": move})
 
     def notes(self) -> tuple[Note, ...]:
-        return ()
+        return level_notes(self.prefix.box, self.prefix.levels)

@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import OptionError
+from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.histogram import ALONG_HIDDEN, ALONG_SEEN, TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.notes import note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import Logistic, RowLoss
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood, LossRows, MallowsRows
@@ -80,7 +83,9 @@ class PerturbedLikelihood:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
-        return _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design).estimate()
+        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design)
+        estimate = fit.estimate()
+        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +151,7 @@ class _Fit:
     def start(self) -> Start:
         return self.prefix.start
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> NormalEstimate:
         # 2. how long rows are, and what they may weigh
         radius = self.radius()
         within = self.within(radius.radius)
@@ -167,7 +172,8 @@ class _Fit:
         ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=self.prefix.levels.keep)
         counts = self.ask(question, by=self.by.counts)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, n, self.tail)
+        total = self.prefix.total(counts.value, n)
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, self.tail)
         spread = float(self.information(start).mean())
         law = self.ask.law(self.question(self.within(1.0)), by=self.mechanism)
         return best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)
@@ -222,7 +228,7 @@ class _Fit:
         hessian: NoisyMatrix,
         meat: NoisyMatrix,
         radius: Radius,
-    ) -> Estimate:
+    ) -> NormalEstimate:
         m, law = self.prefix.m, drawn.law
         pull = metric @ (law.ridge * drawn.value)
         inverse = hessian.power(-1.0)
@@ -240,4 +246,5 @@ class _Fit:
             clipped=(Allowance(metric, radius.excess),),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
-        return equation.solve(self.design.names, (), {"clipped_share": min(radius.share, 1.0)})
+        notes = level_notes(self.prefix.box, self.prefix.levels)
+        return equation.solve(self.design.names, notes, {"clipped_share": min(radius.share, 1.0)})

@@ -30,11 +30,13 @@ from privstats.inference.estimate import (
     Estimate,
     EstimatingEquation,
     Loading,
+    NormalEstimate,
     Stacked,
     quantile_scores,
 )
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import SmoothedCheck
 from privstats.losses.psi import (
     CheckLoss,
@@ -110,7 +112,8 @@ class QuantileSteps:
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
         fits = [Steps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
-        return together(fits, self.taus, public.design.names)
+        estimate = together(fits, self.taus, public.design.names)
+        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,13 @@ class PerturbedQuantile:
         shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
         mechanism = ObjectivePerturbation(self.split)
         fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
-        return together(fits, self.taus, public.design.names)
+        estimate = together(fits, self.taus, public.design.names)
+        unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
+        if not public.intervals:
+            unproved = (note("no inference"),)
+        elif public.by_unit:  # the sampling variance is that of independent rows
+            unproved = (note("dependent rows", unit="unit"),)
+        return PointEstimate.of(estimate, unproved) if unproved else estimate
 
 
 def check_orders(taus: tuple[float, ...]) -> None:
@@ -159,7 +168,7 @@ def item_of(taus: tuple[float, ...], tau: float) -> str:
 
 def together(
     fits: list[tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]], taus: tuple[float, ...], names: Any
-) -> Estimate:
+) -> NormalEstimate:
     """Return the estimate of one order, or of several whose sampling errors are correlated."""
     notes = tuple(dict.fromkeys(note for _, notes, _ in fits for note in notes))
     facts: dict[str, float] = {}
@@ -223,7 +232,8 @@ class Shared:
         ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
         counts = ask(question, by=by.counts)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, prefix.sizes.rows, ROWS[tail])
+        total = prefix.total(counts.value, prefix.sizes.rows)
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail])
         return cls(ask, by, prefix, unit, lengths, tail, public.design)
 
 
@@ -374,7 +384,7 @@ class OneOrder:
         return Density(matrix, width, relative, atom)
 
     def notes(self) -> tuple[Note, ...]:
-        return level_notes(TransformedBox(self.shared.design), self.prefix.levels)
+        return level_notes(self.prefix.box, self.prefix.levels)
 
     def solved(
         self,
@@ -384,7 +394,6 @@ class OneOrder:
         noise: Loading,
         density: Density,
         radius: Radius,
-        given: bool = True,
     ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
         """Return the equation of the last step, with all that its density may be wrong by."""
         m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
@@ -393,9 +402,7 @@ class OneOrder:
         length = float(np.linalg.norm(step))
         size = length / (FARTHEST * density.width)
         names = tuple(self.shared.design.names)
-        if not given:
-            hidden, notes = np.eye(len(names)), (*notes, note("unproved tau", names, tau=self.tau))
-        elif size > 1:
+        if size > 1:
             hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
         back = density.matrix.power(1.0) @ step
         filling = meat + noise.covariance()
@@ -532,7 +539,7 @@ class Perturbed(OneOrder):
         meat = self.tau * (1 - self.tau) * self.n * np.eye(m)
         density = self.density(pilot, residuals, radius.radius, unit * radius.radius)
         noise = Loading(np.eye(m), released.law)
-        return self.solved(pilot, released.value, meat, noise, density, radius, given=self.tau == 0.5)
+        return self.solved(pilot, released.value, meat, noise, density, radius)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""

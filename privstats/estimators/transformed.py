@@ -127,6 +127,10 @@ class Prefix:
     def m(self) -> int:
         return self.start.m
 
+    def total(self, counts: FloatArray, known: float) -> float:
+        """Return how many contributions a histogram has: of rows with weights it is their own number."""
+        return max(float(counts.sum()), 1.0) if self.box.design.weighted else known
+
     def coordinates(self, theta: FloatArray) -> FloatArray:
         """Return the coordinates of w whose step moves theta by this, as nearly as there is one, shape (m,)."""
         return np.asarray(np.linalg.lstsq(self.start.to_theta, theta, rcond=None)[0], dtype=float)
