@@ -59,7 +59,7 @@ def test_a_difference_of_groups_has_welchs_interval():
 
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0)), CubeLaw(np.full(3, 2.0))])
 def test_means_with_noise_cover_at_their_level(law):
-    rng, covered, size = np.random.default_rng(3), [], 150
+    rng, covered, size = np.random.default_rng(3), [], 250
     noise = law.sample(public_stream(1), 2 * size).reshape(size, 2, 3)
     for draw in noise:
         groups = [rng.uniform(-0.5, 1, 120), rng.beta(2, 5, 60)]
@@ -69,7 +69,7 @@ def test_means_with_noise_cover_at_their_level(law):
         covered.append((low <= truth) & (truth <= high))
     error = np.sqrt(0.05 * 0.95 / size)
     assert (np.mean(covered, axis=0) >= 0.95 - 3 * error).all()
-    assert (np.mean(covered, axis=0) <= 0.99).all()
+    assert (np.mean(covered, axis=0) <= 0.95 + 3 * error).all()
 
 
 def test_a_group_that_may_be_empty_is_not_given_and_says_so():
