@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -61,10 +60,15 @@ def _room(filename: str) -> str:
     return "" if name.startswith(LANGUAGE) else name
 
 
+def modules() -> list[Path]:
+    """Return the files of the package."""
+    return sorted(HOME.rglob("*.py"))
+
+
 def imports() -> dict[str, set[str]]:
     """Return what each module of ours imports of ours, for types too."""
     found: dict[str, set[str]] = {}
-    for path in HOME.rglob("*.py"):
+    for path in modules():
         name = _module(path)
         found[name] = set()
         for node in ast.walk(ast.parse(path.read_text())):
@@ -109,12 +113,12 @@ def rooms(uses: dict[str, set[str]]) -> list[str]:
 
 def twice() -> list[str]:
     """Return public names of functions and classes that two modules define."""
-    names: Counter[str] = Counter()
-    for path in HOME.rglob("*.py"):
+    where: dict[str, list[str]] = {}
+    for path in modules():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                names[node.name] += 1
-    return sorted(name for name, many in names.items() if many > 1)
+                where.setdefault(node.name, []).append(_module(path).removeprefix("privstats."))
+    return [f"{name} ({', '.join(places)})" for name, places in sorted(where.items()) if len(places) > 1]
 
 
 def main() -> None:
@@ -140,9 +144,9 @@ def main() -> None:
         ("rooms in circles", rooms(uses)),
         ("names twice", twice()),
     ):
-        print(f"{what}: {len(names)} {' '.join(names[:60])}")
+        print(f"{what}: {len(names)}", *names, sep="\n    ")
         missed += [what] if names else []
-    print(f"{len(uses)} files, {sum(len(p.read_text().splitlines()) for p in HOME.rglob('*.py'))} lines")
+    print(f"{len(uses)} files, {sum(len(p.read_text().splitlines()) for p in modules())} lines")
     sys.exit(bool(missed))
 
 
