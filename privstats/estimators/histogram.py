@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm, t
 
+from privstats.inference.error_law import critical
 from privstats.numerics.law import FloatArray
 
 VISIBLE = 2.3  # noise sds that make the window next to the last visible one visible: false alarm .01
@@ -23,7 +24,6 @@ INVISIBLE = 0.004  # where VISIBLE + 1 noise sds are a larger share of all count
 PER_BIN = 5  # lengths a bin, log-uniform
 ALONG_SEEN = 4.0  # rows beyond the clip lie along one coefficient by at most sqrt(this / m): visible ones
 ALONG_HIDDEN = 2.0  # the same for hidden ones
-LONG = 3.0  # beyond this many sds the critical value of a biased normal is its bias plus the one-sided quantile
 
 
 @dataclass(frozen=True)
@@ -214,23 +214,6 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
     k = int(np.argmin(half))
     B = float(tried[k])
     return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B))
-
-
-def critical(bias: FloatArray) -> FloatArray:
-    """Return the 95 % quantile of |N(bias, 1)|, tabulated: for choices, not for intervals that are reported."""
-    grid, values = _critical_table()
-    return np.where(bias > LONG, bias + 1.6449, np.interp(bias, grid, values))
-
-
-@cache
-def _critical_table() -> tuple[FloatArray, FloatArray]:
-    grid = np.linspace(0.0, LONG, 61)
-    low, high = np.ones_like(grid), grid + 3
-    for _ in range(60):
-        middle = (low + high) / 2
-        short = norm.cdf(middle - grid) - norm.cdf(-middle - grid) < 0.95
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return grid, low
 
 
 def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail: Tail) -> float:

@@ -1,4 +1,4 @@
-"""A fit without verbs: an estimator, a formula, rows and a promise; planned, charged to nobody, and asked of the gate."""
+"""A fit without verbs: an estimator, a formula, rows and a promise; planned, and asked of the gate."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,14 +34,14 @@ class Fit:
 
 
 def fit_of(
-    formula, domain, n, *, eps=None, mu=None, by=None, neighbors=None, shares=None, units=None, intervals=True, **selection
+    formula, domain, n, *, eps=None, mu=None, by=None, neighbors=None, shares=None, units=None, intervals=True, **which
 ):
     """Return the planned fit of an estimator class or instance (default: adaptive least squares)."""
     noises = PURE if mu is None else NORMAL
     estimator = (by or Adaptive)(noises) if isinstance(by, type) or by is None else by
     neighbors = neighbors or Neighbors()
     promise = PureDP(eps) if mu is None else GaussianDP(mu)
-    design = bind_regression(formula, domain, **selection)
+    design = bind_regression(formula, domain, **which)
     offered = n if neighbors.exchange and neighbors.unit is None else None
     used = offered if design.complete else None
     public = PublicFacts(offered, used, units, neighbors.unit is not None, intervals, design, n)

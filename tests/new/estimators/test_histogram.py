@@ -1,0 +1,93 @@
+"""Histograms of lengths: grids, tails, and the clip with the shortest honest interval."""
+
+import numpy as np
+import pytest
+
+from privstats.estimators.histogram import (
+    TAILS,
+    Lengths,
+    best_clip,
+    edges,
+    lowered_to,
+    predicted_length,
+    reference_sizes,
+    with_tail,
+)
+from privstats.inference.error_law import critical
+
+RNG = np.random.default_rng(3)
+
+
+def test_bins_have_ratio_root_two_and_the_last_ends_at_the_cap():
+    ends = np.array(edges(0.25, 7.0))
+    assert np.allclose(ends[1:-1] / ends[:-2], np.sqrt(2))
+    assert ends[-1] >= 7.0 and ends[-1] < 7.0 * 1.2 and (np.diff(ends) > 0).all()
+    assert len(edges(1.0, 0.0)) >= 2  # a domain without length still has a grid
+
+
+def noisy(sizes, ends, sd, rng):
+    return np.histogram(np.minimum(sizes, ends[-1]), np.r_[0, ends])[0] + sd * rng.normal(size=len(ends))
+
+
+def test_hidden_counts_fall_geometrically_at_most_by_half_a_bin():
+    ends, sd = edges(0.3, 300.0), 6.0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        counts, last = with_tail(noisy(np.abs(rng.standard_t(4, 5000)), ends, sd, rng), sd, TAILS["usual"])
+        tail = counts[last + 1 :]
+        assert (tail >= 0).all() and (tail[1:] <= 0.5 * tail[:-1] + 1e-9).all()
+        assert (tail[1:] >= 0.45 * tail[:-1]).all()
+
+
+def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
+    # |t| with 2.5 degrees of freedom: counts fall by 2^-1.25 = .42 a bin
+    ends, sd, short = edges(0.3, 2000.0), 5.0, 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        sizes = np.minimum(np.abs(rng.standard_t(2.5, 10_000)), 2000.0)
+        lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, 10_000, TAILS["usual"])
+        short += lengths.excess(15.0) < np.maximum(sizes - 15.0, 0).sum() * 0.7
+    assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
+
+
+@pytest.mark.parametrize("total", [900.0, 1000.0, 1200.0])
+def test_visible_counts_are_lowered_evenly_to_the_total(total):
+    counts = np.array([500.0, 300.0, 150.0, 4.0, 3.0, 1.0])
+    filled = lowered_to(counts, 3, total)
+    assert np.isclose(filled.sum(), total) and (filled >= 0).all() and (filled[4:] == counts[4:]).all()
+    assert np.isclose(counts[0] - filled[0], counts[1] - filled[1])
+
+
+def test_the_clip_is_the_best_of_all_that_are_tried():
+    m, ends = 4, edges(0.25, 100.0)
+    lengths = Lengths.denoised(noisy(reference_sizes(m)[:8000], ends, 4.0, RNG), 4.0, ends, 8000, TAILS["usual"])
+    clip = best_clip(lengths, 2.5, m, TAILS["usual"])
+
+    def half(B):
+        moved = np.where(lengths.hidden, np.sqrt(2 / m), 1.0) * lengths.counts
+        s = np.sqrt((lengths.counts * np.minimum(lengths.lengths, B) ** 2).sum() / m + (2.5 * B) ** 2)
+        return critical((moved * np.maximum(lengths.lengths - B, 0)).sum() / s) * s
+
+    assert np.isclose(clip.length, half(clip.radius))
+    assert clip.length <= min(half(B) for B in lengths.lengths[5:]) + 1e-9
+    assert clip.aligned >= clip.excess
+
+
+def test_a_cautious_tail_pays_more_and_less_noise_pays_less():
+    usual = predicted_length(2.0, 5.0, 4, 10_000, TAILS["usual"])
+    assert predicted_length(2.0, 5.0, 4, 10_000, TAILS["cautious"]) > usual
+    assert predicted_length(1.0, 5.0, 4, 10_000, TAILS["usual"]) < usual
+    assert predicted_length(2.0, 1.0, 4, 10_000, TAILS["usual"]) < usual
+    assert 1.96 < predicted_length(1e-6, 1e-3, 4, 10_000, TAILS["usual"]) < 2.2
+
+
+def test_the_radius_of_a_matrix_weighs_noise_against_what_it_cuts():
+    lengths = Lengths(np.array([100.0, 10.0, 1.0]), np.array([1.0, 2.0, 8.0]), np.zeros(3, bool))
+    assert lengths.radius(0.1, 1.0) == 8.0 and lengths.radius(1e4, 1.0) == 1.0 and lengths.radius(1e4, 2.0) == 2.0
+    assert lengths.square_excess(2.0) == 60.0
+
+
+def test_public_reference_sizes_have_the_moments_they_are_made_for():
+    for m in (1, 3, 8):
+        sizes = reference_sizes(m)
+        assert np.isclose((sizes**2).mean(), 1 + (m - 1) * np.exp(0.08), rtol=0.05)

@@ -1,0 +1,119 @@
+"""Row functions against plain algebra, and losses against their derivatives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from privstats.losses.base import HuberLoss, LeastSquaresStart, SquaredLoss
+from privstats.losses.rows import (
+    AtLevels,
+    Columns,
+    HessianRows,
+    HessianRowsAndScore,
+    Level,
+    LevelWeight,
+    One,
+    Residuals,
+    RootWeighted,
+    Scores,
+    Weight,
+    WeightedLinear,
+)
+
+N = 50
+
+
+@dataclass
+class Rows:
+    """A block of plain numbers: z = (1, x1, x2, offset, response)."""
+
+    z: np.ndarray
+    codes: tuple
+    weight: np.ndarray
+
+    @property
+    def present(self):
+        return np.ones(len(self.z), dtype=bool)
+
+    @property
+    def response(self):
+        return self.z[:, -1]
+
+    def times(self, matrix):
+        return self.z @ matrix
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(1)
+    z = np.column_stack([np.ones(N), rng.uniform(-1, 1, (N, 4))])
+    return Rows(z, (rng.integers(0, 3, N), rng.integers(0, 2, N)), rng.uniform(0, 1, N))
+
+
+P = np.array([[1.0, 0.2], [0.0, 1.5], [-0.3, 0.7], [0.0, 0.0], [0.0, 0.0]])
+ETA = np.array([0.1, 0.4, -0.2, 0.5, 0.0])
+
+
+def test_scores_are_predictors_times_psi_times_weight(rows):
+    residual = rows.response - rows.z @ ETA
+    expected = (rows.z @ P) * (residual * rows.weight)[:, None]
+    assert np.allclose(Scores(SquaredLoss(), P, ETA)(rows), expected)
+    assert np.allclose(Residuals(ETA)(rows)[:, 0], residual)
+
+
+def test_products_of_hessian_rows_add_up_to_the_weighted_hessian(rows):
+    x = HessianRows(HuberLoss(scale=0.3), P, ETA)(rows)
+    residual = rows.response - rows.z @ ETA
+    inside = np.abs(residual) < 1.345 * 0.3
+    w = rows.z @ P
+    assert np.allclose(x.T @ x, (w * (rows.weight * inside)[:, None]).T @ w)
+
+
+def test_a_hessian_row_is_shortened_and_its_score_stands_beside_it(rows):
+    plain = HessianRows(SquaredLoss(), P, ETA)
+    both = HessianRowsAndScore(plain, radius=0.5, clip=0.4, beside=0.3)(rows)
+    x, length = plain(rows), np.linalg.norm(plain(rows), axis=1)
+    assert (length > 0.5).any() and (length < 0.5).any()
+    assert np.allclose(both[:, :2], x * np.minimum(1, 0.5 / length)[:, None])
+    clipped = np.clip((rows.response - rows.z @ ETA) / 0.4, -1, 1)
+    assert np.allclose(both[:, 2], 0.3 * clipped * np.sqrt(rows.weight))
+    assert np.linalg.norm(both, axis=1).max() <= np.hypot(0.5, 0.3) + 1e-12  # what the set is told
+
+
+def test_rows_of_moments_carry_the_root_of_the_weight(rows):
+    M = np.eye(5)[:, 1:3]
+    root = np.sqrt(rows.weight)
+    assert np.allclose(RootWeighted(M)(rows), np.column_stack([root, rows.z[:, 1:3] * root[:, None]]))
+    assert np.allclose(WeightedLinear(M)(rows), rows.z[:, 1:3] * root[:, None])
+    assert np.allclose(Columns(M)(rows), np.column_stack([rows.weight, rows.z[:, 1:3]]))
+    assert np.allclose(Weight()(rows)[:, 0], rows.weight)
+
+
+def test_levels_and_the_filter_of_levels(rows):
+    assert (Level(0)(rows)[:, 0] == rows.codes[0]).all()
+    assert (LevelWeight(1)(rows) == np.column_stack([rows.codes[1], rows.weight])).all()
+    assert (One()(rows) == 0).all()
+    keep = AtLevels((np.array([True, False, True]), None))(rows)
+    assert (keep == (rows.codes[0] != 1)).all()
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), HuberLoss(scale=0.5), HuberLoss(2.0, 0.1)])
+def test_slope_is_minus_the_derivative_of_psi_and_both_are_bounded(loss):
+    rng = np.random.default_rng(2)
+    eta, y = rng.uniform(-2, 2, 4000), rng.uniform(-1, 1, 4000)
+    step = 1e-6
+    numeric = -(loss.psi(eta + step, y) - loss.psi(eta - step, y)) / (2 * step)
+    assert np.abs(numeric - loss.slope(eta, y)).mean() < 1e-3  # but at the few corners of psi
+    assert loss.slope(eta, y).min() >= 0 and loss.slope(eta, y).max() <= loss.largest_slope
+    assert np.abs(loss.psi(eta, y)).max() <= loss.largest(2.0)
+    assert np.abs(loss.psi(eta, y)).max() >= 0.9 * loss.largest(2.0)
+
+
+def test_huber_starts_from_least_squares_in_its_released_scale():
+    fit = LeastSquaresStart(np.array([1.0, 2.0]), 0.5, 0, 0.0, 1.0)
+    loss = HuberLoss().with_scale(0.2)
+    theta, sigma = loss.start(fit)
+    assert (theta == fit.theta).all() and sigma == 0.2 and loss.scale == 0.2
+    assert HuberLoss.needs_scale and not SquaredLoss.needs_scale
+    assert SquaredLoss().start(fit)[1] == 0.5
