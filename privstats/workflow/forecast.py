@@ -87,6 +87,11 @@ class Forecast(Ask):
         super().__init__(rows, planned, lambda kind, label: public_stream(-3))
         self._factor = n / max(1, rows.source.n)
 
+    @property
+    def chosen(self) -> str | None:
+        """The branch that was chosen; None where there is no choice."""
+        return self._branch
+
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         self._branch = shortest(lengths)
         return self._branch
@@ -169,7 +174,7 @@ def expected(
     Returns
     -------
     DataFrame
-        As `Plan.expected`.
+        As `Plan.expected`; the branch that the estimator chose is among its `attrs`.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual)
     ask = Forecast(rows, planned, n)
@@ -179,8 +184,11 @@ def expected(
     with np.errstate(all="ignore"):
         without = 2 * 1.959964 * errors * np.sqrt(np.maximum(1 - share, 0.0))
         ratio = np.where(without > 0, (high - low) / without, math.nan)
-    table = {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}
-    return pd.DataFrame(table, index=list(estimate.names))
+    table = pd.DataFrame(
+        {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}, index=list(estimate.names)
+    )
+    table.attrs["branch"] = ask.chosen
+    return table
 
 
 def assumed_rows(

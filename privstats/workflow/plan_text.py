@@ -110,6 +110,9 @@ def _method(plan: Any) -> str:
         before = next((p.label for p in reversed(plan.planned) if p.branch is None), None)
         after = f" after '{before}'" if before else ""
         extra = f"; {choice.why}" if choice.why else ""
+        if plan.rows is not None and not plan.estimated:
+            branch = plan.expected().attrs["branch"]
+            extra = f"; as assumed below, {choice.branches.get(branch, branch)}{extra}"
         return f"auto chooses{after}: {names}, whichever has the shorter expected intervals{extra}"
     noise = f", noise {choice.noise}" if choice.noise else ""
     why = f"; {choice.why}" if choice.why else ""
