@@ -83,7 +83,7 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     frames = neighbours_of(data_of(1), setting, rng, 4)
 
     def call(data, **more):
-        return CALLS[name](data, rng=1, **{**SETTINGS[setting], **more})
+        return CALLS[name](data, CALLS[name].generous, rng=1, **{**SETTINGS[setting], **more})
 
     given, _ = transcripts(call, frames)
     steps = farthest(given, setting in ("add_remove", "persons come and go"))
