@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm, t
 
-from privstats.inference.error_law import critical
+from privstats.inference.error_law import critical as critical
 from privstats.numerics.law import FloatArray
 
 VISIBLE = 2.3  # noise sds that make the window next to the last visible one visible: false alarm .01

@@ -26,6 +26,7 @@ from privstats.sets.vectors import BoxProducts, Products
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 SIGNAL = 0.2  # assumed squared length of the coefficients: sets how noise is shared between predictors and response
 LEAST_RESIDUAL = 0.03  # least residual scale, in standard deviations of the response
+UNEXPLAINED = 1.5  # what unidentified directions explain is at most this many released residual scales
 USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
 MEAT_ORDER, MEAT_SHARE = 4.0, 0.1  # squared radius of the meat: this times m, or what makes noise this share of it
 
@@ -117,8 +118,15 @@ class Branch:
 
     @property
     def signal(self) -> float:
-        """Largest root sum of squares that an unidentified direction may explain: the response's."""
+        """Root sum of squares of the response, of which unidentified directions explain a part."""
         return self.start.frame.scale * self.sizes.rows**0.5
+
+    def unexplained(self, sigma: float) -> float:
+        """Return the largest root sum of squares that an unidentified direction may explain.
+
+        It is left in the residuals, so it is at most theirs, and at most the response's.
+        """
+        return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def total(self, counts: FloatArray, public: float) -> float:
         """Return what the counts of a histogram add up to: a public or released number, but for rows with weights."""
@@ -245,7 +253,7 @@ class Moments(Branch):
             meat=self.small_sample * meat,
             noises=(noise,),
             coordinates=self.coordinates(self.start),
-            signal=self.signal,
+            signal=self.unexplained(sigma),
             freedom=self.freedom,
         )
         return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, "rows_used": rows}))

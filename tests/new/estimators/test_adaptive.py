@@ -118,7 +118,7 @@ def test_collinear_terms_are_given_or_not_but_never_silently_wrong(promise):
     fit = fit_of(FORMULA, BOX, 6000, **promise)
     covered, length, given = replicated(fit, draw, np.array([0.5, 0.0, 0.0]), list("abc"), 10)
     assert np.nanmin(covered) >= 0.8
-    assert given[2] == 1 and length[2] < 2  # a third column has nothing to do with it
+    assert given[2] == 1 and length[2] < 3  # a third column pays only for what noise makes the lost direction lean
 
 
 @pytest.mark.parametrize("promise", CURRENCIES)
