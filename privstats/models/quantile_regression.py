@@ -11,11 +11,14 @@ import numpy as np
 from privstats.estimators.base import NORMAL
 from privstats.estimators.chosen_quantile import ExponentialQuantiles, KNormGradientQuantile
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
+from privstats.mechanisms.quantile_regression.rejection import exact_for
 from privstats.models.base import Choice, Entry, Labels, chosen, levels_of
 from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
+
+FEW = 3  # from so many coefficients on the intervals of a median are shorter by objective perturbation
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,18 @@ class QuantileModel(Regression):
             norm = {"noises": by, "taus": self.tau, "norm": noise or "hull"}
             table["kng"] = Entry(KNormGradientQuantile, norm, noise or "hull")
             table["expmech"] = Entry(ExponentialQuantiles, {"noises": by, "taus": self.tau})
-        name = next(iter(table))
-        because = "chosen by auto: the method for quantiles under this budget"
-        return chosen(mech, table, (name, table[name]), given, because)
+        name, because = self._auto(table, len(design.names))
+        return chosen(mech, table, (name, table[name]), given, f"chosen by auto: {because}")
+
+    def _auto(self, table: Mapping[str, Entry], coefficients: int) -> tuple[str, str]:
+        """Return the method to take, and why; never a sampler whose law is only approached.
+
+        Objective perturbation has intervals for the median alone. The K-norm gradient has intervals for every tau, and
+        its exact sampler takes few coefficients.
+        """
+        if "newton" in table:
+            return "newton", "the method with the shortest expected intervals under this budget"
+        median = self.tau == (0.5,)
+        if "kng" in table and exact_for(coefficients) and (coefficients < FEW or not median):
+            return "kng", "exact sampler, shortest expected intervals for so few coefficients"
+        return "objpert", "the method for so many coefficients under pure eps"

@@ -189,7 +189,7 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
                 "give mech='suffstats'"
             )
         bound = options.get("theta_bound")
-        if is_number(bound) and float(bound) > WIDEST_SAMPLED:
+        if bound is not None and is_number(bound) and bound > WIDEST_SAMPLED:
             raise OptionError(f"theta_bound is {bound:g}; mech='{mech}' takes at most {WIDEST_SAMPLED:g}")
     entry = Entry(
         SAMPLED[mech], {"noises": by, "norm": noise or "linf"}, None if mech == "expmech" else noise or "linf"

@@ -24,6 +24,7 @@ from privstats.gate.gate import Ask, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import Mechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Frame
+from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
@@ -34,7 +35,7 @@ ROWS = 4096
 FILLED = 0.25  # of its bounds, which a column fills
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
-SEVERAL = 25  # draws whose mean stands for an answer that is no sum
+SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 
 T = TypeVar("T")
@@ -129,7 +130,8 @@ class Forecast(Ask):
         exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
         if total is not None:  # chosen among counts
             exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-        draws = 1 if total is not None else SEVERAL
+        orders = law is None or isinstance(law, RankErrors | RankLaw)
+        draws = 1 if total is not None else SEVERAL if orders else FEW
         answers = [
             by.release(question.label, exact, promise, question.within, relation, public_stream(-3 - k))
             for k in range(draws)

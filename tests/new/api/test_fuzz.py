@@ -54,7 +54,7 @@ OPTIONS = {
     "hist": {"density": [True], "neighbors": ["add_remove"]},
     "mode": {"bins": [3], "grid": [0.5]},
 }  # fmt: skip
-LEFT = {"glm": ["I(y > 0)", "z", "y"], "lm": ["y", "np.log(z)", "x", "g"], "mode": ["g", "x"]}
+LEFT = {"glm": ["I(y > 0)", "I(y > 0)", "z"], "lm": ["y", "y", "y", "np.log(z)", "g"], "rq": ["y"], "mode": ["g", "x"]}
 
 
 def pick(rng, values):
@@ -64,8 +64,8 @@ def pick(rng, values):
 def call(rng):
     """A verb, its formula and options: most of them sound."""
     verb = pick(rng, list(OPTIONS))
-    parts = [pick(rng, SOUND if rng.uniform() < 0.9 else ANY) for _ in range(int(rng.integers(1, 4)))]
-    right = "".join(part + pick(rng, OPERATORS if rng.uniform() < 0.1 else [" + "]) for part in parts[:-1]) + parts[-1]
+    parts = [pick(rng, SOUND if rng.uniform() < 0.95 else ANY) for _ in range(int(rng.integers(1, 3)))]
+    right = "".join(part + pick(rng, OPERATORS if rng.uniform() < 0.05 else [" + "]) for part in parts[:-1]) + parts[-1]
     left = pick(rng, LEFT.get(verb, ["y", "x", "np.log(z)"]))
     formula = (
         f"{left} ~ {right}" if verb in ("lm", "glm", "rq") else pick(rng, [left, f"{left} ~ g", f"{left} ~ {right}"])
@@ -76,7 +76,7 @@ def call(rng):
     keywords = {"formula": formula, "domain": domain, **pick(rng, BUDGETS)}
     for _ in range(int(rng.integers(0, 3))):
         name = pick(rng, list(OPTIONS[verb]))
-        keywords[name] = pick(rng, OPTIONS[verb][name] if rng.uniform() < 0.7 else STRANGE)
+        keywords[name] = pick(rng, OPTIONS[verb][name] if rng.uniform() < 0.8 else STRANGE)
     return verb, ({"bins": 3} if verb == "hist" else {}) | keywords
 
 
