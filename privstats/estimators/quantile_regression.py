@@ -56,10 +56,17 @@ from privstats.sets.cells import Line, Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 from privstats.sets.weighted_losses import WeightedLosses
 
-STEPS = {
-    "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.06, "residual scale": 0.06,
-    "first step": 0.07, "first hessian": 0.03, "second step": 0.10, "leverages": 0.04, "score": 0.48,
-    "hessian": 0.14, "density": 0.02, "meat": 0.08,
+STEPS: Mapping[str, Mapping[str, float]] = {
+    "normal": {
+        "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.06,
+        "residual scale": 0.06, "first step": 0.07, "first hessian": 0.03, "second step": 0.10, "leverages": 0.04,
+        "score": 0.48, "hessian": 0.14, "density": 0.02, "meat": 0.08,
+    },
+    "pure": {
+        "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.07,
+        "residual scale": 0.07, "first step": 0.08, "first hessian": 0.04, "second step": 0.10, "leverages": 0.04,
+        "score": 0.40, "hessian": 0.14, "density": 0.02, "meat": 0.03,
+    },
 }  # fmt: skip
 PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.11, "residual scale": 0.07,
@@ -82,6 +89,7 @@ NARROW = 0.3  # half-width of the narrow kernel that gives the density's level, 
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
 FARTHEST = 1.5  # kernel half-widths: a longer last step is not linear
+FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes
 SIGNAL = 1.0  # along unidentified directions the linear predictor moves by at most so many scales of the response
 RIDGE = 0.3  # of the perturbed minimiser, as a share of its curvature: with its half-width it sets the smoothing
 MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the perturbed minimiser, in residual scales
@@ -98,13 +106,15 @@ class QuantileSteps:
         Orders of the quantiles, ascending.
     tail : {"usual", "cautious"}
         How hidden counts of long rows may fall.
-    shares : mapping of str to float
     """
 
     noises: Noises = NORMAL
     taus: tuple[float, ...] = (0.5,)
     tail: str = "usual"
-    shares: Mapping[str, float] = field(default_factory=lambda: dict(STEPS))
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return STEPS[self.noises.shares]
 
     def __post_init__(self) -> None:
         check_orders(self.taus)
@@ -394,13 +404,14 @@ class OneOrder:
         noise: Loading,
         density: Density,
         radius: Radius,
+        farthest: float = FARTHEST,
     ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
         """Return the equation of the last step, with all that its density may be wrong by."""
         m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
         inverse = density.matrix.power(-1.0)
         step = inverse @ score
         length = float(np.linalg.norm(step))
-        size = length / (FARTHEST * density.width)
+        size = length / (farthest * density.width)
         names = tuple(self.shared.design.names)
         if size > 1:
             hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
@@ -539,7 +550,7 @@ class Perturbed(OneOrder):
         meat = self.tau * (1 - self.tau) * self.n * np.eye(m)
         density = self.density(pilot, residuals, radius.radius, unit * radius.radius)
         noise = Loading(np.eye(m), released.law)
-        return self.solved(pilot, released.value, meat, noise, density, radius)
+        return self.solved(pilot, released.value, meat, noise, density, radius, FARTHEST_FROM_PILOT)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""

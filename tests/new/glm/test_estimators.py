@@ -7,6 +7,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.estimators import likelihood
+from privstats.estimators.base import PURE
 from privstats.estimators.likelihood import LikelihoodSteps
 from privstats.estimators.objective_perturbation import PerturbedLikelihood
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
@@ -217,6 +218,18 @@ def test_outer_quantiles_cover_under_mu_where_the_spread_differs(tau):
     estimator = QuantileSteps(taus=(tau,))
     covered, given, _ = coverage(estimator, linear(normal_errors, spread=0.7), GaussianDP(1.0), truth, **known)
     assert (covered >= LEAST).all()
+    assert given.min() > 0.9
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.9])
+def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
+    """Heteroskedastic rows, where the minimiser of a smoothed loss has slopes that are several std errors off."""
+    z = float(norm.ppf(tau))
+    truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
+    known = {"low": -12.0, "high": 12.0, "key": ("pure", tau), "repeats": 20}
+    estimator = QuantileSteps(PURE, (tau,))
+    covered, given, _ = coverage(estimator, linear(normal_errors, spread=0.7), PureDP(4.0), truth, **known)
+    assert (covered >= 0.93 - 2.6 * (0.95 * 0.05 / 20) ** 0.5).all()
     assert given.min() > 0.9
 
 
