@@ -17,10 +17,10 @@ from scipy.stats import ks_2samp
 from tabulate import tabulate
 
 from benchmarks.common import arguments
-from privstats.older.mechanisms.quantile_regression.hit_and_run import SWEEPS, CheckLines
-from privstats.older.mechanisms.quantile_regression.minimise import Target
-from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes
-from privstats.older.numerics.law import FloatArray
+from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS, CheckLines
+from privstats.mechanisms.quantile_regression.minimise import Target
+from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
+from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)
 SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # orders and rates of scores

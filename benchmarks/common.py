@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privstats.older.estimators.moments import response_scale
-from privstats.older.mechanisms import MECHANISMS
-from privstats.older.mechanisms.additive.laplace import LaplaceLaw
-from privstats.older.mechanisms.base import AdditiveNoise, SpreadLaw
-from privstats.older.numerics.exact import Total
-from privstats.older.privacy.neighbors import REPLACE_ROW
-from privstats.older.sets.moments import Moments
+from privstats.estimators.sufficient_statistics import response_scale
+from privstats.mechanisms import ADDITIVE
+from privstats.mechanisms.additive.laplace import LaplaceLaw
+from privstats.mechanisms.base import ScaledLaw
+from privstats.numerics.exact import Total
+from privstats.privacy.promise import REPLACE_ROW, PureDP
+from privstats.sets.vectors import BoxProducts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Path(__file__).with_name("figures")
-STEP = 2.0**-42  # of exact totals: that of `privstats.older.numerics.exact.gram`
+STEP = 2.0**-42  # of exact totals: that of products of two entries of `privstats.numerics.exact.ROW_BITS` bits
+REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row, none missing
 
 
 def arguments(doc: str | None, replicates: int, figure: str | None = None) -> argparse.ArgumentParser:
@@ -39,25 +40,23 @@ def as_total(sums: np.ndarray) -> Total:
     return Total(tuple(int(unit) for unit in np.rint(sums / STEP)), STEP)
 
 
-def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> Moments:
+def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> BoxProducts:
     """Return the set that holds rows (1, p predictors, response), as dp_lm makes it."""
     entries = p - sum(map(len, groups)) + len(groups)
-    return Moments(p + 1, intercept=True, complete=True, last_scale=response_scale(1 + entries), groups=groups)
+    return BoxProducts(p + 1, intercept=True, counted=False, last_scale=response_scale(2 + entries), groups=groups)
 
 
-def noise_law(name: str, within: Moments) -> SpreadLaw:
+def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
     """Return the law of the noise at eps = 1, one row replaced; at another eps, divide its draws.
 
     "K" is the package's hull law, which from three predictors on is the paper's body, and no hull. "l1 crude" is the
     paper's l1: squares doubled so that every entry moves by 2 at most, and dim * 2 for the l1 sensitivity. "l1" has
-    the sensitivity of `Moments`, about half as large.
+    the sensitivity of `BoxProducts`, about half as large.
     """
     if name == "l1 crude":
-        linf = within.sensitivity("linf", REPLACE_ROW)
-        return LaplaceLaw(within.dim * linf.size / linf.weights)
-    mechanism = MECHANISMS[{"K": "hull"}.get(name, name)](1.0)
-    assert isinstance(mechanism, AdditiveNoise)
-    return mechanism.announce(within.sensitivity(mechanism.norm, REPLACE_ROW))
+        linf = within.sensitivity("linf", REPLACED)
+        return LaplaceLaw(within.size * linf.size / linf.weights)
+    return ADDITIVE[{"K": "hull"}.get(name, name)].law(PureDP(1.0), within, REPLACED)
 
 
 def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:

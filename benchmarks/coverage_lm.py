@@ -106,7 +106,7 @@ def cell(n: int, eps: float, method: str, replicates: int, seed: int) -> Cell:
         interval = fit.conf_int().to_numpy()
         covered.append((interval[:, 0] <= TRUTH) & (interval[:, 1] >= TRUTH))
         lengths.append((interval[:, 1] - interval[:, 0])[1:])
-        kappas.append(fit.facts["kappa"])
+        kappas.append(fit.diagnostics["noise_to_signal"])
     kappa, given = float(np.median(kappas)), ~np.isnan(np.array(lengths)[:, 0])
     asked = np.array(covered) if kappa <= 0.4 else np.array(covered)[given]
     coverage = asked.mean(axis=0) if len(asked) else np.full(len(TRUTH), np.nan)

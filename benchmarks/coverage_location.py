@@ -29,13 +29,11 @@ from scipy import stats
 from tabulate import tabulate
 
 import privstats as ps
-import privstats.older.workflow.fit as fitting
+import privstats.workflow.fit as fitting
 from benchmarks.common import arguments, verdict
-from privstats.older.inference.bracket import Bracketed
-from privstats.older.numerics.law import FloatArray
-from privstats.older.results.results import Results
-from privstats.older.workflow.plan import Plan, make_plan
-from privstats.older.workflow.request import Request
+from privstats.numerics.law import FloatArray
+from privstats.results.results import Results
+from privstats.workflow.plan import Plan, Specification, make_plan
 
 SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
@@ -133,13 +131,13 @@ class Cell:
 
 @contextmanager
 def planned_once() -> Iterator[None]:
-    """Plan equal requests once: a plan knows the request and the public number of rows, so results are the same."""
-    plans: dict[tuple[str, int | None], Plan] = {}
+    """Plan equal calls once: a plan knows the call and the public number of rows, so results are the same."""
+    plans: dict[tuple[str, str, int | None], Plan] = {}
 
-    def plan(request: Request, n: int | None) -> Plan:
-        key = (repr(request), n)
+    def plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
+        key = (spec.verb, repr(spec.written), rows)
         if key not in plans:
-            plans[key] = make_plan(request, n)
+            plans[key] = make_plan(spec, rows, assumed)
         return plans[key]
 
     fitting.make_plan = plan
@@ -161,9 +159,7 @@ def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: An
 
 
 def interval(fit: Results) -> FloatArray:
-    """Return what `Results.conf_int` does, shape (2,); ends that were bought are looked up, which is quicker."""
-    if isinstance(fit.answer, Bracketed):
-        return np.array([fit.answer.lower[0], fit.answer.upper[0]])
+    """Return the interval, shape (2,)."""
     return np.asarray(fit.conf_int())[0]
 
 

@@ -34,7 +34,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.coverage_location import planned_once
-from privstats.older.numerics.law import FloatArray
+from privstats.numerics.law import FloatArray
 
 LARGE = 10_000  # rows from which on intervals are due, and may not be too long
 PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")
@@ -73,8 +73,8 @@ class Errors:
         x = (np.arange(2000) + 0.5) / 1000 - 1
         rows = np.column_stack([np.ones_like(x), x])
         f = self.density(self.quantile(tau)) / (1 + self.spread * x)
-        bread = np.linalg.inv((rows * f[:, None]).T @ rows / len(x))
-        covariance = tau * (1 - tau) * bread @ (rows.T @ rows / len(x)) @ bread
+        inverse = np.linalg.inv((rows * f[:, None]).T @ rows / len(x))
+        covariance = tau * (1 - tau) * inverse @ (rows.T @ rows / len(x)) @ inverse
         return float(2 * stats.norm.ppf(0.975) * math.sqrt(covariance[1, 1] / n))
 
 

@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from tabulate import tabulate
 
+from privstats.mechanisms.additive.body import sample_hull, second_moments_hull
 from privstats.mechanisms.random import public_stream
-from privstats.older.mechanisms.additive.body import sample_hull, second_moments_hull
 
 BATCH = 100_000
 

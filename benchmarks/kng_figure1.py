@@ -37,11 +37,12 @@ from scipy.special import gammainc, gammaincinv, gammaln
 from tabulate import tabulate
 
 import privstats as ps
-from benchmarks.common import arguments, as_total, new_figure, save, verdict
-from privstats.older.mechanisms import MECHANISMS
-from privstats.older.numerics.exact import Quadratic, score_pairs
-from privstats.older.privacy.neighbors import REPLACE_ROW
-from privstats.older.sets.squared_losses import Scores
+from benchmarks.common import REPLACED, arguments, as_total, new_figure, save, verdict
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.kng import Exponential, KNormGradient
+from privstats.mechanisms.comparison.quadratic_objective import QuadraticPerturbation
+from privstats.privacy.promise import PureDP
+from privstats.sets.losses import SquaredLosses
 
 D, EPS, B, R = 12, 1.0, 1.0, 7.0
 TRUTH = np.array([0.0, *(-1 + 2 * np.arange(D - 1) / (D - 1))])
@@ -54,6 +55,11 @@ FEWER = 1_000_000  # rows from which on a third of the replicates are enough
 BLOCK = 250_000
 STEPS, STRIDE = 10_000, 0.1  # of the random walk
 REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}  # KNG of a reference implementation, paper's version
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "expmech": Exponential,
+    "objpert": QuadraticPerturbation,
+    "kng": KNormGradient,
+}
 METHODS: dict[str, dict[str, Any]] = {
     "exp mech": {"mech": "expmech"},
     "objpert .5": {"mech": "objpert", "split": 0.5},
@@ -93,14 +99,13 @@ def draw(n: int, rng: np.random.Generator) -> Sample:
 
 
 def by_mechanism(
-    A: np.ndarray, b: np.ndarray, rng: np.random.Generator, mech: str, split: float = 0.5, radius: float = B
+    A: np.ndarray, b: np.ndarray, rng: np.random.Generator, mech: str, radius: float = B, **options: float
 ) -> np.ndarray:
     """Return a release, in scaled units, of the package's mechanism on given normal equations."""
-    i, j = score_pairs(D)
-    exact = Quadratic(as_total(np.column_stack([A, b])[i, j]), D)
-    within = Scores(D, intercept=True, radius=radius, geometry="loss" if mech == "expmech" else "linf", split=split)
-    mechanism = MECHANISMS[mech].at(1.0, EPS)
-    return mechanism.release("coefficients", exact, within.sensitivity("score", REPLACE_ROW), rng).value
+    within = SquaredLosses(D, radius)
+    exact = as_total(np.column_stack([A, b])[within.pairs])
+    mechanism = MECHANISMS[mech](**options)
+    return mechanism.release("coefficients", exact, PureDP(EPS), within, REPLACED, rng).value
 
 
 def by_front_door(rows: pd.DataFrame, rng: np.random.Generator, **options: Any) -> np.ndarray:

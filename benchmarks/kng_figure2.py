@@ -32,10 +32,10 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
-from privstats.older.mechanisms.quantile_regression.minimise import Target, minimise
-from privstats.older.mechanisms.quantile_regression.rejection import sample_boxes
-from privstats.older.privacy.neighbors import Neighbors
-from privstats.older.sets.check_losses import CheckScores
+from privstats.mechanisms.quantile_regression.minimise import Target, minimise
+from privstats.mechanisms.quantile_regression.rejection import sample_boxes
+from privstats.privacy.promise import Neighbors
+from privstats.sets.losses import CheckLosses
 
 EPS, TAU, B, R = 1.0, 0.5, 1.0, 6.0
 TRUTH = np.array([0.0, 1.0])
@@ -65,10 +65,10 @@ def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def scaled_by_data(method: str, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the paper's estimate, scaled by the largest abs(y): not private."""
     largest = float(np.abs(y).max())
-    kind = Neighbors("add_remove" if method == ADD else "replace")
-    one = CheckScores(2, True, TAU, B).sensitivity("score", kind)
+    relation = Neighbors("add_remove" if method == ADD else "replace").relation(folded=False, may_be_absent=False)
     loss = method in (CRUDE, TIGHT)
-    size = one.loss * (2 if method == CRUDE else 1) if loss else one.size
+    one = CheckLosses(2, TAU, B).sensitivity("loss" if loss else "score linf", relation)
+    size = one.size * (2 if method == CRUDE else 1)
     target = Target(x, y / largest, TAU, B, EPS / (2 * size), "loss" if loss else "linf")
     return largest * sample_boxes(rng, target)
 

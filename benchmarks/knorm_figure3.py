@@ -91,7 +91,7 @@ def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportio
             law = noise_law(name, within)
             shares = []
             for eps in BUDGETS:
-                noise = np.array([within.unpack(one) for one in law.sample(rng, replicates) / eps])
+                noise = np.array([within.unpacked(one) for one in law.sample(rng, replicates) / eps])
                 theta = by_normal_equations(scaled + noise) * scale[:, None]
                 shares.append((np.abs(theta - ordinary) <= half)[:, 1:].mean(axis=1))
             found[version][name] = np.array(shares).T

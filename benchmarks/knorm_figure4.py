@@ -123,8 +123,8 @@ def distances(sales: Sales, honest: bool, replicates: int, rng: np.random.Genera
             within, exact = moments_of(p, (group,)), apart.T @ apart
         law = noise_law(name.split(" grouped")[0], within)
         for eps in BUDGETS:
-            noise = np.array([within.unpack(one) for one in law.sample(rng, replicates) / eps])
-            for estimator, ridge in (("(5)", 0.0), ("(6)", 16 * (moments_of(p).dim - 1) / eps)):
+            noise = np.array([within.unpacked(one) for one in law.sample(rng, replicates) / eps])
+            for estimator, ridge in (("(5)", 0.0), ("(6)", 16 * (moments_of(p).size - 1) / eps)):
                 theta = by_normal_equations(exact + noise, ridge) @ back.T
                 found.setdefault((name, estimator), []).append(np.linalg.norm(theta - ordinary, axis=1))
     by_law = {key: np.array(columns).T for key, columns in found.items()}

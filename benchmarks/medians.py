@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.older.mechanisms.comparison import admissible
-from privstats.older.mechanisms.comparison.distances import QUANTILE_BITS, exact_level, quantile_pieces, sample_quantile
-from privstats.older.mechanisms.comparison.distances import Grid as Offsets
-from privstats.older.mechanisms.comparison.ladders import ladder, rungs, smooth
-from privstats.older.mechanisms.comparison.smooth import SmoothCauchy, SmoothLaplace, SmoothLaplaceLN
-from privstats.older.mechanisms.order.rank_sampler import Grid, draw_rank, knots_between, runs_between
+from privstats.mechanisms.comparison import admissible, dataset_distance
+from privstats.mechanisms.comparison.dataset_distance import QUANTILE_BITS, exact_level, quantile_pieces
+from privstats.mechanisms.comparison.local_sensitivity import at_distances, ladder, smooth
+from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothLaplace, SmoothLaplaceLN
+from privstats.mechanisms.order import rank_sampler
+from privstats.mechanisms.order.rank_sampler import draw_rank, knots_between, runs_between
+from privstats.privacy.promise import ApproxDP, PureDP
 
 LEVEL = 0.5
 RELATIONS = ("replace", "add_remove")
@@ -94,7 +95,7 @@ def cauchy_paper(eps: float, delta: float) -> Calibration:
 
 def cauchy_exact(eps: float, delta: float) -> Calibration:
     """Return that of the package."""
-    return among(*SmoothCauchy(1 / eps).curve(), None)
+    return among(*SmoothCauchy().curve(PureDP(eps)), None)
 
 
 def laplace_paper(eps: float, delta: float) -> Calibration:
@@ -105,7 +106,7 @@ def laplace_paper(eps: float, delta: float) -> Calibration:
 
 def laplace_exact(eps: float, delta: float) -> Calibration:
     """Return that of the package."""
-    alphas, betas = SmoothLaplace(1 / eps, delta=delta).curve()
+    alphas, betas = SmoothLaplace().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.zeros_like(betas))
 
 
@@ -133,7 +134,7 @@ def laplace_ln_unconverted(eps: float, delta: float) -> Calibration:
 
 def laplace_ln_ours(eps: float, delta: float) -> Calibration:
     """Return that of the package: one fixed sigma and beta, a better conversion."""
-    alphas, betas = SmoothLaplaceLN(1 / eps, delta=delta).curve()
+    alphas, betas = SmoothLaplaceLN().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.full_like(betas, admissible.LN_SPREAD))
 
 
@@ -170,7 +171,7 @@ class Sample:
         moves = {}
         for relation in RELATIONS:
             _, widths = ladder(values, LEVEL, *within, centred=relation == "add_remove")
-            moves[relation] = rungs(widths, 1, within.high - within.low)
+            moves[relation] = at_distances(widths, 1, within.high - within.low)
         return cls(values, within, moves)
 
     @property
@@ -192,7 +193,7 @@ def error(sample: Sample, method: str, relation: str, eps: float, delta: float, 
 
 def duff_error(sample: Sample, relation: str, eps: float, target: float) -> float:
     """Return that of the dataset-distance mechanism: its density is constant along runs of grid points."""
-    grid = Offsets.within(*sample.within, sample.within.step, QUANTILE_BITS)
+    grid = dataset_distance.Grid.within(*sample.within, sample.within.step, QUANTILE_BITS)
     starts, counts, distances = quantile_pieces(grid.offsets(sample.values), grid.top, exact_level(LEVEL), relation)
     mass = counts * np.exp(-eps / 2 * (distances - distances.min()))
     center = target / grid.unit - grid.origin
@@ -204,7 +205,7 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
     """Return that of the rank mechanism: its density is geometric along runs of grid points."""
-    grid, n = Grid(*sample.within, sample.within.step), len(sample.values)
+    grid, n = rank_sampler.Grid(*sample.within, sample.within.step), len(sample.values)
     knots = knots_between(sample.values, 0, n + 1, grid)
     runs = runs_between(knots, 0, LEVEL * (n + 1), eps / (2 * HALF[relation]))
     some = runs.count > 0
@@ -221,9 +222,11 @@ def draw(
     """Draw releases, shape (size,)."""
     step = sample.within.step
     if method == DUFF:
-        grid = Offsets.within(*sample.within, step, QUANTILE_BITS)
+        grid = dataset_distance.Grid.within(*sample.within, step, QUANTILE_BITS)
         offsets, level = grid.offsets(sample.values), exact_level(LEVEL)
-        chosen = [sample_quantile(rng, offsets, grid.top, level, relation, eps / 2) for _ in range(size)]
+        chosen = [
+            dataset_distance.sample_quantile(rng, offsets, grid.top, level, relation, eps / 2) for _ in range(size)
+        ]
         return np.array([grid.point(offset) for offset in chosen])
     if method == RANK:
         return draw_rank(sample.values, LEVEL, eps / (2 * HALF[relation]), *sample.within, step, rng, size)

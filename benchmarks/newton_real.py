@@ -23,6 +23,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, verdict
 from privstats.datasets import Dataset, load_cps, load_randhie
+from privstats.formula.design import bind_regression
 
 MODELS: dict[str, tuple[Any, str]] = {
     "cps": (load_cps, "log_wage ~ educ_years + poly(experience, 3) + female"),
@@ -34,10 +35,11 @@ MOST = 1.65
 
 def least_squares(formula: str, data: Dataset) -> pd.DataFrame:
     """Return coefficients and HC1 standard errors of least squares of the clamped rows."""
-    design = ps.plan("lm", formula, len(data.data), mu=1.0, domain=data.domain).design
-    rows = design.block(data.data)
-    fit = sm.OLS(rows.y[rows.present], sm.add_constant(rows.X[rows.present])).fit(cov_type="HC1")
-    linear, offset = design.original()
+    design = bind_regression(formula, data.domain)
+    block = design.block(data.data)
+    rows = block.times(np.eye(design.width))[block.present]
+    fit = sm.OLS(rows[:, -1], rows[:, :-1]).fit(cov_type="HC1")
+    linear, offset = design.to_original()
     bse = np.sqrt(np.diag(linear @ fit.cov_params() @ linear.T))
     return pd.DataFrame({"OLS": linear @ fit.params + offset, "std err": bse}, index=list(design.names))
 

@@ -30,8 +30,8 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.peers_linear import Fit, Fitted, PeerError, Runs, Sample, peers_python
-from privstats.older.losses.convex import Logistic
-from privstats.older.mechanisms.objective.minimise import Tilted, minimise_rows
+from privstats.losses.convex import Logistic
+from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
 
 MINE, ALONE, PEERS = "dp_glm", "alone", {"diffprivlib C=1": None, "diffprivlib C=.1": 0.1}
 SIZES, BUDGETS, P = (1000, 10_000, 100_000), (0.1, 1.0, 4.0), 5

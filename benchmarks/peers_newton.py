@@ -35,7 +35,7 @@ from tabulate import tabulate
 from benchmarks import newton_accuracy
 from benchmarks.common import arguments, verdict
 from benchmarks.peers_linear import DELTA, Fit, Fitted, Runs, Sample, by_adassp, by_diffprivlib, privately, with_ones
-from privstats.older.privacy.tradeoff import gdp_eps
+from privstats.privacy.tradeoff import gdp_eps
 
 PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # by n
 DESIGNS = {"a": 1.2, "rho9": 1.0}  # and how many times the oracle's error newton's may be

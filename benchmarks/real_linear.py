@@ -31,7 +31,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import arguments, new_figure, save, verdict
 from privstats.datasets import Dataset, load_cps, load_housing, load_randhie
-from privstats.older.results.results import Results
+from privstats.results.results import Results
 
 BUDGETS = (0.25, 1.0, 4.0)
 LIMIT = 1e9  # an eps without noise
@@ -111,7 +111,7 @@ def cells(
                 float(np.median(far)),
                 float(np.median(known)) if len(known) else math.nan,
                 float(doubt),
-                float(np.median([fit.facts["kappa"] for fit in fits])),
+                float(np.median([fit.diagnostics["noise_to_signal"] for fit in fits])),
                 len(known) / replicates,
                 bool(np.isfinite(far).all()),
             )

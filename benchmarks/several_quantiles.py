@@ -14,7 +14,7 @@ By adaptive composition the budgets add up.
 *c sandwich*: the same, the middle first, then the outermost, then each half way between neighbours drawn before. (Tran,
 Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
-*e uneven*: a, with shares of eps in proportion to `privstats.older.estimators.several.need`: what `dp_rq` does.
+*e uneven*: a, with shares of eps in proportion to `need`.
 
 Figures: root mean square error of the fitted quantiles where the predictors lie, mean over orders and replicates.
 ``y = 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1];
@@ -36,13 +36,12 @@ from scipy.optimize import nnls
 from scipy.stats import norm
 from tabulate import tabulate
 
-from benchmarks.common import arguments
-from privstats.older.estimators.several import need
-from privstats.older.mechanisms.quantile_regression.minimise import Target, minimise
-from privstats.older.mechanisms.quantile_regression.rejection import CheckBoxes, Pool
-from privstats.older.numerics.law import FloatArray
-from privstats.older.privacy.neighbors import REPLACE_ROW
-from privstats.older.sets.check_losses import CheckScores
+from benchmarks.common import REPLACED, arguments
+from privstats.mechanisms.quantile_regression.minimise import Target, minimise
+from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
+from privstats.mechanisms.quantile_regression.rows import Rows
+from privstats.numerics.law import FloatArray
+from privstats.sets.losses import CheckLosses
 
 HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s
@@ -59,15 +58,15 @@ class Cut(CheckBoxes):
         self.A, self.b = A, b
         super().__init__(target)
 
-    def potential(self, phi: FloatArray, pool: Pool) -> float:
+    def potential(self, phi: FloatArray, rows: Rows) -> float:
         theta = self.frame.centre + self.frame.basis @ phi
-        return super().potential(phi, pool) if (self.A @ theta >= self.b).all() else math.inf
+        return super().potential(phi, rows) if (self.A @ theta >= self.b).all() else math.inf
 
-    def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, pool: Pool) -> None:
+    def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
         sides = self.A @ self.frame.basis
         best = middles @ sides.T + self.A @ self.frame.centre + np.abs(sides) @ half - self.b
         some = (best >= -1e-12).all(axis=1)
-        super().put(middles[some], half, bounds[some], pool)
+        super().put(middles[some], half, bounds[some], rows)
 
     def split(self, chosen: int) -> None:
         if len(self.boxes) > GIVE_UP:
@@ -119,6 +118,17 @@ def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator
     return np.array([found[j] for j in range(len(targets))]), without
 
 
+def need(tau: float) -> float:
+    """Return the relative share of the budget of one order.
+
+    Far from its best theta a score may be as small as n times the smaller of tau and 1 - tau, or half of that where a
+    slope is steep, so an outer order needs more of the budget not to land there; and about a quantile where rows are
+    few the same noise moves theta further. In proportion to that the median would have too little: half way, in
+    logarithms.
+    """
+    return float(min(tau, 1 - tau, 0.25) ** -0.5)
+
+
 def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: np.random.Generator) -> tuple:
     """Return the error of every method on one data set, and the number of draws that gave up."""
     width, s = LAWS[law]
@@ -129,9 +139,10 @@ def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: n
     weights = np.array([need(tau) for tau in taus])
     targets, other = [], []
     for tau, share in zip(taus, weights / weights.sum(), strict=True):
-        one = CheckScores(d, True, tau, RADIUS).sensitivity("score", REPLACE_ROW)
+        within = CheckLosses(d, tau, RADIUS)
+        one, tilt = within.sensitivity("score hull", REPLACED), within.tilt(REPLACED.exchange)
         for to, part in ((targets, 1 / len(taus)), (other, share)):
-            to.append(Target(X, y, tau, RADIUS, eps * part / (2 * one.size), one.norm, one.tilt))
+            to.append(Target(X, y, tau, RADIUS, eps * part / (2 * one.size), "hull", tilt))
     apart = np.array([CheckBoxes(target).draw(rng) for target in targets])
     uneven = np.array([CheckBoxes(target).draw(rng) for target in other])
     steps, lost = one_by_one(targets, stepwise(len(taus)), rng)

@@ -15,8 +15,8 @@ import time
 import numpy as np
 from tabulate import tabulate
 
+from privstats.mechanisms.comparison.level_sets import sample_gradient, sample_loss
 from privstats.mechanisms.random import public_stream
-from privstats.older.mechanisms.comparison.level_sets import sample_gradient, sample_loss
 
 ALLOWED = {1.0: 10.0, 3.0: 1000.0}  # milliseconds at d = 13
 NORMS = ("linf", "l2", "l1", "loss")

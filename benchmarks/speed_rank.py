@@ -17,11 +17,11 @@ import numpy as np
 from tabulate import tabulate
 
 from benchmarks.common import arguments, verdict
+from privstats.mechanisms.order.joint import draw_joint
+from privstats.mechanisms.order.rank import draw_ends
+from privstats.mechanisms.order.rank_sampler import draw_rank
 from privstats.mechanisms.random import public_stream
-from privstats.older.mechanisms.order.joint import draw_joint
-from privstats.older.mechanisms.order.rank import draw_ends
-from privstats.older.mechanisms.order.rank_sampler import draw_rank
-from privstats.older.numerics.rank_law import Ends, cell_rate
+from privstats.numerics.rank_law import Ends, cell_rate
 
 LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24
 SIZES = (100_000, 1_000_000, 10_000_000)

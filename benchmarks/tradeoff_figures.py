@@ -4,7 +4,7 @@ Left and middle, what promises of both kinds leave to the best test about one ro
 for K = 1 and 10: as K grows its trade-off tends to that of 1-GDP (Dong, Roth and Su 2022, section 3.2), but it is not
 1-GDP for any K, so the limit is drawn and never promised.
 
-The composition is computed three ways. *Package*: from the delta at each eps by which privstats prices K pure events,
+The composition is computed three ways. *Package*: from the delta at each eps at which privstats composes K promises,
 ``f(alpha) = max over eps of 1 - delta(eps) - e^eps alpha``. *dp_accounting*: the same from its convolved
 distributions. *Binomial*: K answers of randomised response, Neyman and Pearson's test of Bin(K, p) against
 Bin(K, 1 - p), p = 1 / (1 + e^eps), with no delta in it.
@@ -29,9 +29,9 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import FIGURES, new_figure, save, verdict
-from privstats.older.privacy.events import GaussianEvent, PureEvent
-from privstats.older.privacy.plots import LEVELS, draw_tradeoff
-from privstats.older.privacy.price import delta_total, mu_total
+from privstats.privacy.composition import losses, together
+from privstats.privacy.promise import mu_of
+from privstats.privacy.tradeoff import LEVELS, approx_tradeoff, draw
 
 APPROX = ((0.25, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.0, 0.1), (2.0, 1e-6))
 GAUSSIAN = (0.25, 0.5, 1.0, 2.0, 3.0)
@@ -44,13 +44,13 @@ def by_delta(delta: Callable[[float], float], highest: float, alpha: np.ndarray)
     """Return the symmetric trade-off function whose (eps, delta) are given: the largest of all that they imply."""
     f = np.zeros_like(alpha)
     for eps in np.linspace(0, highest, 2001):
-        f = np.maximum(f, ps.ApproxDP(eps, max(delta(eps), 1e-300)).tradeoff(alpha))
+        f = np.maximum(f, approx_tradeoff(alpha, eps, delta(eps)))
     return f
 
 
 def composed(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
-    """Return the trade-off function of k eps-DP events, as this package prices them."""
-    return by_delta(lambda at: delta_total([PureEvent(eps)] * k, at), k * eps, alpha)
+    """Return the trade-off function of k eps-DP mechanisms, as this package composes them."""
+    return by_delta(losses((ps.PureDP(eps),) * k).delta, k * eps, alpha)
 
 
 def convolved(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def figure(out: Path) -> None:
     for k, style in ((1, "--"), (K, "-")):
         eps = MU / math.sqrt(k)
         label = f"{k} x ({eps:.3g}, 0)-DP"
-        draw_tradeoff(lambda alpha, k=k, eps=eps: composed(eps, k, alpha), right, label=label, linestyle=style)
+        draw(lambda alpha, k=k, eps=eps: composed(eps, k, alpha), right, label=label, linestyle=style)
     ps.GaussianDP(MU).plot(right, label=f"{MU:g}-GDP, the limit", color="black", linewidth=1)
     for panel, title in ((left, "(eps, delta)-DP"), (middle, "mu-GDP"), (right, f"{K}-fold composition")):
         panel.set_title(title)
@@ -93,9 +93,9 @@ def figure(out: Path) -> None:
 
 def print_mixture(delta: float = 1e-6) -> None:
     """Print what a mixture of kinds costs by its loss distribution, and by its mu alone."""
-    events = [PureEvent(0.1)] * 10 + [GaussianEvent(0.5)] * 3
-    paid, alone = ps.ApproxDP(20.0, delta).spent(events).eps, ps.gdp_eps(mu_total(events), delta)
-    print(f"\n10 x (0.1, 0)-DP beside 3 x 0.5-GDP at delta = {delta:g}: eps = {paid:.3f}, by mu alone {alone:.3f}")
+    promises = (*[ps.PureDP(0.1)] * 10, *[ps.GaussianDP(0.5)] * 3)
+    both, alone = together(promises, delta), ps.gdp_eps(mu_of(promises), delta)
+    print(f"\n10 x (0.1, 0)-DP beside 3 x 0.5-GDP at delta = {delta:g}: eps = {both:.3f}, by mu alone {alone:.3f}")
 
 
 def main() -> int:
