@@ -25,6 +25,7 @@ from privstats.estimators.histogram import (
     critical,
     edges,
 )
+from privstats.estimators.marginal_effects import check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
 from privstats.gate.questions import Ask, Sum
@@ -39,10 +40,17 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products, SumAndProducts
 
-SHARES = {
-    "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07, "first step": 0.06,
-    "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53, "leverages": 0.02, "hessian": 0.12,
-    "meat": 0.10,
+SHARES: Mapping[str, Mapping[str, float]] = {
+    "normal": {
+        "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07,
+        "first step": 0.06, "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53,
+        "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
+    },
+    "pure": {
+        "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09,
+        "first step": 0.09, "second step": 0.10, "step sizes": 0.08, "score sizes": 0.08, "score": 0.32,
+        "leverages": 0.03, "hessian": 0.14, "meat": 0.05,
+    },
 }  # fmt: skip
 SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}  # of sizes of scores
 BURN_IN = 3  # steps before the last one
@@ -68,19 +76,26 @@ class LikelihoodSteps:
         Of the family, with its largest response.
     tail : {"usual", "cautious"}
         How hidden counts of large scores may fall.
+    margins : bool
+        Whether average marginal effects are released as well.
     shares : mapping of str to float
     """
 
     noises: Noises = NORMAL
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
     tail: str = "usual"
+    margins: bool = False
     shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
+        if self.margins:
+            check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="score")
         estimate = _Steps(ask, by, prefix, loss, SCORES[self.tail]).estimate(design.names)
+        if self.margins:
+            return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 

@@ -102,6 +102,15 @@ def test_counts_cover_or_are_not_given_whatever_their_mean(mean, shape):
     assert given.min() > 0.8
 
 
+@pytest.mark.parametrize("mean", [0.5, 300.0])
+def test_counts_cover_under_pure_eps_by_steps(mean):
+    loss, truth = Likelihood(Poisson()), np.array([np.log(mean), 2.0])
+    known = {"high": 30 * max(mean, 1.0), "low": 0.0, "family": True, "key": ("pure", mean), "repeats": 15}
+    covered, given, _ = coverage(LikelihoodSteps(PURE, loss), counts(mean, n=10_000), PureDP(4.0), truth, **known)
+    assert (covered >= 0.93 - 2.6 * (0.95 * 0.05 / 15) ** 0.5).all()
+    assert given.min() > 0.7
+
+
 def test_offsets_are_taken_off_counts():
     def rows(rng):
         X, y, _ = counts(20.0)(rng)
