@@ -17,6 +17,7 @@ from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.histogram import ALONG_HIDDEN, ALONG_SEEN, TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
+from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
@@ -37,7 +38,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 SHARES = {
     "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09, "leverages": 0.04,
-    "coefficients": 0.66, "hessian": 0.12, "meat": 0.04,
+    "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
 WIDE = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
 TYPICAL = 0.98  # quantile of the lengths of made-up Hessian rows, and how much longer rows may be
@@ -62,6 +63,8 @@ class PerturbedLikelihood:
         Share of the coefficients' budget that the linear perturbation has; the ridge has the rest.
     tail : {"usual", "cautious"}
         How hidden counts of long rows may fall.
+    margins : bool
+        Whether average marginal effects are released as well.
     shares : mapping of str to float
     """
 
@@ -69,6 +72,7 @@ class PerturbedLikelihood:
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
     split: float = 0.96
     tail: str = "usual"
+    margins: bool = False
     shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
 
     def __post_init__(self) -> None:
@@ -82,9 +86,13 @@ class PerturbedLikelihood:
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
+        if self.margins:
+            check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
         fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design)
         estimate = fit.estimate()
+        if self.margins:
+            return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 

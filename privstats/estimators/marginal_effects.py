@@ -1,0 +1,118 @@
+"""Average marginal effects, released at whatever theta a fit has found.
+
+The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; that of a dummy is the mean change of
+the mean response when its factor goes from the reference to its level. Each column of the formula is taken by itself,
+so products with other predictors do not follow it. The errors are those of theta by the delta method, in which the
+sampled predictors are taken as they are, and the noise of the sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.preconditioner import Levels
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Loading, NormalEstimate
+from privstats.inference.marginal_effects import MarginalEffects
+from privstats.losses.families import Family
+from privstats.losses.marginal_effects import Dummies, EffectParts
+from privstats.numerics.law import FloatArray
+from privstats.sets.vectors import Box
+
+QUESTION, SHARE = "marginal effects", 0.1  # beside the shares of the fit
+FARTHEST = 1e6  # coefficients of noise are moved to this size, whose products are numbers
+
+
+def check_margins(public: PublicFacts) -> None:
+    """Refuse effects of no predictor, and effects without intervals.
+
+    Raises
+    ------
+    OptionError
+    """
+    design = public.design
+    if len(design.names) == int(design.intercept):
+        raise OptionError("marginal effects belong to predictors and the formula has none; leave margins=True out")
+    if not public.intervals:
+        raise OptionError("marginal effects come with intervals; leave inference='none' or margins=True out")
+
+
+def with_marginal_effects(
+    ask: Ask, by: Noises, design: Any, family: Family, levels: Levels, estimate: NormalEstimate
+) -> NormalEstimate:
+    """Return the estimate with average marginal effects, which are released at it.
+
+    Parameters
+    ----------
+    ask : Ask
+    by : Noises
+        `columns` answers the question.
+    design : Design
+    family : Family
+        With its largest response as unit.
+    levels : Levels
+        Rows of these levels were fitted, and are averaged over.
+    estimate : NormalEstimate
+        Of theta, in the box.
+    """
+    c = len(design.names)
+    theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)
+    groups = tuple(group for group, _ in dummies_of(design))
+    row = EffectParts(np.r_[theta, np.ones(int(design.offset)), 0.0], c, family, groups)
+    question = Sum(QUESTION, row, within=Box(len(row.sizes)), keep=levels.keep)
+    release = ask(question, by=by.columns)
+    totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
+    rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
+    means = totals / rows
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # rows that were kept say nothing about the other directions
+    place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
+    lost = lost_effects(design, levels)
+    columns = range(int(design.intercept), c)
+    effects, jacobian, onto = np.zeros(len(columns)), np.zeros((len(columns), c)), np.zeros((len(columns), len(means)))
+    for i, j in enumerate(columns):
+        start, factor = (place[j], 1.0) if j in place else (1, float(theta[j]))
+        effects[i] = factor * means[start]
+        by_theta = factor * means[start + 1 : start + 1 + c]
+        own = np.zeros(c) if j in place else means[1] * np.eye(c)[j]
+        jacobian[i] = by_theta + own if j in lost else seen @ by_theta + own
+        onto[i, start], onto[i, 0] = factor / rows, -factor * means[start] / rows
+    per_unit = np.array([j not in place for j in columns])
+    noise = Loading(onto * row.sizes, release.law)
+    return replace(estimate, margins=MarginalEffects.of(estimate, tuple(columns), per_unit, effects, jacobian, noise))
+
+
+def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
+    """Return the dummies of each factor whose columns are its dummies and nothing else, and the factor's place."""
+    found: list[tuple[Dummies, int]] = []
+    claimed: set[int] = set()
+    for k, factor in enumerate(design.factors):
+        contrasts: FloatArray = np.asarray(factor.contrasts, dtype=float)
+        if not factor.columns or claimed & set(factor.columns):
+            continue
+        low, high = contrasts.min(axis=0), contrasts.max(axis=0)
+        tall = contrasts > (low + high) / 2
+        two = np.where(tall, high, low)
+        once = (tall.sum(axis=0) == 1).all() and (tall.sum(axis=1) <= 1).all() and (high > low).all()
+        if once and np.allclose(two, contrasts, rtol=0.0, atol=1e-9):
+            claimed |= set(factor.columns)
+            found.append((Dummies(tuple(factor.columns), low, high), k))
+    return found
+
+
+def lost_effects(design: Any, levels: Levels) -> set[int]:
+    """Return the dummies whose effect the kept rows do not tell: their level, or the reference, was left out."""
+    lost: set[int] = set()
+    for group, k in dummies_of(design):
+        kept = levels.kept[k] if levels.kept else None
+        if kept is None:
+            continue
+        tall = np.asarray(design.factors[k].contrasts, dtype=float) > (group.low + group.high) / 2
+        reference = ~tall.any(axis=1)
+        gone = bool(reference.any() and not np.asarray(kept)[reference].any())
+        lost |= {j for i, j in enumerate(group.columns) if gone or not np.asarray(kept)[tall[:, i]].all()}
+    return lost
