@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privstats.formula.domain import Domain
-from privstats.models.location import Histogram, Mode
+from privstats.models.location import ColumnHistogram, ColumnMode
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 from privstats.workflow.call import verb
 from privstats.workflow.plan import Plan
 
 
-@verb(Mode)
+@verb(ColumnMode)
 def dp_mode(
     formula: str,
     data: Any,
@@ -122,7 +122,7 @@ def dp_mode(
     """
 
 
-@verb(Histogram)
+@verb(ColumnHistogram)
 def dp_hist(
     formula: str,
     data: Any,

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privstats.formula.domain import Domain
-from privstats.models.location import Mean, Median, Quantile
+from privstats.models.location import ColumnMean, ColumnMedian, ColumnQuantile
 from privstats.privacy.ledger import Ledger
 from privstats.results.results import Results
 from privstats.workflow.call import verb
 from privstats.workflow.plan import Plan
 
 
-@verb(Median)
+@verb(ColumnMedian)
 def dp_median(
     formula: str,
     data: Any,
@@ -132,7 +132,7 @@ def dp_median(
     """
 
 
-@verb(Quantile)
+@verb(ColumnQuantile)
 def dp_quantile(
     formula: str,
     data: Any,
@@ -253,7 +253,7 @@ def dp_quantile(
     """
 
 
-@verb(Mean)
+@verb(ColumnMean)
 def dp_mean(
     formula: str,
     data: Any,

@@ -174,7 +174,7 @@ class Model(ABC):
 EXPRESSIONS = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
 
 
-def choose(argument: str, value: Any, known: Iterable[str]) -> None:
+def one_of(argument: str, value: Any, known: Iterable[str]) -> None:
     """Refuse a name that is not among the known ones.
 
     Raises
@@ -193,7 +193,7 @@ def _kind(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Candidate:
     """A row of a table of estimators.
 
     Parameters
@@ -223,7 +223,7 @@ class Entry:
 
 
 def chosen(
-    mech: str, table: Mapping[str, Entry], auto: tuple[str, Entry], options: Mapping[str, Any], why: str
+    mech: str, table: Mapping[str, Candidate], auto: tuple[str, Candidate], options: Mapping[str, Any], why: str
 ) -> Choice:
     """Return the estimator of a name with its options.
 
@@ -231,8 +231,8 @@ def chosen(
     ----------
     mech : str
         A name of the table, or "auto".
-    table : mapping of str to Entry
-    auto : tuple of (str, Entry)
+    table : mapping of str to Candidate
+    auto : tuple of (str, Candidate)
         Which name "auto" stands for; the entry may have more branches than that of the table.
     options : mapping
         What the user gave.
@@ -244,7 +244,7 @@ def chosen(
     OptionError
         If there is no such name, or it has no such option.
     """
-    choose("mech", mech, ("auto", *table))
+    one_of("mech", mech, ("auto", *table))
     if mech != "auto":
         entry = table[mech]
         return Choice(
@@ -265,7 +265,7 @@ def chosen(
     )
 
 
-def own_options(entry: Entry) -> set[str]:
+def own_options(entry: Candidate) -> set[str]:
     """Return the names of the options that an estimator has for its users."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
 

@@ -30,7 +30,7 @@ from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
-from privstats.models.base import Choice, Entry, Labels, Model, choose, chosen, levels_of
+from privstats.models.base import Candidate, Choice, Labels, Model, chosen, levels_of, one_of
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, is_number
 
 EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
@@ -76,7 +76,7 @@ class Location(Model):
 
 
 @dataclass(frozen=True, eq=False)
-class Quantile(Location):
+class ColumnQuantile(Location):
     """Quantiles of columns.
 
     Parameters
@@ -121,12 +121,12 @@ class Quantile(Location):
         noise = given.pop("noise", None)
         own = {"q": self.q, "confidence": 1 - self.alpha, "neighbors": neighbors}
         table = {
-            "rank": Entry(RankQuantiles, own),
-            "aq": Entry(ApproximateQuantiles, own),
-            "duff": Entry(ChosenQuantiles, {**own, "mechanism": DuffQuantile()}),
-            "kng": Entry(ChosenQuantiles, {**own, "mechanism": KNGMedian()}),
-            "smoothsens": Entry(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
-            "ptr": Entry(ProposeTestReleaseQuantiles, {**own, "mechanism": ProposeTestRelease()}),
+            "rank": Candidate(RankQuantiles, own),
+            "aq": Candidate(ApproximateQuantiles, own),
+            "duff": Candidate(ChosenQuantiles, {**own, "mechanism": DuffQuantile()}),
+            "kng": Candidate(ChosenQuantiles, {**own, "mechanism": KNGMedian()}),
+            "smoothsens": Candidate(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
+            "ptr": Candidate(ProposeTestReleaseQuantiles, {**own, "mechanism": ProposeTestRelease()}),
         }
         if noise is not None and mech != "smoothsens":
             raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")
@@ -139,7 +139,7 @@ class Quantile(Location):
 def _smooth(noise: Any, promise: Promise) -> Mechanism:
     """Return the mechanism of smooth sensitivity with this noise."""
     if noise is not None:
-        choose("noise", noise, tuple(SMOOTH))
+        one_of("noise", noise, tuple(SMOOTH))
     mechanism = SMOOTH["cauchy" if noise is None else noise]
     if mechanism.needs_delta and not isinstance(promise, ApproxDP):
         raise OptionError(f"noise='{noise}' may fail with a probability; add delta=1e-6 to eps, or leave noise out")
@@ -147,7 +147,7 @@ def _smooth(noise: Any, promise: Promise) -> Mechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class Median(Quantile):
+class ColumnMedian(ColumnQuantile):
     """Medians of columns, or the point of several with the least sum of distances.
 
     Parameters
@@ -173,18 +173,18 @@ class Median(Quantile):
     ) -> Choice:
         if not self.geometric:
             return super().estimator(mech, promise, options, design, neighbors)
-        choose("mech", mech, ("auto", "kng"))
+        one_of("mech", mech, ("auto", "kng"))
         if mech == "auto" and design.width > EXACT_COLUMNS:
             raise PrivacyError(
                 f"no exact sampler takes a geometric median of {design.width} columns; give mech='kng' for a Markov "
                 "chain"
             )
-        entry = Entry(GeometricMedian, {"neighbors": neighbors})
+        entry = Candidate(GeometricMedian, {"neighbors": neighbors})
         return chosen(mech, {"kng": entry}, ("kng", entry), options, "chosen by auto: exact for so few columns")
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(Location):
+class ColumnMean(Location):
     """Means of columns."""
 
     verb: ClassVar[str] = "mean"
@@ -197,7 +197,7 @@ class Mean(Location):
         self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
     ) -> Choice:
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
-        table["duff"] = Entry(ChosenMeans, {"neighbors": neighbors})
+        table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
         because = "chosen by auto: the least noise under this budget"
         return chosen(mech, table, (auto, table[auto]), given, because)
 
@@ -225,7 +225,7 @@ class Binned(Location):
 
 
 @dataclass(frozen=True, eq=False)
-class Mode(Binned):
+class ColumnMode(Binned):
     """The fullest bin of a column, or its most frequent level.
 
     Parameters
@@ -260,16 +260,16 @@ class Mode(Binned):
             raise OptionError("a mode has no choice of noise; leave noise out")
         own = {"bins": self.bins, "grid": self.grid, "neighbors": neighbors}
         table = {
-            "permute_and_flip": Entry(counts.Mode, {**own, "mechanism": PermuteAndFlip()}),
-            "expmech": Entry(counts.Mode, {**own, "mechanism": ModeExponential()}),
-            "duff": Entry(counts.Mode, {**own, "mechanism": DuffMode()}),
+            "permute_and_flip": Candidate(counts.Mode, {**own, "mechanism": PermuteAndFlip()}),
+            "expmech": Candidate(counts.Mode, {**own, "mechanism": ModeExponential()}),
+            "duff": Candidate(counts.Mode, {**own, "mechanism": DuffMode()}),
         }
         because = "chosen by auto: errs least"
         return chosen(mech, table, ("permute_and_flip", table["permute_and_flip"]), given, because)
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Binned):
+class ColumnHistogram(Binned):
     """Counts, or densities, of the bins of a column."""
 
     verb: ClassVar[str] = "hist"
@@ -301,19 +301,19 @@ class Histogram(Binned):
 
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
-) -> tuple[dict[str, Entry], str, dict[str, Any]]:
+) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
     """Return the table of methods that add noise to sums, the one for this budget, and the options without `noise`."""
     given = dict(options)
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":
         raise OptionError(f"noise= belongs to mech='knorm', and not to mech={quote(mech)}; leave noise out")
-    choose("noise", "linf" if noise is None else noise, tuple(NORMS))
+    one_of("noise", "linf" if noise is None else noise, tuple(NORMS))
     normal = isinstance(promise, GaussianDP)
     if mech == "gaussian":
         promise.as_normal()
     table = {
-        "laplace": Entry(estimator, {**own, "noise": Laplace()}, "l1"),
-        "knorm": Entry(estimator, {**own, "noise": NORMS[noise or "linf"]}, noise or "linf"),
-        "gaussian": Entry(estimator, {**own, "noise": Gaussian()}, "gaussian"),
+        "laplace": Candidate(estimator, {**own, "noise": Laplace()}, "l1"),
+        "knorm": Candidate(estimator, {**own, "noise": NORMS[noise or "linf"]}, noise or "linf"),
+        "gaussian": Candidate(estimator, {**own, "noise": Gaussian()}, "gaussian"),
     }
     return table, "gaussian" if normal else "laplace", given

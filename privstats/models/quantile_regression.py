@@ -8,17 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privstats.estimators.base import NORMAL
+from privstats.errors import OptionError
 from privstats.estimators.chosen_quantile import ExponentialQuantiles, KNormGradientQuantile
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.mechanisms.quantile_regression.rejection import exact_for
-from privstats.models.base import Choice, Entry, Labels, chosen, levels_of
+from privstats.models.base import Candidate, Choice, Labels, chosen, levels_of, one_of
 from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
-from privstats.privacy.promise import Neighbors, Promise
+from privstats.privacy.promise import GaussianDP, Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-
-FEW = 3  # from so many coefficients on the intervals of a median are shorter by objective perturbation
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,27 +65,27 @@ class QuantileModel(Regression):
         given = dict(options)
         noise = given.pop("noise", None)
         refuse_scales(design)
-        by, shown = noises_of(promise, noise, "newton", NORMS)
-        table: dict[str, Entry] = {}
-        if by is NORMAL:
-            table["newton"] = Entry(QuantileSteps, {"noises": by, "taus": self.tau}, shown)
-        table["objpert"] = Entry(PerturbedQuantile, {"noises": by, "taus": self.tau}, "l2")
-        if noise is None or noise in NORMS:
-            norm = {"noises": by, "taus": self.tau, "norm": noise or "hull"}
-            table["kng"] = Entry(KNormGradientQuantile, norm, noise or "hull")
-            table["expmech"] = Entry(ExponentialQuantiles, {"noises": by, "taus": self.tau})
-        name, because = self._auto(table, len(design.names))
-        return chosen(mech, table, (name, table[name]), given, f"chosen by auto: {because}")
+        auto, because = self._auto(isinstance(promise, GaussianDP), noise, len(design.names))
+        taken = auto if mech == "auto" else mech
+        if taken == "expmech" and noise is not None:
+            raise OptionError("mech='expmech' has no choice of noise; leave noise out")
+        if taken == "kng" and noise is not None:
+            one_of("noise", noise, NORMS)
+        by, shown = noises_of(promise, None if taken == "kng" else noise, taken, OF_VECTORS)
+        own = {"noises": by, "taus": self.tau}
+        norm = noise or NORMS[0]
+        table = {
+            "newton": Candidate(QuantileSteps, own, shown),
+            "objpert": Candidate(PerturbedQuantile, own, "l2"),
+            "kng": Candidate(KNormGradientQuantile, {**own, "norm": norm}, norm),
+            "expmech": Candidate(ExponentialQuantiles, own),
+        }
+        return chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
 
-    def _auto(self, table: Mapping[str, Entry], coefficients: int) -> tuple[str, str]:
-        """Return the method to take, and why; never a sampler whose law is only approached.
-
-        Objective perturbation has intervals for the median alone. The K-norm gradient has intervals for every tau, and
-        its exact sampler takes few coefficients.
-        """
-        if "newton" in table:
-            return "newton", "the method with the shortest expected intervals under this budget"
-        median = self.tau == (0.5,)
-        if "kng" in table and exact_for(coefficients) and (coefficients < FEW or not median):
+    def _auto(self, normal: bool, noise: str | None, coefficients: int) -> tuple[str, str]:
+        """Return the method to take, and why; never a sampler whose law is only approached."""
+        if normal:
+            return "newton", "shortest expected intervals under this budget"
+        if exact_for(coefficients) and (noise is None or noise in NORMS):
             return "kng", "exact sampler, shortest expected intervals for so few coefficients"
-        return "objpert", "the method for so many coefficients under pure eps"
+        return "newton", "the method with intervals for so many coefficients"

@@ -28,7 +28,7 @@ from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
-from privstats.models.base import Choice, Entry, Model, choose, chosen
+from privstats.models.base import Candidate, Choice, Model, chosen, one_of
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
@@ -65,7 +65,7 @@ class Regression(Model):
     covariances: ClassVar[tuple[str, ...]] = (*ROBUST, "nonrobust", "cluster")
 
     def check(self) -> None:
-        choose("cov_type", self.cov_type, self.covariances)
+        one_of("cov_type", self.cov_type, self.covariances)
 
     @property
     def linked(self) -> Family | None:
@@ -134,7 +134,7 @@ class LinearModel(Regression):
 
     def check(self) -> None:
         super().check()
-        choose("loss", self.loss, LOSSES)
+        one_of("loss", self.loss, LOSSES)
 
     @property
     def title(self) -> str:
@@ -147,7 +147,7 @@ class LinearModel(Regression):
         noise = given.pop("noise", None)
         if self.loss == "huber":
             by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
-            entry = Entry(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
+            entry = Candidate(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
             return chosen(mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss")
         refuse_scales(design)
         return _least_squares(mech, promise, given, noise, design)
@@ -164,14 +164,14 @@ def _least_squares(
     normal = by is NORMAL
     both = {"suffstats": shown, "newton": "gaussian" if normal else noise if noise in OF_VECTORS else "l2"}
     table = {
-        "suffstats": Entry(SufficientStatistics, {"noises": by}, both["suffstats"]),
-        "newton": Entry(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
+        "suffstats": Candidate(SufficientStatistics, {"noises": by}, both["suffstats"]),
+        "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
-    table |= {name: Entry(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
+    table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
-    auto = Entry(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
+    auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
     return chosen(mech, table, ("suffstats or newton", auto), options, "")
 
 
@@ -180,7 +180,7 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
-        choose("noise", noise, OF_VECTORS)
+        one_of("noise", noise, OF_VECTORS)
     by, _ = noises_of(promise, None, mech, ())
     if mech != "objpert":
         if len(design.names) > MOST_SAMPLED:
@@ -191,7 +191,7 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
         bound = options.get("theta_bound")
         if bound is not None and is_number(bound) and bound > WIDEST_SAMPLED:
             raise OptionError(f"theta_bound is {bound:g}; mech='{mech}' takes at most {WIDEST_SAMPLED:g}")
-    entry = Entry(
+    entry = Candidate(
         SAMPLED[mech], {"noises": by, "norm": noise or "linf"}, None if mech == "expmech" else noise or "linf"
     )
     return entry.choice(mech, options, "")
@@ -242,9 +242,9 @@ class GeneralizedLinearModel(Regression):
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         table = {}
         if by is NORMAL:
-            table["newton"] = Entry(LikelihoodSteps, {"noises": by, "loss": Likelihood(family)}, shown)
+            table["newton"] = Candidate(LikelihoodSteps, {"noises": by, "loss": Likelihood(family)}, shown)
         if family.link == "logit":
-            table["objpert"] = Entry(PerturbedLikelihood, {"noises": by, "loss": Likelihood(family)}, "l2")
+            table["objpert"] = Candidate(PerturbedLikelihood, {"noises": by, "loss": Likelihood(family)}, "l2")
         if not table:
             raise OptionError(
                 f"no method fits {family.name} with link {family.link} under pure eps; add delta=1e-6, or give mu=1 in "
@@ -278,7 +278,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     if noise == "gaussian":
         promise.as_normal()
         return NORMAL, "gaussian"
-    choose("noise", noise, ("gaussian", *names))
+    one_of("noise", noise, ("gaussian", *names))
     by = replace(PURE, matrix=NOISE[noise])
     return (replace(by, vector=NOISE[noise]) if noise in OF_VECTORS else by), str(noise)
 

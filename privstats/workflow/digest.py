@@ -24,11 +24,11 @@ def digest(*parts: Any) -> str:
     >>> digest([1, 2]) == digest(["1", "2"])
     False
     """
-    text = json.dumps(canonical(parts), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(canonical_form(parts), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def canonical(value: Any) -> Any:
+def canonical_form(value: Any) -> Any:
     """Return a value as JSON can write it, all digits kept; equal numbers are written alike.
 
     Raises
@@ -45,21 +45,21 @@ def canonical(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) + 0.0  # -0.0 is 0.0
     if isinstance(value, Domain):
-        return canonical(json.loads(value.to_json()))
+        return canonical_form(json.loads(value.to_json()))
     if isinstance(value, Promise):
-        return numbers(value)
+        return promise_numbers(value)
     if isinstance(value, Mapping):
-        return {"pairs": sorted(([canonical(k), canonical(v)] for k, v in value.items()), key=json.dumps)}
+        return {"pairs": sorted(([canonical_form(k), canonical_form(v)] for k, v in value.items()), key=json.dumps)}
     if isinstance(value, np.ndarray):
-        return canonical(value.tolist())
+        return canonical_form(value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [canonical(part) for part in value]
+        return [canonical_form(part) for part in value]
     if type(value).__module__.startswith("statsmodels."):
         return _family(value)
     raise OptionError(f"an argument is of type {type(value).__name__}; give numbers, texts, lists or a dict of these")
 
 
-def numbers(promise: Promise) -> list[Any]:
+def promise_numbers(promise: Promise) -> list[Any]:
     """Return the numbers of a promise, with those whom it protects."""
     match promise:
         case PureDP():

@@ -14,25 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from privstats.errors import BudgetError, OptionError, quote
+from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
 BOUNDS = "bounds"  # name of the questions of stage 0
-
-
-class Asked(Protocol):
-    """A question as the rehearsal noted it."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def branch(self) -> str | None: ...
-    @property
-    def optional(self) -> str | None: ...
 
 
 @dataclass(frozen=True)

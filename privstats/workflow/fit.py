@@ -22,7 +22,7 @@ from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
-from privstats.models.base import Model, choose
+from privstats.models.base import Model, one_of
 from privstats.privacy.composition import together
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import Neighbors, promise_of
@@ -47,7 +47,7 @@ class Settings:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        choose("inference", self.inference, INFERENCE)
+        one_of("inference", self.inference, INFERENCE)
         if not isinstance(self.dry_run, bool | np.bool_):
             raise OptionError(f"dry_run is {quote(self.dry_run)}; write dry_run=True or dry_run=False")
         if self.ledger is not None and not isinstance(self.ledger, Ledger):

@@ -19,7 +19,7 @@ from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
 from privstats.workflow import forecast, stage0
-from privstats.workflow.digest import digest, numbers
+from privstats.workflow.digest import digest, promise_numbers
 from privstats.workflow.division import BOUNDS, Division, divided
 from privstats.workflow.plan_text import described
 
@@ -147,7 +147,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """Fingerprint of what the user wrote and of what will be asked."""
-        asked = [[p.branch, p.label, p.mechanism.label, numbers(p.promise)] for p in self.planned]
+        asked = [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
         about = {name: value for name, value in self.specification.written.items() if value is not None}
         return digest(self.specification.verb, about, self.public.offered, self.public.units, asked)
 
@@ -337,8 +337,8 @@ class Plan:
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
     """Return the plan of a call; no row is read.
 
-    Under (eps, delta) there are two ways to account for noise that is added: pure eps, or mu with normal noise. Both
-    are planned, and the one with the shorter expected intervals is taken.
+    Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. Both plans
+    are made, and the one with the shorter expected intervals is taken.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     if spec.neighbors.exchange:
         _check_delta(spec.promise, rows)
     plans, refusals = [], []
-    for promise in ways(spec):
+    for promise in accountings(spec):
         try:
             plans.append(_planned(spec, promise, rows, assumed))
         except PrivstatsError as error:
@@ -366,7 +366,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     return plans[0] if len(plans) == 1 else _shorter(*plans)
 
 
-def ways(spec: Specification) -> tuple[Promise, ...]:
+def accountings(spec: Specification) -> tuple[Promise, ...]:
     """Return the promises that may be divided among the questions, each of which implies the one that was made."""
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
@@ -454,7 +454,7 @@ def rehearsed(
     Raises
     ------
     PrivacyError
-        If a question is asked in two ways, or in two branches, or what else is asked depends on an optional one.
+        If a question is asked in two accountings, or in two branches, or what else is asked depends on an optional one.
     """
     asked: dict[str, Asked] = {}
     wanted: list[str | None] = [None]
@@ -476,7 +476,7 @@ def rehearsed(
             sets.append({a.label for a in talk.asked if a.optional is None})
             for a in talk.asked:
                 if asked.setdefault(a.label, a) != a:
-                    raise PrivacyError(f"the question '{a.label}' is asked in two ways, or in two branches")
+                    raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")
             if optional and branch is None:
                 wanted += talk.branches[1:]
             if all(a.optional is None for a in talk.asked):

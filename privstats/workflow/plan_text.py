@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
-from privstats.privacy.promise import GaussianDP, Promise
-from privstats.results.header import QUESTIONS
+from privstats.gate.gate import Planned
+from privstats.privacy.promise import GaussianDP
+from privstats.results.header import QUESTIONS, implied
 from privstats.results.text import RULE, Column, Table, counted, decimals, filled, headed, labelled, number, percentages
 
 RELEASED = {  # what is released, by the name of the question
@@ -53,26 +54,13 @@ ASSUMED = {  # of the rows of a forecast, by verb
 COLUMNS = "values fill a part of their bounds."
 
 
-class Planned(Protocol):
-    """A planned question."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def branch(self) -> str | None: ...
-    @property
-    def within_share_of(self) -> str | None: ...
-
-
 def described(plan: Any) -> str:
     """Return a plan as text: its head, the standard errors to expect, and its questions with their shares."""
     spec, promise = plan.specification, plan.guarantee
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
         "No row was read and no budget was spent.",
-        *labelled("Guarantee", guarantee(promise)),
+        *labelled("Guarantee", f"{promise}{implied(promise)}"),
         *labelled("Rows", _rows(plan)),
         *labelled("Method", _method(plan)),
         RULE,
@@ -82,14 +70,6 @@ def described(plan: Any) -> str:
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
     return "\n".join([*lines, *_questions(plan)])
-
-
-def guarantee(promise: Promise) -> str:
-    """Return a guarantee with what it implies."""
-    text = str(promise)
-    if isinstance(promise, GaussianDP):
-        text += f"\nimplies eps = {promise.to_approx(1e-6).eps:.3g} at delta = 1e-06"
-    return text
 
 
 def _rows(plan: Any) -> str:

@@ -10,7 +10,7 @@ from privstats.errors import OptionError
 from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
-from privstats.workflow.digest import canonical, digest
+from privstats.workflow.digest import canonical_form, digest
 
 DIFFERENT = [
     None, True, 1, "1", 2, "True", "", 0.1, 0.1 + 2**-54, [1, 2], ["1", "2"], [1, [2]], [[1], 2], {"a": 1}, {"a": "1"},
@@ -52,7 +52,7 @@ def test_what_is_written_in_two_ways_has_one_digest(one, other):
 @pytest.mark.parametrize("value", [object(), lambda: 1, b"bytes", {1}, 1j, slice(3), np.datetime64("2020")])
 def test_no_type_is_written_by_its_repr(value):
     with pytest.raises(OptionError, match="is of type"):
-        canonical(value)
+        canonical_form(value)
 
 
 def test_the_digest_is_the_same_in_each_process():

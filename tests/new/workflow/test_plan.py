@@ -207,7 +207,7 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 
 @dataclass(frozen=True)
 class Toy:
-    """Sums of the columns, by two ways, after a common beginning."""
+    """Sums of the columns, by two accountings, after a common beginning."""
 
     tweak: str = ""
     shares: dict = field(
@@ -271,7 +271,7 @@ def test_every_branch_is_planned():
     [
         ("depends on the release", "depend on their own noise"),
         ("twice", "twice"),
-        ("one label in two branches", "in two ways, or in two branches"),
+        ("one label in two branches", "in two accountings, or in two branches"),
     ],
 )
 def test_an_estimator_whose_questions_depend_on_releases_is_refused(tweak, says):
