@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from privstats.estimators.adaptive import level_notes
-from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
 from privstats.estimators.histogram import (
     ALONG_HIDDEN,
     ALONG_SEEN,
@@ -25,7 +25,7 @@ from privstats.estimators.histogram import (
     critical,
     edges,
 )
-from privstats.estimators.marginal_effects import check_margins, with_marginal_effects
+from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
 from privstats.gate.questions import Ask, Sum
@@ -40,7 +40,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products, SumAndProducts
 
-SHARES: Mapping[str, Mapping[str, float]] = {
+SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07,
         "first step": 0.06, "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53,
@@ -78,14 +78,16 @@ class LikelihoodSteps:
         How hidden counts of large scores may fall.
     margins : bool
         Whether average marginal effects are released as well.
-    shares : mapping of str to float
     """
 
     noises: Noises = NORMAL
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
     tail: str = "usual"
     margins: bool = False
-    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return {**SHARES[self.noises.shares], QUESTION: SHARE}
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
