@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.errors import OptionError, quote
-from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
 from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
     Box,
@@ -75,7 +74,6 @@ MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # charge for the estimate's 
 LEFT_OUT = 0.3  # a left-out row may have moved the score by this many sds along one coefficient, on average
 FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
-CHOICES = ("usual", "cautious")  # of `tail`
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
 
@@ -102,8 +100,7 @@ class Adaptive:
     cov_type: str = "HC"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tail, str) or self.tail not in CHOICES:
-            raise OptionError(f"tail is {quote(self.tail)}; choose among {', '.join(map(repr, CHOICES))}")
+        check_tail(self.tail)
 
     @property
     def shares(self) -> Mapping[str, float]:

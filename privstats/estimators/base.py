@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from privstats.errors import OptionError
+from privstats.errors import OptionError, quote
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian
 from privstats.mechanisms.additive.laplace import Laplace
@@ -95,6 +95,7 @@ class Estimator(Protocol):
     def __call__(self, ask: Any, public: PublicFacts) -> Any: ...
 
 
+CHOICES = ("usual", "cautious")  # of `tail`
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus")  # fields that the model sets, not the user
 
 
@@ -106,3 +107,25 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
             has = f"it has {', '.join(sorted(own))}" if own else "it has none"
             raise OptionError(f"mech='{mech}' has no option {name}=; {has}")
     return estimator(**fixed, **options)
+
+
+def check_tail(tail: object) -> None:
+    """Refuse an assumption about hidden counts of large scores that has no name here.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not isinstance(tail, str) or tail not in CHOICES:
+        raise OptionError(f"tail is {quote(tail)}; choose among {', '.join(map(repr, CHOICES))}")
+
+
+def check_switch(name: str, value: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} is {quote(value)}; write {name}=True or {name}=False")

@@ -85,6 +85,10 @@ class LikelihoodSteps:
     tail: str = "usual"
     margins: bool = False
 
+    def __post_init__(self) -> None:
+        check_tail(self.tail)
+        check_switch("margins", self.margins)
+
     @property
     def shares(self) -> Mapping[str, float]:
         return {**SHARES[self.noises.shares], QUESTION: SHARE}

@@ -152,7 +152,8 @@ class Prefix:
         S, c = self.second_moments, self.constant
         mean = S @ c / max(float(c @ S @ c), 1e-300) if c.any() else np.zeros(self.m)
         target = S - np.outer(S @ c, S @ c) / max(float(c @ S @ c), 1e-300) if c.any() else S
-        w = w - w.mean(axis=0)
+        if c.any():  # without the constant second moments are about zero: dummies of all levels add up to 1
+            w = w - w.mean(axis=0)
         root, found = _power(target, 0.5), w.T @ w / len(w)
         return np.asarray(mean + w @ (root @ _power(root @ found @ root, -0.5) @ root), dtype=float)
 
