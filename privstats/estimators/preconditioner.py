@@ -29,6 +29,7 @@ WIDE = 5.0  # standardised values are clamped here when scales are released agai
 BLURRED = 1.0  # a variance below this many noise sds is released again in the units of its first reading
 COARSE_SHARE = 0.05  # the coarse matrix holds rows at a radius whose noise is about this share of the information ...
 COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
+LEAST_RESIDUAL = 0.02  # least residual variance at the start, in that of the response
 FLOOR = 0.01  # least eigenvalue of the coarse matrix, in squared standard deviations
 READABLE = {"normal": 19.0, "pure": 28.0}  # a level needs this many noise sds of the Hessian's entries in rows ...
 COUNT_SDS = 2.5  # ... and this many sds of its own count more
@@ -618,12 +619,14 @@ def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: f
     limit = frame.longest(np.eye(frame.c)) ** 2 + (2.0 / frame.scale) ** 2
     squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
     radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
-    G = NoisyMatrix.of(ask(question.inside(radius), by=by.matrix)).value / rows
+    released = NoisyMatrix.of(ask(question.inside(radius), by=by.matrix))
+    G = released.value / rows
     values, V = np.linalg.eigh(G[:m, :m])
     raised = np.maximum(values, max(FLOOR, np.sqrt(m) * unit * radius**2 / rows))
     b = V @ ((V.T @ G[:m, m]) / raised)
     residual = np.r_[b, -1.0]
-    sigma = float(np.sqrt(np.clip(residual @ G @ residual, 0.02, 1.0)))
+    noise = float(np.sqrt(released.variance_along(residual[:, None])[0])) / rows
+    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, noise), LEAST_RESIDUAL, 1.0)))
     whitened = (V * raised) @ V.T + (Q.T * levels.ridge) @ Q
     values, V = np.linalg.eigh(whitened)
     W = Q @ ((V / np.sqrt(values)) @ V.T)
