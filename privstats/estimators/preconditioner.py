@@ -29,6 +29,7 @@ WIDE = 5.0  # standardised values are clamped here when scales are released agai
 BLURRED = 1.0  # a variance below this many noise sds is released again in the units of its first reading
 COARSE_SHARE = 0.05  # the coarse matrix holds rows at a radius whose noise is about this share of the information ...
 COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
+RESIDUAL_NOISE = 0.5  # ... and it is at least this many sds of its own noise: a small one clips the first step short
 LEAST_RESIDUAL = 0.02  # least residual variance at the start, in that of the response
 FLOOR = 0.01  # least eigenvalue of the coarse matrix, in squared standard deviations
 READABLE = {"normal": 19.0, "pure": 28.0}  # a level needs this many noise sds of the Hessian's entries in rows ...
@@ -626,7 +627,7 @@ def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: f
     b = V @ ((V.T @ G[:m, m]) / raised)
     residual = np.r_[b, -1.0]
     noise = float(np.sqrt(released.variance_along(residual[:, None])[0])) / rows
-    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, noise), LEAST_RESIDUAL, 1.0)))
+    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_RESIDUAL, 1.0)))
     whitened = (V * raised) @ V.T + (Q.T * levels.ridge) @ Q
     values, V = np.linalg.eigh(whitened)
     W = Q @ ((V / np.sqrt(values)) @ V.T)

@@ -127,7 +127,7 @@ def test_bounds_twenty_times_too_wide_cost_little(promise):
     fit = fit_of(FORMULA, wide, 8000, by=STEPS[next(iter(promise))], **promise)
     truth = np.array([0.6, -0.3, 0.0])
     covered, length, given = replicated(fit, lambda rng: uniform(8000, rng), truth, list("abc"), 8)
-    assert covered.mean() >= 0.83 and length.max() <= 2.2 and given.min() >= 0.9
+    assert covered.mean() >= 0.83 and length.max() <= 2.6 and given.min() >= 0.9
 
 
 def test_a_smaller_budget_gives_longer_intervals_that_still_cover():
