@@ -13,6 +13,7 @@ from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
+from privstats.privacy.promise import is_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +130,14 @@ def check_switch(name: str, value: object) -> None:
     """
     if not isinstance(value, bool):
         raise OptionError(f"{name} is {quote(value)}; write {name}=True or {name}=False")
+
+
+def check_split(split: Any) -> None:
+    """Refuse a share of the linear term of objective perturbation that is no number between 0 and 1.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not is_number(split) or not 0 < split < 1:
+        raise OptionError(f"split is {quote(split)}; give a number between 0 and 1, such as split=0.85")

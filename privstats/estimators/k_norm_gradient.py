@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privstats.errors import OptionError, quote
-from privstats.estimators.base import PURE, Noises, PublicFacts
+from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
 from privstats.estimators.preconditioner import Box, Levels, Start, sizes_of
 from privstats.estimators.sufficient_statistics import USUAL_RESIDUAL, Branch
 from privstats.gate.questions import Ask, Sum
@@ -172,6 +172,10 @@ class PerturbedLeastSquares(ChosenLeastSquares):
     """
 
     split: float = 0.85
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_split(self.split)
 
     @property
     def by(self) -> Mechanism:

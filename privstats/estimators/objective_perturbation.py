@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.adaptive import level_notes
-from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail
+from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail
 from privstats.estimators.histogram import ALONG_HIDDEN, ALONG_SEEN, TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
@@ -78,6 +78,7 @@ class PerturbedLikelihood:
     def __post_init__(self) -> None:
         check_tail(self.tail)
         check_switch("margins", self.margins)
+        check_split(self.split)
         if not isinstance(self.loss.family, Logit):
             family = self.loss.family
             raise OptionError(

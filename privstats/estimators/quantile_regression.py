@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.estimators.adaptive import level_notes
-from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_tail
+from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_split, check_tail
 from privstats.estimators.histogram import Lengths, edges
 from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
 from privstats.estimators.preconditioner import Box, Start, entry_sd, sd_of
@@ -153,6 +153,7 @@ class PerturbedQuantile:
     def __post_init__(self) -> None:
         check_orders(self.taus)
         check_tail(self.tail)
+        check_split(self.split)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
