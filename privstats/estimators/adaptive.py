@@ -113,7 +113,8 @@ class Adaptive:
         levels = readable_levels(ask, by, box, scales, self._entry_sd(ask, box), "score")
         frame = standardised(box, scales, levels.kept or None)
         frame = reread_scales(ask, by, box, frame, scales, "score")
-        sizes = sizes.without(levels.left_out)
+        released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
+        sizes = replace(sizes, released=released).without(levels.left_out)
         start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
         robust, tail = self.cov_type != "nonrobust", TAILS[self.tail]
         known = (ask, by, box, start, levels, sizes, public, robust, tail)
@@ -400,7 +401,7 @@ class Steps(Branch):
             freedom=self.freedom,
         )
         share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
-        facts = {"sigma": moved.sigma, "rows_used": n, "clipped_share": share}
+        facts = {"sigma": moved.sigma, "clipped_share": share, **self.sizes.diagnostics}
         return self.given(equation.solve(self.box.design.names, self.notes(), facts))
 
     def far_rows(

@@ -50,11 +50,19 @@ class Sizes:
         Public, or released: sums of weights where there are any. Scores are counted in units where rows have them.
     by_unit : bool
         Whether scores are counted in units.
+    released : tuple of two floats
+        Number of rows as released and its standard error; empty where it is public.
     """
 
     rows: float
     scores: float
     by_unit: bool = False
+    released: tuple[float, ...] = ()
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """What a summary says of the rows that were used."""
+        return dict(zip(("rows used", "rows used sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
         """Return the sizes after so many rows were left out."""
@@ -370,6 +378,8 @@ class Scales:
         Of columns; the intercept's is `rows`.
     sd : ndarray, shape (c + 1,)
         Of the noise of sums.
+    rows_sd : float
+        Of the noise of `rows`; 0 where it is public.
     """
 
     rows: float
@@ -378,6 +388,7 @@ class Scales:
     blurred: Any
     sums: FloatArray
     sd: FloatArray
+    rows_sd: float = 0.0
 
 
 def column_scales(ask: Ask, by: Noises, box: Box, used: int | None) -> Scales:
@@ -407,7 +418,7 @@ def read_scales(release: Release, within: Squares, box: Box, used: int | None) -
     total[where], total_sd[where] = sums, sd1
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1] = center[-1] * widened, scale[-1] * widened
-    return Scales(rows, center, scale, blurred, total, total_sd)
+    return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0)
 
 
 def standardised(box: Box, scales: Scales, kept: tuple[Any, ...] | None) -> Frame:

@@ -210,12 +210,14 @@ class Moments(Branch):
         within = self.within
         moments = NoisyMatrix.of(self.ask(self.question, by=self.by.matrix))
         rows = float(moments.value[0, 0]) if within.counted else self.sizes.rows
-        rows = max(rows, float(np.sqrt(moments.variance_along(np.eye(len(moments.value))[:, :1])[0])), 1.0)
+        sd = float(np.sqrt(moments.variance_along(np.eye(len(moments.value))[:, :1])[0]))
+        rows = max(rows, sd, 1.0)
+        released = (rows, sd) if within.counted and not self.box.design.weighted else ()
         if not within.counted and within.intercept:
             moments = moments.plus(np.diag(np.r_[rows, np.zeros(within.q)]))
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
-        here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores))
+        here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores, released=released))
         return here.solved(both) if self.ridge is None else here.penalised(both)
 
     def penalised(self, both: NoisyMatrix) -> Estimate:
@@ -233,7 +235,7 @@ class Moments(Branch):
             penalty[:] = float(size or 0.0)
         theta = np.asarray(np.linalg.lstsq(A.value + np.diag(penalty), both.value[:c, c], rcond=None)[0], dtype=float)
         said = note("ridge", ridge=float(size or 0.0)) if size else note("no ridge")
-        return PointEstimate(tuple(self.box.design.names), theta, (said,), {"rows_used": self.sizes.rows})
+        return PointEstimate(tuple(self.box.design.names), theta, (said,), self.sizes.diagnostics)
 
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
@@ -260,7 +262,7 @@ class Moments(Branch):
             signal=self.unexplained(sigma),
             freedom=self.freedom,
         )
-        return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, "rows_used": rows}))
+        return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, **self.sizes.diagnostics}))
 
 
 def _first(loading: Loading, c: int) -> Loading:
