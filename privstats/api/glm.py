@@ -40,7 +40,6 @@ def dp_glm(
     bounds_share: float = 0.1,
     shares: Mapping[str, float] | None = None,
     margins: bool = False,
-    theta_bound: float | None = None,
     split: float | None = None,
     tail: str | None = None,
     ledger: Ledger | None = None,
@@ -103,9 +102,8 @@ def dp_glm(
         Relative shares of the questions by name; `plan` lists them.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
-    theta_bound, split : float, optional
-        Limit of the sum of absolute coefficients per predictor scaled to [-1, 1], which families other than the
-        binomial with logit link need under pure eps; share of the linear term in objective perturbation.
+    split : float, optional
+        Share of the linear term in objective perturbation.
     tail : {"cautious"}, optional
         Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
     ledger : Ledger, optional

@@ -240,19 +240,15 @@ class GeneralizedLinearModel(Regression):
         if family is None:
             return _least_squares(mech, promise, given, noise, design)
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
-        table = {}
-        if by is NORMAL:
-            table["newton"] = Candidate(LikelihoodSteps, {"noises": by, "loss": Likelihood(family)}, shown)
+        own = {"noises": by, "loss": Likelihood(family)}
+        table = {"newton": Candidate(LikelihoodSteps, own, shown)}
         if family.link == "logit":
-            table["objpert"] = Candidate(PerturbedLikelihood, {"noises": by, "loss": Likelihood(family)}, "l2")
-        if not table:
-            raise OptionError(
-                f"no method fits {family.name} with link {family.link} under pure eps; add delta=1e-6, or give mu=1 in "
-                "place of eps"
-            )
-        name = next(iter(table))
+            table["objpert"] = Candidate(PerturbedLikelihood, own, "l2")
+        if family.link == "logit" and not isinstance(promise, GaussianDP):
+            because = "chosen by auto: shortest expected intervals for this family under this budget"
+            return chosen(mech, table, ("objpert", table["objpert"]), given, because)
         because = "chosen by auto: the method for this family under this budget"
-        return chosen(mech, table, (name, table[name]), given, because)
+        return chosen(mech, table, ("newton", table["newton"]), given, because)
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:

@@ -16,7 +16,8 @@ import pandas as pd
 from privstats.errors import BudgetError, FormulaError, OptionError, quote
 from privstats.formula.bare import BareFactor
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
-from privstats.formula.schema import check_numeric, check_schema
+from privstats.formula.language import parse_formula
+from privstats.formula.schema import check_numeric, check_schema, strays
 from privstats.gate.gate import Gate
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
@@ -105,7 +106,8 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = BlockRows(source, plan.public.design, spec.neighbors, stream("key", "units").bytes(32))
     gate = Gate(rows, plan.planned, stream)
     estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
-    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None)
+    stray = stray_declarations(spec.model, source)
+    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None, stray)
     return Results(estimate, facts, gate.releases, ledger)
 
 
@@ -150,6 +152,13 @@ def check_columns(source: Source, plan: Plan) -> None:
     check_schema(frame, (*plan.public.design.reads, *(() if unit is None else (unit,))))
     reads = (name for code in plan.estimated for name in BareFactor(code, spec.model.known).reads)
     check_numeric(reads, frame, spec.model.known)
+
+
+def stray_declarations(model: Model, source: Source) -> tuple[str, ...]:
+    """Return what is to be said of declarations that fit no column and no term: they are probably misspelled."""
+    written = parse_formula(model.formula, model.example).written
+    said = strays(model.known, written, source.columns)
+    return tuple(text.removesuffix(" continuing").removesuffix(";") for text in said)
 
 
 def _first(source: Source) -> pd.DataFrame:

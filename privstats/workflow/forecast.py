@@ -24,6 +24,7 @@ from privstats.gate.gate import Ask, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import Mechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Frame
+from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
@@ -80,8 +81,8 @@ class AssumedDesign:
 class Forecast(Ask):
     """A conversation about assumed rows that stand for `n`, answered without noise.
 
-    Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise of a known law is
-    the mean of several releases.
+    Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise is the mean of
+    several releases.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float) -> None:
@@ -125,13 +126,13 @@ class Forecast(Ask):
         self, question: Question, by: Mechanism, promise: Promise, relation: Relation, total: Total | None
     ) -> Release:
         law = by.law(promise, question.within, relation)
-        if total is not None and law is not None:
+        if total is not None and isinstance(by, Additive):
             return Release(question.label, total.value() * self._factor, law, promise, question.within)
         exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
-        if total is not None:  # chosen among counts
+        draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
+        if total is not None:
             exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-        orders = law is None or isinstance(law, RankErrors | RankLaw)
-        draws = 1 if total is not None else SEVERAL if orders else FEW
+            draws = 1 if law is None else FEW  # what is chosen among counts has no mean
         answers = [
             by.release(question.label, exact, promise, question.within, relation, public_stream(-3 - k))
             for k in range(draws)

@@ -37,7 +37,7 @@ OPTIONS = {
     "glm": {
         "family": ["poisson", "gamma", "gaussian"], "link": ["probit"], "mech": ["objpert", "newton"], "offset": ["z"],
         "margins": [True], "weights": ["z"], "subset": ["x > 0"], "cov_type": ["nonrobust"], "unit": ["g"],
-        "theta_bound": [1.0], "split": [0.5], "tail": ["cautious"],
+        "split": [0.5], "tail": ["cautious"],
     },
     "rq": {
         "tau": [0.1, [0.25, 0.75]], "mech": ["objpert", "newton", "kng"], "weights": ["z"], "subset": ["x > 0"],

@@ -86,7 +86,6 @@ OPTIONS = [
     ),
     *(("lm", LM, {"split": bad, "mech": "objpert"}, ps.OptionError, "split is") for bad in (0, 1, *NOT_NUMBERS)),
     ("glm", GLM, {"family": "gaussian", "offset": "x"}, ps.OptionError, "subtract it from the response"),
-    ("glm", {**LM}, {"family": "poisson"}, ps.OptionError, "no method fits poisson.* under pure eps; add delta=1e-6"),
     ("rq", LM, {"tau": 1.5}, ps.OptionError, r"tau is 1.5; give one number between 0 and 1, or a list.*tau=\[0.25"),
     ("rq", LM, {"tau": []}, ps.OptionError, "tau is"),
     ("rq", LM, {"tau": [0.5, 0.5]}, ps.OptionError, "different"),

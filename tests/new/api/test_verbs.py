@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -197,3 +198,66 @@ def test_every_verb_answers_under_every_budget(verb, budget):
     assert len(fit.params) >= 1
     assert "Guarantee" in fit.summary().as_text()
     assert fit.params.equals(pickle.loads(pickle.dumps(fit)).params)
+
+
+MINIMAL = {
+    "lm": {"formula": "y ~ x"},
+    "glm": {"formula": "I(y > 2) ~ x"},
+    "rq": {"formula": "y ~ x"},
+    "median": {"formula": "y"},
+    "quantile": {"formula": "y"},
+    "mean": {"formula": "y"},
+    "mode": {"formula": "g"},
+    "hist": {"formula": "g"},
+}
+
+
+@verbs
+def test_the_methods_that_the_docstring_names_are_those_that_the_verb_has(verb):
+    line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
+    described = re.findall(r'"(\w+)"', line)
+    known = set()
+    for budget in ({"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}):
+        with pytest.raises(ps.OptionError, match="mech is 'magic'") as caught:
+            ps.plan(verb, n=1000, domain=DOMAIN, mech="magic", **MINIMAL[verb], **budget)
+        known |= set(re.findall(r"'(\w+)'", str(caught.value).partition("choose among")[2]))
+    assert set(described) == known
+
+
+@verbs
+def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb):
+    line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
+    for mech in re.findall(r'"(\w+)"', line):
+        planned, refusals = 0, []
+        for budget in ({"eps": 2.0}, {"mu": 1.0}, {"eps": 2.0, "delta": 1e-6}):
+            try:
+                plan = ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, **MINIMAL[verb], **budget)
+            except ps.PrivstatsError as error:
+                refusals.append(str(error))
+            else:
+                planned += 1
+                assert plan.guarantee.covers([promise for _, promise in plan.charge])
+        assert planned, refusals
+
+
+@verbs
+def test_every_option_of_the_signature_belongs_to_some_method(verb):
+    """An option that every method refuses would be a promise that nobody keeps."""
+    values = {"theta_bound": 1.5, "split": 0.6, "ridge": 1.0, "tail": "cautious", "margins": True, "eta": 0.5,
+              "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1}  # fmt: skip
+    line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
+    for option in sorted(values.keys() & parameters(verb).keys()):
+        call = {**MINIMAL[verb], **({"formula": "y + x"} if option == "geometric" else {})}
+        call |= {"formula": "y"} if option == "grid" else {}
+        budgets = {"ptr": {"delta": 1e-6}}
+        refusals = []
+        for mech in re.findall(r'"(\w+)"', line):
+            change = {"mech": mech, option: values[option], "eps": 2.0, **budgets.get(mech, {})}
+            try:
+                ps.plan(verb, n=1000, domain=DOMAIN, **call, **change)
+                break
+            except ps.PrivstatsError as error:
+                refusals.append(str(error))
+        else:
+            pytest.fail(f"{option}: {refusals}")
+        assert not any("unexpected" in text for text in refusals)

@@ -183,6 +183,12 @@ def test_under_eps_and_delta_the_guarantee_is_the_one_that_was_asked_for():
     assert isinstance(fitted(eps=None, mu=1.0).guarantee, GaussianDP)
 
 
+def test_a_declaration_that_fits_nothing_is_named_in_the_summary():
+    text = " ".join(str(fitted(domain={**DOMAIN, "xx": (0, 1)}).summary()).split())
+    assert "the domain declares 'xx', which is no column of the data and no term of the formula" in text
+    assert "the domain declares" not in str(fitted().summary())
+
+
 # ------------------------------------------------------------------ estimated bounds
 
 

@@ -339,6 +339,12 @@ def test_the_widths_to_expect_are_those_that_fits_then_have():
         assert planned(n=4000, **change).expected().loc["x", "width"] == pytest.approx(np.median(widths), rel=0.15)
 
 
+@pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert"])
+def test_every_method_has_widths_to_expect_and_they_fall_with_the_number_of_rows(mech):
+    widths = [planned(n=n, mech=mech, eps=4.0).expected().loc["x", "width"] for n in (3000, 30_000)]
+    assert widths[1] < 0.7 * widths[0]
+
+
 def test_what_to_expect_without_bounds_is_refused():
     plan = planned(n=20_000, domain={"x": (-1, 1)}, eps=4.0)
     assert plan.estimated == ("y",)
