@@ -89,3 +89,20 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     steps = farthest(given, setting in ("add_remove", "persons come and go"))
     assert steps.max() <= 1 + 1e-12
     assert steps.max() >= 0.3  # else the audit would see nothing
+
+
+REACHED = {
+    "lm suffstats": "replace",
+    "lm newton": "replace",
+    "mean": "complete",
+    "hist": "persons",
+    "logit newton": "persons",
+}
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_some_neighbours_reach_the_claim_so_that_one_of_half_the_size_would_be_seen(transcripts, name):  # noqa: F811
+    setting = REACHED[name]
+    frames = neighbours_of(data_of(2), setting, np.random.default_rng(2), 6)
+    given, _ = transcripts(lambda data, **more: CALLS[name](data, rng=1, **{**SETTINGS[setting], **more}), frames)
+    assert farthest(given, come_and_go=False).max() >= 0.9
