@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privstats.errors import DomainError, OptionError, PrivacyError, quote
+from privstats.errors import DomainError, FormulaError, OptionError, PrivacyError, quote
 from privstats.estimators import counts
 from privstats.estimators.means import ChosenMeans, Means
 from privstats.estimators.quantiles import (
@@ -20,6 +20,7 @@ from privstats.estimators.quantiles import (
 )
 from privstats.formula.columns import Columns, as_edges, bind_columns
 from privstats.formula.domain import Domain
+from privstats.formula.language import parse_formula
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian
 from privstats.mechanisms.additive.laplace import Laplace
@@ -45,6 +46,13 @@ class Location(Model):
     """Columns, by group where there is one."""
 
     example: ClassVar[str] = "x"
+
+    def check(self) -> None:
+        parsed = parse_formula(self.formula, self.example)
+        codes = [code for side in (parsed.left, parsed.right) for term in side for code in term]
+        twice = next((code for code in codes if codes.count(code) > 1), None)
+        if twice is not None:
+            raise FormulaError(f"'{twice}' stands twice in the formula; ask about a column once, and not by itself")
 
     def bind(self, rows: int | None) -> Columns:
         design = self.columns()
@@ -97,6 +105,7 @@ class ColumnQuantile(Location):
     both: ClassVar[str] = "q and tau are both given, and mean the same; keep one of them"
 
     def check(self) -> None:
+        super().check()
         if self.tau is not None and not (is_number(self.q) and self.q == 0.5):
             raise OptionError(self.both)
         name, given = ("q", self.q) if self.tau is None else ("tau", self.tau)
