@@ -99,7 +99,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="score")
-        estimate = _Steps(ask, by, prefix, loss, SCORES[self.tail]).estimate(design.names)
+        estimate = _Steps(ask, by, prefix, loss, SCORES[self.tail], public.intervals).estimate(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
@@ -138,6 +138,7 @@ class _Steps:
     prefix: Prefix
     loss: Likelihood
     tail: Tail
+    intervals: bool
 
     @property
     def keep(self) -> Any:
@@ -260,7 +261,7 @@ class _Steps:
         law = self.ask.law(self.scores("score", "", w, within), by=self.by.vector)
         return float(np.sqrt(np.diag(law.covariance(within.sums()))[0]))
 
-    def score(self, w: Start, radius: float) -> tuple[FloatArray, FloatArray, NoisyMatrix, Loading]:
+    def score(self, w: Start, radius: float) -> tuple[FloatArray, FloatArray, NoisyMatrix | None, Loading]:
         """Return the clipped score, its meat with its noise, and the loading of the score's noise."""
         m, n = w.m, self.prefix.sizes.scores
         if self.by.free_products:
@@ -271,6 +272,8 @@ class _Steps:
         else:
             released = self.ask(self.scores("score", "", w, Ball(m, radius)), by=self.by.vector)
             value, loading = released.value, Loading(np.eye(m), released.law)
+            if not self.intervals:
+                return value, n * np.eye(m), None, loading
             noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
         level = max(float(np.trace(noisy.value)) / m, 0.25 * n)
         return value, noisy.shrunk(level * np.eye(m)), noisy, loading
@@ -302,7 +305,7 @@ class _Steps:
         clip: Clip,
         score: FloatArray,
         meat: FloatArray,
-        meat_noise: NoisyMatrix,
+        meat_noise: NoisyMatrix | None,
         loading: Loading,
         hessian: NoisyMatrix,
         before: float,
@@ -334,7 +337,8 @@ class _Steps:
             freedom=max(n - m, 1.0),
             meat_noise=meat_noise,
         )
-        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": move})
+        used = self.prefix.sizes.diagnostics
+        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": move, **used})
 
     def notes(self) -> tuple[Note, ...]:
         return level_notes(self.prefix.box, self.prefix.levels)

@@ -92,7 +92,7 @@ class PerturbedLikelihood:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
-        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design)
+        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, public.intervals)
         estimate = fit.estimate()
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
@@ -157,6 +157,7 @@ class _Fit:
     mechanism: ObjectivePerturbation
     tail: Tail
     design: Any
+    intervals: bool
 
     @property
     def start(self) -> Start:
@@ -175,7 +176,7 @@ class _Fit:
         # 4. Hessian and meat, in the metric of the information that made-up rows have there
         metric = whitening(self.prefix.made_up, self.information(near))
         hessian = self.products("hessian", near, metric, within, squared=True)
-        meat = self.products("meat", near, metric, within, squared=False)
+        meat = self.products("meat", near, metric, within, squared=False) if self.intervals else hessian
         return self.solved(drawn, at, metric, hessian, meat, radius)
 
     def radius(self) -> Radius:
@@ -258,4 +259,6 @@ class _Fit:
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
         notes = level_notes(self.prefix.box, self.prefix.levels)
-        return equation.solve(self.design.names, notes, {"clipped_share": min(radius.share, 1.0)})
+        return equation.solve(
+            self.design.names, notes, {"clipped_share": min(radius.share, 1.0), **self.prefix.sizes.diagnostics}
+        )

@@ -218,6 +218,7 @@ class Shared:
     lengths: Lengths
     tail: str
     design: Any
+    intervals: bool
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, item: str) -> Shared:
@@ -247,7 +248,7 @@ class Shared:
         counts = ask(question, by=by.counts)
         total = prefix.total(counts.value, prefix.sizes.rows)
         lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail])
-        return cls(ask, by, prefix, unit, lengths, tail, public.design)
+        return cls(ask, by, prefix, unit, lengths, tail, public.design, public.intervals)
 
 
 def response_scale(ask: Ask, box: Box) -> tuple[float, float]:
@@ -438,7 +439,8 @@ class OneOrder:
             ),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
-        return equation, notes, {"clipped_share": min(radius.share, 1.0), "last_step": length / density.width}
+        facts = {"clipped_share": min(radius.share, 1.0), "last_step": length / density.width}
+        return equation, notes, {**facts, **self.prefix.sizes.diagnostics}
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,18 +501,22 @@ class Steps(OneOrder):
         unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, products))
         radius = self.radius(unit)
         released = self.ask(self.score("score", "", start, loss, radius.radius, products), by=self.by.vector)
+        flat = self.tau * (1 - self.tau) * self.prefix.sizes.scores
+        noisy = None
         if products:
             sums = released.within.sums()
             score, noise = sums @ released.value, Loading(sums, released.law)
             noisy = NoisyMatrix.of(released).mapped(np.eye(m + 1)[:, 1:])
         else:
             score, noise = released.value, Loading(np.eye(m), released.law)
+        if not products and self.shared.intervals:
             of = ClippedScores(loss, start.P, start.eta, radius.radius)
             within = Products(m, self.largest * radius.radius)
             asked = Sum("meat", of, within=within, keep=self.keep, item=self.label(""), folded=True)
             noisy = NoisyMatrix.of(self.ask(asked, by=self.by.matrix))
-        flat = self.tau * (1 - self.tau) * self.prefix.sizes.scores
-        meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
+        meat = flat * np.eye(m)
+        if noisy is not None:
+            meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
         density = self.density(start, residuals, radius.radius, unit * radius.radius)
         return self.solved(start, score, meat, noise, density, radius)
 

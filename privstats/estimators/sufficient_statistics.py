@@ -14,6 +14,7 @@ from privstats.estimators.preconditioner import Box, Levels, Sizes, Start, clear
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
 from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate
@@ -135,12 +136,19 @@ class Branch:
     @property
     def freedom(self) -> float:
         """Residual degrees of freedom."""
-        return max(self.sizes.scores - self.start.m, 1.0)
+        return max(self.counted - self.start.m, 1.0)
+
+    @property
+    def counted(self) -> float:
+        """Number of scores: of rows whose weights are parts of their bound, the rows handed over if that is public."""
+        if self.box.design.weighted and self.public.offered is not None and not self.folded:
+            return float(self.public.offered)
+        return self.sizes.scores
 
     @property
     def small_sample(self) -> float:
         """Factor of HC1."""
-        return max(self.sizes.scores, 1.0) / self.freedom
+        return max(self.counted, 1.0) / self.freedom
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
@@ -249,18 +257,23 @@ class Moments(Branch):
         sigma = float(np.sqrt(np.clip(squares, LEAST_RESIDUAL**2 * max(spread, 1e-6), None)))
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
-        meat = rows * sigma**2 * T_inverse @ T_inverse.T
-        if self.robust and self.public.intervals:
-            meat = T_inverse @ self.meat(start.remapped(T), "meat of moments") @ T_inverse.T
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
+        if self.robust and self.public.intervals:
+            whitened = self.meat(start.remapped(T), "meat of moments")
+            meat = Meat(self.small_sample * T_inverse @ whitened @ T_inverse.T, self.freedom)
+        else:  # the noise fitted some of itself
+            fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
+            sd = float(np.sqrt(both.variance_along(residual[:, None])[0]))
+            shape = rows * T_inverse @ T_inverse.T
+            meat = homoskedastic(shape, squares * rows + fitted, sd, self.sizes.scores, start.m)
         equation = EstimatingEquation(
             score=score,
             hessian=A,
-            meat=self.small_sample * meat,
+            meat=meat.value,
             noises=(noise,),
             coordinates=self.coordinates(self.start),
             signal=self.unexplained(sigma),
-            freedom=self.freedom,
+            freedom=meat.freedom,
         )
         return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, **self.sizes.diagnostics}))
 

@@ -198,7 +198,8 @@ def standard_rows(m: int) -> FloatArray:
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: Box) -> tuple[Scales, Sizes]:
     """Release column scales, and the numbers of rows and scores where they are not public."""
     scales = column_scales(ask, by, box, public.used)
-    return scales, sizes_of(ask, by, public, scales.rows)
+    released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
+    return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
 
 
 def prefix_of(
