@@ -240,7 +240,7 @@ class Steps(Branch):
         u = moved.remapped(M.metric.inverse)
         clip, lengths = self.clip(u)
         final = ReleasedScore.of(self.ask(self.score("score", u, clip.radius), by=self.by.vector))
-        return self.solved(start, A, bread, T, T_inverse, first, moved, plain, M, clip, lengths, final)
+        return self.solved(start, A, bread, T, T_inverse, first, moved, plain, M, clip, lengths, final, u)
 
     def with_loss(self, start: Start) -> Start:
         """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
@@ -300,6 +300,9 @@ class Steps(Branch):
         """4. Return the variance of a score, from the first step's products where they are free."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
+        if first.products is not None and not self.robust:
+            level = max(self.mean_square(x.remapped(plain.inverse), first.products), 0.25 * x.sigma**2)
+            return Meat.of(level * np.eye(m), x.sigma**2 * ridge, True)
         if first.products is not None:
             value = cleared(first.products, first.products_sd, max(float(np.trace(first.products)) / m, usual))
             return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
@@ -330,17 +333,25 @@ class Steps(Branch):
         lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail)
         return best_clip(lengths, self.score_sd("score"), m, self.tail), lengths
 
-    def sampling(self, M: Meat, clip: Clip, final: ReleasedScore) -> FloatArray:
+    def mean_square(self, x: Start, products: FloatArray) -> float:
+        """Return the mean square of psi, from products of scores: along the constant they are its squares."""
+        if self.box.intercept is None:
+            return float(np.trace(products)) / x.m / self.scores
+        one = np.linalg.lstsq(x.to_theta, np.eye(self.box.c)[self.box.intercept], rcond=None)[0]
+        return float(one @ products @ one) / self.scores
+
+    def sampling(self, M: Meat, clip: Clip, final: ReleasedScore, u: Start) -> FloatArray:
         """Return the variance of the final score per row, in its metric."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         if final.products is None:
             ratio = clip.variance / self.scores
             return expected * (float(np.clip(ratio, 1.0, MOST_VARIANCE)) if M.released else ratio)
+        if not self.robust:
+            ratio = self.mean_square(u, final.products) / float(M.value[0, 0])
+            return expected * float(np.clip(ratio, LEAST_VARIANCE, MOST_VARIANCE))
         seen = final.products / self.scores
         ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_VARIANCE, MOST_VARIANCE))
-        if not self.robust:
-            return expected * ratio
         values, V = np.linalg.eigh(seen - ratio * expected)
         clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
@@ -359,6 +370,7 @@ class Steps(Branch):
         clip: Clip,
         lengths: Lengths,
         final: ReleasedScore,
+        u: Start,
     ) -> Estimate:
         """6. Return the estimate: the final score, solved in the coordinates of w, with all that it may be wrong by."""
         m, n = start.m, self.rows
@@ -388,7 +400,7 @@ class Steps(Branch):
         equation = EstimatingEquation(
             score=L @ final.value,
             hessian=A,
-            meat=self.small_sample * self.scores * L @ self.sampling(M, clip, final) @ L.T,
+            meat=self.small_sample * self.scores * L @ self.sampling(M, clip, final, u) @ L.T,
             noises=(L @ final.noise, Loading(np.sqrt(bread.cut**2 * remaining / m) * np.eye(m))),
             coordinates=self.coordinates(replace(start, theta=moved.theta)),
             signal=self.unexplained(max(moved.sigma, float(np.sqrt(np.trace(M.value) / m)))),

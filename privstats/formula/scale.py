@@ -12,7 +12,7 @@ from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
 from privstats.numerics.law import Rng
 
-FAR = 1000.0  # scales
+FAR = 30.0  # scales
 
 
 @dataclass(frozen=True)
