@@ -78,12 +78,15 @@ class LikelihoodSteps:
         How hidden counts of large scores may fall.
     margins : bool
         Whether average marginal effects are released as well.
+    cov_type : str
+        "HC", or "nonrobust": the variance of a response is that of the family.
     """
 
     noises: Noises = NORMAL
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
     tail: str = "usual"
     margins: bool = False
+    cov_type: str = "HC"
 
     def __post_init__(self) -> None:
         check_tail(self.tail)
@@ -99,7 +102,9 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="score")
-        estimate = _Steps(ask, by, prefix, loss, SCORES[self.tail], public.intervals).estimate(design.names)
+        estimate = _Steps(
+            ask, by, prefix, loss, SCORES[self.tail], public.intervals, self.cov_type != "nonrobust"
+        ).estimate(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
@@ -139,6 +144,12 @@ class _Steps:
     loss: Likelihood
     tail: Tail
     intervals: bool
+    robust: bool
+
+    @property
+    def dispersed(self) -> bool:
+        """Whether the variance of a response is that of the family up to an unknown factor."""
+        return self.loss.family.name == "gamma"
 
     @property
     def keep(self) -> Any:
@@ -272,7 +283,7 @@ class _Steps:
         else:
             released = self.ask(self.scores("score", "", w, Ball(m, radius)), by=self.by.vector)
             value, loading = released.value, Loading(np.eye(m), released.law)
-            if not self.intervals:
+            if not (self.intervals and (self.robust or self.dispersed)):
                 return value, n * np.eye(m), None, loading
             noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
         level = max(float(np.trace(noisy.value)) / m, 0.25 * n)
@@ -313,6 +324,9 @@ class _Steps:
     ) -> NormalEstimate:
         m, n = w.m, self.prefix.sizes.scores
         step = hessian.power(-1.0) @ score
+        if not self.robust:  # the scores' variance is the information, times the dispersion
+            dispersion = float(np.trace(hessian.power(-1.0) @ meat)) / m if self.dispersed else 1.0
+            meat, meat_noise = dispersion * hessian.nearest_positive(1e-3 * self.prefix.sizes.rows), None
         rows = self.prefix.made_up @ metric
         family, eta = self.loss.family, self.eta(start)
         after = family.fitted(eta + rows @ step)

@@ -65,6 +65,8 @@ class PerturbedLikelihood:
         How hidden counts of long rows may fall.
     margins : bool
         Whether average marginal effects are released as well.
+    cov_type : str
+        "HC", or "nonrobust": the variance of a response is that of the family.
     shares : mapping of str to float
     """
 
@@ -73,6 +75,7 @@ class PerturbedLikelihood:
     split: float = 0.96
     tail: str = "usual"
     margins: bool = False
+    cov_type: str = "HC"
     shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
 
     def __post_init__(self) -> None:
@@ -92,7 +95,8 @@ class PerturbedLikelihood:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
-        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, public.intervals)
+        released = public.intervals and self.cov_type != "nonrobust"
+        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, released)
         estimate = fit.estimate()
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
@@ -157,7 +161,7 @@ class _Fit:
     mechanism: ObjectivePerturbation
     tail: Tail
     design: Any
-    intervals: bool
+    robust: bool
 
     @property
     def start(self) -> Start:
@@ -176,7 +180,7 @@ class _Fit:
         # 4. Hessian and meat, in the metric of the information that made-up rows have there
         metric = whitening(self.prefix.made_up, self.information(near))
         hessian = self.products("hessian", near, metric, within, squared=True)
-        meat = self.products("meat", near, metric, within, squared=False) if self.intervals else hessian
+        meat = self.products("meat", near, metric, within, squared=False) if self.robust else hessian
         return self.solved(drawn, at, metric, hessian, meat, radius)
 
     def radius(self) -> Radius:
