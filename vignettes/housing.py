@@ -83,7 +83,9 @@ for eps in (2.0, 4.0):
     fits[eps] = ps.dp_lm(FORMULA, sales, eps=eps, domain=domain, ledger=ledger, rng=1)
 print(ledger)
 for eps, one in fits.items():
-    print(f"eps = {eps:g}: kappa {one.facts['kappa']:.2f}, median privacy share {one.privacy_share.median():.0%}")
+    print(
+        f"eps = {eps:g}: noise_to_signal {one.diagnostics['noise_to_signal']:.2f}, median noise share {one.noise_share.median():.0%}"
+    )
 
 # %% [markdown]
 # ## 6. The picture
@@ -135,6 +137,10 @@ for label, method in METHODS.items():
     one = ps.dp_lm(FORMULA, sales, eps=2.0, domain=domain, rng=2, **method)
     ratio = (one.conf_int()[1] - one.conf_int()[0]) / (ols.conf_int()[1] - ols.conf_int()[0])
     away = ((one.params - ols.params) / ols.bse).abs()
-    rows[label] = {"kappa": one.facts["kappa"], "times longer": ratio.median(), "OLS std errs away": away.median()}
+    rows[label] = {
+        "noise_to_signal": one.diagnostics["noise_to_signal"],
+        "times longer": ratio.median(),
+        "OLS std errs away": away.median(),
+    }
 print("eps = 2, medians over coefficients")
 print(pd.DataFrame(rows).T.round(2).to_string())

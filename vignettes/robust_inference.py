@@ -24,7 +24,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from privstats.older.results.results import Results
+from privstats.results.results import Results
 
 MODEL = "log_wage ~ educ_years + experience"
 DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0, 60)}
@@ -78,8 +78,8 @@ print(slopes(dirty, "educ_years").round(4).to_string())
 # %% [markdown]
 # Least squares, private or not, now pays school more than it is worth, and its intervals are sure of it. Huber's
 # regression moves a little (a bounded pull is not none), and its private interval remains close to the truth. The
-# diagnostic `snr` in the summary compares the weakest direction of the released curvature with its noise; below 1 the
-# data released do not identify that direction, and a note says so.
+# diagnostic `noise_to_signal` in the summary compares the noise of the released Hessian with the predictors' information
+# in their weakest direction; above 1 that direction is not identified, and a note says so.
 #
 # ## 2. The Current Population Survey
 #

@@ -1,0 +1,14 @@
+"""What is not meant to change a number does not change one: seeded calls over all verbs and mechanisms."""
+
+import json
+
+import pytest
+
+from tests.new.golden.calls import CALLS, FILE, differences, kept, run
+
+GOLDEN = json.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_seeded_call_gives_what_it_gave(name):
+    assert not list(differences(GOLDEN[name], json.loads(json.dumps(kept(run(name))))))

@@ -1,0 +1,64 @@
+"""Reduced, seeded version of benchmarks/coverage_lm.py: three cells that span reliable to hopeless."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.coverage_lm import METHODS, cell
+from privstats.inference.estimate import NormalEstimate
+from tests.new.conftest import slow
+from tests.new.public import ps
+from tests.new.statistics.designs import PURE
+
+REPLICATES = 50
+
+
+@pytest.mark.parametrize(
+    ("noise", "n", "eps"),
+    [("linf", 500, 1.0), *((noise, 500, 4.0) for noise in PURE), *(slow(noise, 2000, 4.0) for noise in PURE)],
+)
+def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps):
+    result = cell(n, eps, noise, REPLICATES, seed=11)
+    error = math.sqrt(0.95 * 0.05 / REPLICATES)  # of one coefficient; the mean of six is at most as uncertain
+    assert result.coverage.mean() >= 0.93 - error
+    if result.kappa <= 0.4:
+        assert result.coverage.mean() <= 0.97 + error
+    assert (result.coverage >= 0.95 - 3.5 * error).all()
+    if noise in METHODS:
+        # the median of 5 x 50 lengths is known to a few percent
+        assert result.length <= 1.15 * METHODS[noise][1][n, eps]
+
+
+def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
+    def sampling_only(estimate, R):
+        return honest(replace(estimate, noise=np.zeros_like(estimate.noise), simulated=()), R)
+
+    honest = NormalEstimate.error_law
+    monkeypatch.setattr(NormalEstimate, "error_law", sampling_only)
+    assert cell(2000, 4.0, "linf", 30, seed=12).coverage.mean() < 0.8
+
+
+def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments():
+    # strong signal, generous budget: noise and sampling error are of one size, and the estimate of sigma^2 can be
+    # zero; taking it for known covered 85 % here
+    rng = np.random.default_rng(13)
+    covered = []
+    for _ in range(200):
+        x = rng.uniform(-1, 1, 200)
+        data = pd.DataFrame({"x": x, "y": 0.5 + x + 0.05 * rng.standard_normal(200)})
+        fit = ps.dp_lm(
+            "y ~ x",
+            data,
+            256.0,
+            domain={"x": (-1, 1), "y": (-6, 6)},
+            noise="linf",
+            mech="suffstats",
+            cov_type="nonrobust",
+            rng=rng,
+        )
+        interval = fit.conf_int()
+        covered.append(((interval[0] <= [0.5, 1.0]) & (interval[1] >= [0.5, 1.0])).mean())
+    assert np.mean(covered) >= 0.925 - 3 * math.sqrt(0.925 * 0.075 / 200)

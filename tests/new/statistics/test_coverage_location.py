@@ -1,0 +1,84 @@
+"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and what must not cover."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
+from privstats.inference.group_means import GroupMeans
+from privstats.numerics import rank_law as ends
+
+REPLICATES = 150
+
+
+def short_of(coverage, level, replicates=REPLICATES):
+    """Return whether a coverage is below a level by more than chance."""
+    return coverage < level - TOLERANCE * math.sqrt(level * (1 - level) / replicates)
+
+
+@pytest.mark.parametrize(
+    ("law", "n", "eps", "verb", "longest"),
+    [
+        ("normal", 1000, 0.2, "q0.5", 2.4),
+        ("exponential", 1000, 1.0, "q0.9", 1.3),
+        ("bimodal", 200, 1.0, "q0.5", 1.3),
+        ("lognormal", 1000, 1.0, "q0.25", 1.3),
+        ("poisson", 1000, 0.2, "q0.25", 2.0),
+        ("undeclared", 1000, 1.0, "q0.25", 2.0),
+        ("exponential", 1000, 1.0, "mean", 3.0),
+        ("lognormal", 1000, 1.0, "mean", 6.0),
+    ],
+)
+def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(law, n, eps, verb, longest):
+    setting = "private" if verb == "mean" else "public"
+    found = cell(law, n, eps, verb, setting, REPLICATES, seed=21)
+    assert found.misses(law) == []
+    assert found.ratio <= longest  # of the median length, which is known to a few percent, to that without privacy
+    assert found.nothing == 0
+
+
+@pytest.mark.parametrize("setting", ["public", "missing"])
+def test_means_cover_whether_rows_may_be_missing_or_not(setting):
+    found = cell("normal", 200, 1.0, "mean", setting, REPLICATES, seed=22)
+    assert found.misses("normal") == []
+
+
+def test_ends_whose_ranks_ignored_the_noise_of_ranks_would_be_caught(monkeypatch):
+    monkeypatch.setattr(ends.Ends, "margins", property(lambda self: np.zeros((len(self.levels), 2))))
+    found = cell("normal", 1000, 0.1, "q0.5", "public", 100, seed=23)
+    assert short_of(found.coverage, 0.93, 100)
+
+
+def test_ends_whose_ranks_ignored_sampling_error_would_be_caught(monkeypatch):
+    def noise_only(n, level, confidence, margin, ends_only):
+        return level * n + margin * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
+
+    monkeypatch.setattr("privstats.mechanisms.order.rank.box_targets", noise_only)
+    found = cell("normal", 1000, 1.0, "q0.5", "public", 100, seed=24)
+    assert short_of(found.coverage, 0.93, 100)
+
+
+def test_ties_on_a_grid_that_was_not_found_would_be_caught(monkeypatch):
+    monkeypatch.setattr("privstats.estimators.quantiles.on_grids", lambda ask, columns, grouping: columns)
+    found = cell("undeclared", 1000, 1.0, "q0.25", "public", 100, seed=27)
+    assert short_of(found.coverage, 0.93, 100)
+
+
+def test_means_whose_intervals_ignored_the_noise_would_be_caught(monkeypatch):
+    def without(kind, *args, **options):
+        return replace(honest(kind, *args, **options), noises=())
+
+    honest = GroupMeans.of_sums.__func__
+    monkeypatch.setattr(GroupMeans, "of_sums", classmethod(without))
+    assert short_of(cell("normal", 1000, 0.2, "mean", "private", 100, seed=25).coverage, 0.93, 100)
+
+
+@pytest.mark.parametrize("verb", ["q0.5", "q0.9", "mean"])
+def test_the_benchmark_looks_at_what_the_public_verbs_return(verb):
+    x = LAWS["normal"].draw(np.random.default_rng(26), 1000)
+    call = (verb, x, 1.0, "normal", "public", 7)
+    with planned_once():
+        seen = [interval(fitted(*call)) for _ in range(2)]
+    np.testing.assert_allclose(seen, [fitted(*call).conf_int().to_numpy()[0]] * 2, rtol=1e-12)

@@ -1,0 +1,120 @@
+"""Reduced, seeded versions of the benchmarks that redraw the papers' figures and justify mech="auto".
+
+Their targets carry Monte Carlo tolerances that grow as replicates shrink.
+"""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from benchmarks import choice, kng_figure1, knorm_figure3, knorm_figure4, real_linear
+from benchmarks.common import moments_of, noise_law, verdict
+from tests.new.public import ps
+
+DRAWS = 150
+FAINT = 1e-3  # p-values below would be rare where two samplers agree
+
+
+def test_proportions_inside_the_non_private_interval_are_those_of_figure_3():
+    found, truth = knorm_figure3.proportions(10_000, 40, seed=31)
+    for version in knorm_figure3.VERSIONS:
+        assert knorm_figure3.misses(10_000, version, found[version]) == []
+    assert truth == pytest.approx(0.95, abs=3.5 * np.sqrt(0.95 * 0.05 / (40 * 5)))
+
+
+def test_half_the_noise_would_show_in_figure_3(monkeypatch):
+    def halved(name, within):
+        law = noise_law(name, within)
+        return replace(law, scale=law.scale / 2)
+
+    monkeypatch.setattr(knorm_figure3, "noise_law", halved)
+    found, _ = knorm_figure3.proportions(10_000, 40, seed=31)
+    assert knorm_figure3.misses(10_000, "paper", found["paper"])
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_house_prices_are_nearer_by_linf_than_by_crude_l1_and_nearest_by_matrixt(honest):
+    sales = knorm_figure4.made_up(100_000, seed=41)
+    result = knorm_figure4.distances(sales, honest, 40, np.random.default_rng(42))
+    assert knorm_figure4.misses("sales", result) == []
+    ridge = np.median(result.found["linf", "(6)"], axis=0) / np.median(result.found["linf", "(5)"], axis=0)
+    assert ridge[0] < 0.5  # where all is noise a ridge helps
+    assert ridge[-1] > 1.2  # where it is not, the paper's ridge is too large
+
+
+@pytest.mark.parametrize("noise", ["linf", "l1", "matrixt", "K"])
+def test_the_noise_of_the_figures_is_that_of_dp_lm(noise):
+    x = np.linspace(-1, 1, 400)
+    data = pd.DataFrame({"x1": x, "x2": x**2, "x3": np.cos(9 * x), "x4": x**3, "y": np.sin(7 * x)})
+    domain = ps.Domain(dict.fromkeys(data, (-1, 1)), complete=True)
+    formula = "y ~ x1 + x2 + x3 + x4"
+    fit = ps.dp_lm(formula, data, 2.0, domain=domain, noise={"K": "hull"}.get(noise, noise), rng=1)
+    law = noise_law(noise, moments_of(4))
+    assert type(fit.releases[0].law) is type(law)
+    np.testing.assert_allclose(fit.releases[0].law.scale, fit.releases[0].promise.as_pure().eps ** -1 * law.scale)
+
+
+def test_the_k_norm_gradient_reaches_figure_1_and_a_random_walk_does_not():
+    few, _ = kng_figure1.errors(10_000, 5, seed=11, steps=1)
+    assert kng_figure1.misses(10_000, few) == []
+    many, _ = kng_figure1.errors(100_000, 8, seed=12, steps=5000)
+    assert kng_figure1.misses(100_000, many) == []
+    for version in many.values():
+        assert version["KNG"].mean() < version["exp mech"].mean() / 3
+        assert version["objpert .95"].mean() < version["objpert .5"].mean()
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_where_a_random_walk_mixes_it_has_the_law_of_the_exact_draws(constant):
+    rng = np.random.default_rng([13, constant])
+    sample = kng_figure1.draw(2000, rng)
+    A, b = sample.A, sample.clipped / kng_figure1.R
+    if constant:
+        exact = np.array([kng_figure1.exact_constant(A, b, rng) for _ in range(DRAWS)])
+    else:
+        exact = np.array([kng_figure1.by_mechanism(A, b, rng, "kng") for _ in range(DRAWS)])
+    copies = np.broadcast_to(A, (DRAWS, *A.shape)), np.broadcast_to(b, (DRAWS, len(b)))
+    walked = kng_figure1.walk(*copies, rng, constant=constant, steps=3000)
+    for of in (lambda t: t[:, 0], lambda t: t[:, 1], lambda t: np.abs(t).sum(1), lambda t: np.abs(t @ A - b).max(1)):
+        assert stats.ks_2samp(of(exact), of(walked)).pvalue > FAINT
+
+
+def test_real_data_give_finite_coefficients_and_intervals_no_shorter_than_without_privacy():
+    found = real_linear.cells("randhie", 2, seed=51, budgets=(4.0,), methods=("matrixt", "matrixt HC"))
+    assert real_linear.misses("randhie", found) == []
+    assert found["matrixt", 4.0].distance < 3
+
+
+def test_auto_is_the_best_choice_with_five_predictors_and_objpert_without_intervals():
+    assert choice.auto(10_000, 5, 1.0) == "matrixt"
+    assert choice.auto(10_000, 5, 1.0, theta_bound=1.0, inference="none") == "objpert 1, alone"
+    methods = ("matrixt", "linf", "objpert 1", "objpert 1, alone")
+    found = choice.cells(10_000, 5, 6, seed=61, budgets=(1.0,), methods=methods)[1.0]
+    for measure in ("lengths", "errors"):
+        assert choice.exception((10_000, 5, 1.0), found, "matrixt", measure) is None
+    difference = found["objpert 1, alone"].errors - found["matrixt"].errors
+    assert difference.mean() <= 2 * difference.std(ddof=1) / np.sqrt(len(difference))
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        (knorm_figure3, ["--n", "500", "--replicates", "3"]),
+        (knorm_figure4, ["--rows", "2000", "--replicates", "3"]),
+        (kng_figure1, ["--n", "100", "--replicates", "2"]),
+    ],
+)
+def test_every_script_prints_a_table_draws_and_says_whether_targets_are_met(script, options, monkeypatch, tmp_path):
+    target = tmp_path / "figures" / "drawn.png"
+    monkeypatch.setattr(sys, "argv", ["script", "--seed", "1", "--plot", str(target), *options])
+    assert script.main() in (0, 1)  # with so few replicates either may be
+    assert target.stat().st_size > 10_000
+
+
+def test_a_missed_target_is_a_failure():
+    assert verdict([]) == 0
+    assert verdict(["one", "another"]) == 1

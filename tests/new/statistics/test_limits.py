@@ -1,0 +1,120 @@
+"""Where releases tell too little a coefficient has no interval, with a note; nowhere does a wrong number look right."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from tests.new.public import ps
+
+
+@pytest.mark.parametrize("mean", [1.0, 10.0, 100.0, 300.0, 1e3, 1e4, 1e5])
+@pytest.mark.parametrize("slope", [0.3, 0.9])
+def test_regressions_of_large_counts_are_right_or_not_given(mean, slope):
+    for seed in range(3):
+        rng = np.random.default_rng([seed, int(mean)])
+        x = rng.normal(0, 0.74, 4000)
+        data = pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
+        domain = {"x": (-4, 4), "y": (0, 50 * mean)}
+        fit = ps.dp_glm("y ~ x", data, family="poisson", mu=1.0, domain=domain, rng=seed)
+        if np.isnan(fit.params).any():
+            assert fit.params.isna().all()
+            assert fit.conf_int().isna().all(axis=None)
+            assert any("not given" in text for text in fit.summary().notes)
+            assert mean * np.exp(2.5 * 0.74 * slope) > 200
+        else:
+            z = (fit.params.to_numpy() - [np.log(mean), slope]) / fit.bse.to_numpy()
+            assert np.abs(z).max() < 4.5
+
+
+@pytest.mark.parametrize("rows", [5, 1, 0])
+def test_a_small_group_lengthens_no_other_groups_interval(rows):
+    rng = np.random.default_rng(1)
+    groups = np.array(["a"] * 1000 + ["b"] * 1000 + ["c"] * rows)
+    data = pd.DataFrame({"g": groups, "x": rng.normal(0, 1, len(groups)).clip(-5, 5)})
+
+    def lengths(data, levels):
+        fit = ps.dp_mean("x ~ g", data, 50.0, domain={"x": (-5, 5), "g": levels}, rng=1)
+        return np.diff(fit.conf_int().to_numpy())[:, 0]
+
+    with_small, without = lengths(data, ["a", "b", "c"]), lengths(data[data["g"] != "c"], ["a", "b"])
+    np.testing.assert_allclose(with_small[:2], without, rtol=0.1)  # other noise, and other draws of 1e4
+    assert np.isnan(with_small[2]) or with_small[2] > 2 * without.max()
+
+
+@pytest.mark.parametrize("rows", [5, 20, 50, 100])
+def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named(rows):
+    n, rng = 20_000, np.random.default_rng(rows)
+    g = np.array(["a"] * (n // 2) + ["b"] * (n - n // 2 - rows) + ["rare"] * rows)
+    x = rng.normal(0, 1, n)
+    data = pd.DataFrame({"g": g, "x": x.clip(-5, 5), "y": (x + (g == "rare") + rng.normal(0, 1, n)).clip(-8, 8)})
+    for levels, nan in ((["a", "b", "rare"], {"g[T.rare]"}), (["rare", "a", "b"], {"Intercept", "g[T.a]", "g[T.b]"})):
+        domain = {"x": (-5, 5), "y": (-8, 8), "g": levels}
+        fit = ps.dp_lm("y ~ x + g", data, mu=1.0, domain=domain, mech="newton", rng=1)
+        missing = set(fit.params.index[fit.conf_int()[0].isna()])
+        assert nan <= missing
+        assert all(name in "".join(text for text in fit.summary().notes if "not given" in text) for name in nan)
+    assert ps.dp_lm("y ~ x + g", data, mu=50.0, domain=domain, mech="newton", rng=1).conf_int()[0].notna().any()
+
+
+def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_why():
+    rng = np.random.default_rng(2)
+    data = pd.DataFrame(rng.uniform(-1, 1, (200, 4)), columns=list("abcy"))
+    fit = ps.dp_lm("y ~ a + b + c", data, mu=0.1, domain=dict.fromkeys("abcy", (-1, 1)), mech="newton", rng=1)
+    assert fit.diagnostics["noise_to_signal_unidentified"] > 1
+    assert fit.conf_int().drop("Intercept").isna().all(axis=None)
+    assert any("not given" in text and "Cure:" in text for text in fit.summary().notes)
+
+
+def test_clipped_scores_are_reported_with_what_they_may_move():
+    """A skewed predictor has long rows; one that fills its bounds evenly has few."""
+    rng = np.random.default_rng(3)
+    skewed, even = rng.lognormal(0, 1.2, 4000).clip(0, 100), rng.uniform(0, 100, 4000)
+
+    def clipped(x):
+        data = pd.DataFrame({"x": x, "y": (rng.normal(0, 1, 4000) > 0) * 1.0})
+        return ps.dp_lm("y ~ x", data, mu=0.5, domain={"x": (0, 100), "y": (0, 1)}, rng=1)
+
+    assert any("were clipped" in text or "extend to" in text for text in clipped(skewed).summary().notes)
+    assert not any("extend to" in text for text in clipped(even).summary().notes)
+
+
+@pytest.mark.parametrize("verb", ["huber", "logit"])
+def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb):
+    """Bounds ten times too wide made intervals 14 to 41 times too long before scales of columns were bought."""
+    n, ratios, right = 10_000, [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, (n, 3))
+        eta = 0.3 + X @ [0.5, -0.5, 0.25]
+        y = eta + rng.normal(0, 1, n) if verb == "huber" else (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))) * 1.0
+        data = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+        domain = {**dict.fromkeys("abc", (-10, 10)), "y": (-6, 6) if verb == "huber" else (0, 1)}
+        how = {"mu": 1.0, "domain": domain, "rng": seed}
+        if verb == "huber":
+            fit, theirs = ps.dp_lm("y ~ a + b + c", data, loss="huber", **how), sm.RLM(y, sm.add_constant(X)).fit().bse
+        else:
+            fit, theirs = ps.dp_glm("y ~ a + b + c", data, **how), sm.Logit(y, sm.add_constant(X)).fit(disp=0).bse
+        ends = fit.conf_int().to_numpy()
+        ratios.append(np.diff(ends)[:, 0] / (2 * 1.96 * theirs))
+        right.append((ends[:, 0] <= [0.3, 0.5, -0.5, 0.25]) & (ends[:, 1] >= [0.3, 0.5, -0.5, 0.25]))
+    assert np.median(ratios) < 1.25
+    assert np.mean(right) >= 0.75  # of 16 intervals of 95 % fewer than 12 cover with probability 6e-5
+
+
+def test_a_median_that_many_rows_share_has_the_closed_interval_of_that_value_and_no_standard_error():
+    affairs = ps.datasets.load_fair().data
+    fit = ps.dp_median("affairs", affairs, 1.0, domain={"affairs": (0, 60)}, rng=1)
+    assert fit.params["affairs"] == 0
+    assert fit.conf_int().loc["affairs"].tolist() == [0, 0]
+    assert np.isnan(fit.bse["affairs"])
+    assert any("repeat" in text for text in fit.summary().notes)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.5, 0.99])
+def test_ends_of_intervals_stay_on_the_domain_and_its_grid(q):
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame({"x": rng.beta(0.3, 0.3, 3000)})
+    fit = ps.dp_quantile("x", data, 2.0, q=q, domain={"x": (0, 1)}, rng=1)
+    low, high = fit.conf_int().iloc[0]
+    assert 0 <= low <= high <= 1

@@ -1,0 +1,65 @@
+"""Noisy Newton steps: a reduced version of benchmarks/newton_accuracy.py, and models that the budget cannot resolve."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.newton_accuracy import replicate
+from tests.new.conftest import slow
+from tests.new.public import ps
+
+REPLICATES = 40
+
+
+CELLS = [
+    ("a", 10_000, 5, 1.0, 1.3),
+    slow("rho9", 5000, 5, 1.0, 1.5),
+    slow("skewed", 10_000, 5, 1.0, 1.6),
+    ("a", 1000, 5, 0.5, 2.2),
+]
+
+
+@pytest.mark.parametrize(("design", "n", "d", "mu", "dearest"), CELLS)
+def test_errors_and_intervals_are_nearly_those_without_privacy(design, n, d, mu, dearest):
+    fits = [replicate(k, design, n, d, mu, seed=1, noise=k) for k in range(REPLICATES)]
+    covered = np.array([fit.covered for fit in fits])
+    # the mean over six coefficients and 40 replicates, allowed three standard errors of itself beyond [.93, .98]
+    slack = 3 * covered.std() / REPLICATES**0.5
+    assert 0.93 - slack <= covered.mean() <= 0.98 + slack
+    assert np.median([fit.error for fit in fits]) <= dearest * np.median([fit.ols_error for fit in fits])
+    assert np.median([fit.length for fit in fits]) <= 1.1 * dearest * np.median([fit.ols_length for fit in fits])
+
+
+def powers(n, rng):
+    z = rng.uniform(0, 60, n)
+    y = 1 + 0.05 * z - 0.001 * z**2 + 8e-6 * z**3 + 0.5 * rng.standard_normal(n)
+    domain = {"y": (-4, 8), "z": (0, 60)}
+    return "y ~ z + I(z ** 2) + I(z ** 3)", pd.DataFrame({"y": y, "z": z}), domain, [1, 0.05, -0.001, 8e-6]
+
+
+def collinear(n, rng):
+    a, c = rng.uniform(-1, 1, (2, n))
+    b = np.clip(a + 0.02 * rng.standard_normal(n), -1, 1)
+    y = 1 + a - b + c + rng.standard_normal(n)
+    data = pd.DataFrame({"y": y, "a": a, "b": b, "c": c})
+    return "y ~ a + b + c", data, {**dict.fromkeys("abc", (-1, 1)), "y": (-6, 8)}, [1, 1, -1, 1]
+
+
+@pytest.mark.parametrize("model", [powers, collinear])
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_directions_below_the_noise_are_wide_or_nan_and_named(model, n):
+    right, named = [], 0
+    for k in range(REPLICATES):
+        formula, data, domain, truth = model(n, np.random.default_rng([3, n, k]))
+        fit = ps.dp_lm(formula, data, mu=1.0, domain=domain, rng=k)
+        low, high = fit.conf_int().to_numpy().T
+        right.append(np.isnan(low) | ((low <= truth) & (truth <= high)))
+        hidden = list(fit.params.index[np.isnan(low)])
+        notes = " ".join(text for text in fit.summary().notes if "not given" in text)
+        assert all(name in notes for name in hidden) or " more are not given" in notes
+        named += bool(hidden)
+    share = np.mean(right, axis=0)
+    # of each coefficient in 95 % of the runs, but for three Monte Carlo standard errors: .10
+    assert (share >= 0.95 - 3 * (0.05 * 0.95 / REPLICATES) ** 0.5).all()
+    assert np.mean(right) >= 0.95
+    assert named > REPLICATES / 2 if n == 1000 else True
