@@ -374,7 +374,8 @@ class NormalEstimate(Estimate):
         return np.sqrt(np.diag(self.covariance()))
 
     def tvalues(self) -> FloatArray:
-        return self.params() / self.bse()
+        bse = self.bse()
+        return self.params() / np.where(bse > 0, bse, np.nan)  # 0 where all of the error may be an allowance
 
     def covariance(self) -> FloatArray:
         given = self._given
@@ -432,7 +433,8 @@ class NormalEstimate(Estimate):
             return np.asarray(given)
         lean = np.abs(R @ self.unidentified).sum(axis=1)
         half = (law or self.error_law(R)).lengths(0.05)
-        return np.asarray(given & (lean <= np.maximum(LEAN * half, np.abs(R) @ self.ranges)))
+        says_less = lean < (1 - EXACT) * (np.abs(R) @ self.ranges)
+        return np.asarray(given & ((lean <= LEAN * half) | says_less))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the laws of the errors of ``R theta``, R of shape (q, k)."""

@@ -96,7 +96,7 @@ REACHED = {
     "lm newton": "replace",
     "mean": "complete",
     "hist": "persons",
-    "logit newton": "persons",
+    "probit": "replace",
 }
 
 
