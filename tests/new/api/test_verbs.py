@@ -163,10 +163,10 @@ def test_a_bad_plan_is_refused(args, says):
 
 DATA = pd.DataFrame(
     {
-        "y": 2 + 3 * (x := np.random.default_rng(0).uniform(-1, 1, 3000)) + np.random.default_rng(1).normal(0, 1, 3000),
+        "y": 2 + 3 * (x := np.random.default_rng(0).uniform(-1, 1, 1200)) + np.random.default_rng(1).normal(0, 1, 1200),
         "x": x,
-        "g": np.random.default_rng(2).choice(["a", "b"], 3000),
-        "id": np.arange(3000) // 2,
+        "g": np.random.default_rng(2).choice(["a", "b"], 1200),
+        "id": np.arange(1200) // 2,
     }
 )
 DOMAIN = {"y": (-5, 10), "x": (-1, 1), "g": ["a", "b"]}
@@ -224,20 +224,16 @@ def test_the_methods_that_the_docstring_names_are_those_that_the_verb_has(verb):
     assert set(described) == known
 
 
+BUDGET_OF = {"ptr": {"eps": 2.0, "delta": 1e-6}, "gaussian": {"mu": 1.0}}
+
+
 @verbs
 def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb):
     line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
     for mech in re.findall(r'"(\w+)"', line):
-        planned, refusals = 0, []
-        for budget in ({"eps": 2.0}, {"mu": 1.0}, {"eps": 2.0, "delta": 1e-6}):
-            try:
-                plan = ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, **MINIMAL[verb], **budget)
-            except ps.PrivstatsError as error:
-                refusals.append(str(error))
-            else:
-                planned += 1
-                assert plan.guarantee.covers([promise for _, promise in plan.charge])
-        assert planned, refusals
+        budget = BUDGET_OF.get(mech, {"eps": 2.0})
+        plan = ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, **MINIMAL[verb], **budget)
+        assert plan.guarantee.covers([promise for _, promise in plan.charge])
 
 
 @verbs
