@@ -486,7 +486,7 @@ class NormalEstimate(Estimate):
         if not visible.any():
             return ()
         names = tuple(dict.fromkeys(name for name, seen in zip(self.names, visible, strict=True) if seen))
-        size = float((lean / np.maximum(sd, 1e-300))[visible].max())
+        size = float((lean[visible] / np.maximum(sd, 1e-6 * lean)[visible]).max())
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
