@@ -77,7 +77,7 @@ class Question:
         vectors = np.asarray(self.of(block), dtype=np.float64)
         if vectors.shape != (len(counts), self.within.dim):
             raise PrivacyError(f"the question '{self.label}' does not give {self.within.dim} numbers for each row")
-        return vectors[counts], counts
+        return (vectors if counts.all() else vectors[counts]), counts
 
     def _kept(self, block: Any) -> NDArray[np.bool_]:
         kept = np.asarray(self.keep(block)) if self.keep is not None else block.present

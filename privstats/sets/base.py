@@ -163,9 +163,18 @@ def squared_length(rows: FloatArray) -> FloatArray:
     return total
 
 
+def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
+    """Return entries moved to the nearest point of [low, high]; NaN becomes the point nearest zero."""
+    inside: FloatArray = np.clip(rows, low, high)
+    missing = np.isnan(inside)
+    if missing.any():
+        inside[missing] = min(max(0.0, low), high)
+    return inside
+
+
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     """Return rows of any numbers, each moved toward zero into the ball; NaN becomes zero."""
-    inside = np.clip(np.nan_to_num(rows, posinf=1e150, neginf=-1e150), -1e150, 1e150)  # whose squares are numbers
+    inside = clipped(rows, -1e150, 1e150)  # whose squares are numbers
     squared = squared_length(inside)
     far = squared > radius * radius
     if far.any():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import SUM_BITS, Total
 from privstats.numerics.law import FloatArray, IntArray
-from privstats.sets.base import Set, known, onto_ball, positive_radius, squared_length
+from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # far finer than a count: the noise of counts is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
@@ -230,7 +230,7 @@ class Line(Set):
         return math.floor(self.high / self.grid)
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.clip(np.nan_to_num(rows), self.low, self.high)
+        inside = clipped(rows, self.low, self.high)
         if not self.grid:
             return inside
         return np.clip(np.rint(inside / self.grid), self._first, self._last) * self.grid
@@ -252,7 +252,7 @@ def _positive_count(cells: int) -> None:
 
 def _cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
     """Return numbers of cells: whole, from 0 to cells - 1."""
-    inside: FloatArray = np.floor(np.clip(np.nan_to_num(rows), 0.0, cells - 1.0))
+    inside: FloatArray = np.floor(clipped(rows, 0.0, cells - 1.0))
     return inside
 
 

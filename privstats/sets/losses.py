@@ -16,7 +16,7 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.numerics.exact import toward_zero
 from privstats.numerics.law import FloatArray
-from privstats.sets.base import Pairs, Set, known, positive_radius
+from privstats.sets.base import Pairs, Set, clipped, known, positive_radius
 from privstats.sets.vectors import Packed, under_the_first
 
 
@@ -173,7 +173,7 @@ class CheckLosses(Set):
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return under_the_first(rows) if self.intercept else np.clip(np.nan_to_num(rows), -1.0, 1.0)
+        return under_the_first(rows) if self.intercept else clipped(rows, -1.0, 1.0)
 
     def contribution(self, rows: FloatArray) -> FloatArray:
         raise OptionError("losses are not added up: a mechanism evaluates them")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import ROW_BITS, Total, products, step_of, toward_zero
 from privstats.numerics.law import FloatArray
-from privstats.sets.base import Pairs, Set, known, onto_ball, positive_radius
+from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_radius
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Box(Set):
         return self.half
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return toward_zero(np.clip(np.nan_to_num(rows), -self.half, self.half), self.step)
+        return toward_zero(clipped(rows, -self.half, self.half), self.step)
 
     def distance(self, norm: str) -> float:
         return 2 * self.length(norm)
@@ -92,7 +92,7 @@ class Fractions(Set):
         return 1.0
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return toward_zero(np.clip(np.nan_to_num(rows), 0.0, 1.0), self.step)
+        return toward_zero(clipped(rows, 0.0, 1.0), self.step)
 
     def distance(self, norm: str) -> float:
         return self.length(norm)
@@ -451,8 +451,8 @@ class BoxProducts(Packed):
 
 def under_the_first(rows: FloatArray) -> FloatArray:
     """Return rows whose first entry, the root of a weight, lies in [0, 1], and no other is larger than it."""
-    inside = np.nan_to_num(rows)
-    root = np.clip(inside[:, :1], 0.0, 1.0)
+    inside = clipped(rows, -1.0, 1.0)
+    root = np.maximum(inside[:, :1], 0.0)
     np.clip(inside, -root, root, out=inside)
     return inside
 
@@ -506,7 +506,7 @@ class Squares(Set):
         return self.entry_step**2
 
     def project(self, rows: FloatArray) -> FloatArray:
-        inside = np.clip(np.nan_to_num(rows), -1.0, 1.0)
+        inside = clipped(rows, -1.0, 1.0)
         inside[:, 0] = np.maximum(inside[:, 0], 0.0)
         return toward_zero(inside, self.entry_step)
 
