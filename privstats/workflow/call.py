@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from privstats.boundary import door
 from privstats.models.base import Model
+from privstats.privacy.composition import together
 from privstats.workflow.fit import run
 
 P = ParamSpec("P")
@@ -93,6 +94,6 @@ def _outcome(signature: inspect.Signature, name: str, model: type[Model], args: 
         return TypeError(arguments)
     defaults = {p.name: p.default for p in signature.parameters.values()}
     try:
-        return door(run)(name.removeprefix("dp_"), model, arguments, defaults)
+        return door(run)(name.removeprefix("dp_"), model, arguments, defaults, together)
     except BaseException as error:  # of ours, raised anew by the door; its last frames go too
         return error.with_traceback(None)

@@ -24,9 +24,8 @@ from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
 from privstats.models.base import Model, one_of
-from privstats.privacy.composition import together
 from privstats.privacy.ledger import Ledger
-from privstats.privacy.promise import Neighbors, promise_of
+from privstats.privacy.promise import Neighbors, Prove, promise_of
 from privstats.results.results import Results
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import INFERENCE, Plan, Specification, make_plan
@@ -55,7 +54,9 @@ class Settings:
             raise BudgetError(f"ledger is {quote(self.ledger)}; write ledger=ps.Ledger(ps.PureDP(1))")
 
 
-def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any]) -> Results | Plan:
+def run(
+    verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any], prove: Prove | None = None
+) -> Results | Plan:
     """Carry out a call.
 
     Parameters
@@ -68,6 +69,8 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
         All arguments by name.
     defaults : mapping
         Of the signature: an option that has its default was not given.
+    prove : callable, optional
+        What promises of several kinds cost together, for the ledger (`privstats.privacy.composition`).
     """
     written = {name: value for name, value in call.items() if name not in APART}
     _check_formula(verb, call["formula"])
@@ -94,15 +97,15 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
         return make_plan(spec, rows, source.n)
     plan = make_plan(spec, rows)
     check_columns(source, plan)
-    return plan if settings.dry_run else fit(plan, source, settings)
+    return plan if settings.dry_run else fit(plan, source, settings, prove)
 
 
-def fit(plan: Plan, source: Source, settings: Settings) -> Results:
+def fit(plan: Plan, source: Source, settings: Settings, prove: Prove | None = None) -> Results:
     """Charge the ledger, then hold the planned conversation about the rows."""
     spec = plan.specification
     ledger = Ledger(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.digest)
-    ledger.charge(plan.charge, f"dp_{spec.verb} {plan.choice.mech} {spec.model.formula}", together)
+    ledger.charge(plan.charge, f"dp_{spec.verb} {plan.choice.mech} {spec.model.formula}", prove)
     rows = BlockRows(source, plan.public.design, spec.neighbors, stream("key", "units").bytes(32))
     gate = Gate(rows, plan.planned, stream)
     estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
