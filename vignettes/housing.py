@@ -83,9 +83,8 @@ for eps in (2.0, 4.0):
     fits[eps] = ps.dp_lm(FORMULA, sales, eps=eps, domain=domain, ledger=ledger, rng=1)
 print(ledger)
 for eps, one in fits.items():
-    print(
-        f"eps = {eps:g}: noise_to_signal {one.diagnostics['noise_to_signal']:.2f}, median noise share {one.noise_share.median():.0%}"
-    )
+    ratio, share = one.diagnostics["noise_to_signal"], one.noise_share.median()
+    print(f"eps = {eps:g}: noise_to_signal {ratio:.2f}, median noise share {share:.0%}")
 
 # %% [markdown]
 # ## 6. The picture

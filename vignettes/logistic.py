@@ -77,7 +77,7 @@ print(ordinary.get_margeff().summary_frame().iloc[:, :2].to_string())
 # %%
 plan = ps.plan("glm", MODEL, len(fair), eps=4.0, domain=domain)
 print(plan)
-for width in (0.2, 0.1):
+for width in (0.5, 0.4):
     print(f"eps for a width of {width} of rate_marriage: {plan.eps_for(width, 'rate_marriage'):.3g}")
 
 # %% [markdown]

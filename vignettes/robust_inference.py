@@ -78,8 +78,8 @@ print(slopes(dirty, "educ_years").round(4).to_string())
 # %% [markdown]
 # Least squares, private or not, now pays school more than it is worth, and its intervals are sure of it. Huber's
 # regression moves a little (a bounded pull is not none), and its private interval remains close to the truth. The
-# diagnostic `noise_to_signal` in the summary compares the noise of the released Hessian with the predictors' information
-# in their weakest direction; above 1 that direction is not identified, and a note says so.
+# diagnostic `noise_to_signal` in the summary compares the noise of the released Hessian with the information of the
+# predictors in their weakest direction; above 1 that direction is not identified, and a note says so.
 #
 # ## 2. The Current Population Survey
 #

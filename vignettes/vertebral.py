@@ -198,8 +198,7 @@ quantiles = {}
 for mech in ("rank", "aq"):
     several = ps.dp_quantile(SLIP, data, eps=8.0, q=ORDERS, mech=mech, inference="none", rng=1, **PROMISE)
     for group in ("AB", "NO"):
-        chosen = [place.startswith(group) for place in several.params.index.get_level_values(-1)]
-        quantiles[f"{mech}, {group}"] = several.params[chosen].to_numpy()
+        quantiles[f"{mech}, {group}"] = several.params.xs(group, level="group").to_numpy()
 slips = data.groupby("class")["degree_spondylolisthesis"]
 exact = {f"file, {group}": values.quantile(ORDERS).to_numpy() for group, values in slips}
 print(pd.DataFrame({**quantiles, **exact}, index=ORDERS).round(1).to_string())

@@ -631,7 +631,7 @@ def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: f
     limit = frame.longest(np.eye(frame.c)) ** 2 + (2.0 / frame.scale) ** 2
     squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
     radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
-    released = NoisyMatrix.of(ask(question.inside(radius), by=by.matrix))
+    released = NoisyMatrix.of(ask(question.inside(radius), by=by.products))
     G = released.value / rows
     values, V = np.linalg.eigh(G[:m, :m])
     raised = np.maximum(values, max(FLOOR, np.sqrt(m) * unit * radius**2 / rows))
@@ -670,7 +670,7 @@ def complement(frame: Frame, hidden: FloatArray) -> FloatArray:
 
 def entry_sd(ask: Ask, question: Sum, by: Noises) -> float:
     """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
-    law = ask.law(question.inside(1.0), by=by.matrix)
+    law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
     variance = law.variance()
     off = variance[i != j]

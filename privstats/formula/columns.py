@@ -349,7 +349,7 @@ def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
 
 def _group(code: str, domain: Domain) -> LevelFactor:
     levels = domain.get(code)
-    if isinstance(levels, Levels):
+    if code.isidentifier() and isinstance(levels, Levels):
         return level_factor(code, code, levels)
     try:
         part = factor(code, domain)
