@@ -278,7 +278,7 @@ class Steps(Branch):
         limit = RESIDUAL_CLIP * start.sigma
         of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows
         question = Sum("hessian", of, within, self.levels.keep).inside(radius * np.sqrt(1 + beside**2))
-        both = NoisyMatrix.of(self.ask(question, by=self.by.matrix), floor=few)
+        both = NoisyMatrix.of(self.ask(question, by=self.by.products), floor=few)
         A = both.mapped(np.eye(within.m)[:, :m])
         if beside:
             start = start.moved(A.power(-1.0) @ both.value[:m, m] * limit / (beside * radius))
@@ -319,7 +319,7 @@ class Steps(Branch):
         if not self.ask.decide("meat", bool(wanted)):
             return Meat.of(flat, x.sigma**2 * ridge, False)
         radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
-        released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix)).value
+        released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
         return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
 
