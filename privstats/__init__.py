@@ -1,20 +1,22 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
+from importlib.metadata import PackageNotFoundError, version
+
 from privstats import datasets
-from privstats.errors import BudgetError, DomainError, FormulaError, PrivacyError, PrivstatsError
-from privstats.older.api.counts import dp_hist, dp_mode
-from privstats.older.api.glm import dp_glm
-from privstats.older.api.location import dp_mean, dp_median, dp_quantile
-from privstats.older.api.planning import plan
-from privstats.older.api.regression import dp_lm, dp_rq
-from privstats.older.formula.declarations import Dates, Levels
-from privstats.older.formula.domain import Domain
-from privstats.older.formula.functions import rowwise
-from privstats.older.formula.scale import Scale
-from privstats.older.privacy.guarantee import ApproxDP, GaussianDP, PureDP
-from privstats.older.privacy.ledger import Ledger
-from privstats.older.privacy.neighbors import Neighbors
-from privstats.older.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, plan
+from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
+from privstats.formula.declarations import Dates, Levels
+from privstats.formula.domain import Domain
+from privstats.formula.functions import rowwise
+from privstats.formula.scale import Scale
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+
+try:
+    __version__ = version("privstats")
+except PackageNotFoundError:  # a checkout that was never installed
+    __version__ = "0+unknown"
 
 __all__ = [
     "ApproxDP",
@@ -27,6 +29,7 @@ __all__ = [
     "Ledger",
     "Levels",
     "Neighbors",
+    "OptionError",
     "PrivacyError",
     "PrivstatsError",
     "PureDP",
@@ -46,3 +49,7 @@ __all__ = [
     "plan",
     "rowwise",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from privstats.formula.declarations import Levels
+from privstats.formula.domain import Domain
 from privstats.mechanisms.random import Source
-from privstats.older.formula.declarations import Levels
-from privstats.older.formula.domain import Domain
 
 HOMES = {
     "king_county_house_sales.csv": "Kaggle, harlfoxem/housesalesprediction (CC0), saved under this name",

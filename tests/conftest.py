@@ -1,22 +1,18 @@
-"""Shared frames, domains and the recorder that looks over the curator's shoulder."""
+"""The recorder that looks over the gate's shoulder, and norms in which sensitivities are proved."""
 
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import privstats as ps
-from privstats.older.mechanisms import MECHANISMS
-from privstats.older.mechanisms.additive.hull import HullLaw
+from privstats.mechanisms.additive.hull import HullLaw
+from privstats.mechanisms.base import Mechanism
 
 if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
     os.environ.setdefault("PRIVSTATS_DATA", str(shared))
-
-PURE = {noise: {"eps": 1.0} for noise in ("matrixt", "hull", "linf", "l1", "l2")}
-PRICES = {**PURE, "gaussian": {"mu": 1.0}}
 
 
 def slow(*values, **more):
@@ -24,65 +20,78 @@ def slow(*values, **more):
     return pytest.param(*values, marks=pytest.mark.slow, **more)
 
 
-def design_6_1(n, seed, p=5):
-    """The coverage design: X ~ U(-1, 1), coefficients (.5; -1 ... 1), N(0, 1) errors."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, p))
-    data = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(p)])
-    data["y"] = 0.5 + X @ np.linspace(-1, 1, p) + rng.standard_normal(n)
-    return data
+def mechanism_classes(kind=Mechanism):
+    """Return every class of mechanisms that can be reached from the base class."""
+    below = [other for one in kind.__subclasses__() for other in mechanism_classes(one)]
+    return [kind, *dict.fromkeys(below)]
 
 
-def domain_6_1(p=5, **kwargs):
-    return ps.Domain({**{f"x{j + 1}": (-1, 1) for j in range(p)}, "y": (-6, 6)}, **kwargs)
+class Given(NamedTuple):
+    """What a mechanism was given for one question."""
 
+    name: str
+    mechanism: Any
+    exact: Any
+    promise: Any
+    within: Any
+    relation: Any
 
-def formula_6_1(p=5):
-    return "y ~ " + " + ".join(f"x{j + 1}" for j in range(p))
+    @property
+    def sensitivity(self):
+        """The claim, of a mechanism that adds noise to a total."""
+        return self.within.sensitivity(self.mechanism.norm, self.relation)
 
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Record what the mechanisms were told: a list of (mechanism, exact total, sensitivity)."""
-    heard = []
+    """Record what each question's mechanism was given: a list of `Given`, in order; those within others left out."""
+    given, inside = [], []
 
-    def listen(mechanism):
-        release = mechanism.release
+    def listen(kind):
+        release = kind.__dict__["release"]
 
-        def recording(self, name, exact, sensitivity, chance):
-            heard.append((self, exact, sensitivity))
-            return release(self, name, exact, sensitivity, chance)
+        def recording(self, name, exact, promise, within, relation, rng):
+            if not inside:
+                given.append(Given(name, self, exact, promise, within, relation))
+            inside.append(name)
+            try:
+                return release(self, name, exact, promise, within, relation, rng)
+            finally:
+                inside.pop()
 
-        monkeypatch.setattr(mechanism, "release", recording)
+        monkeypatch.setattr(kind, "release", recording)
 
-    for mechanism in MECHANISMS.values():
-        listen(mechanism)
-    return heard
+    for kind in mechanism_classes():
+        if "release" in kind.__dict__ and not getattr(kind.__dict__["release"], "__isabstractmethod__", False):
+            listen(kind)
+    return given
 
 
 @pytest.fixture
-def all_exact_of(recorded):
-    """Run a call, return (exact values, sensitivity) of its last questions: the real run, not the rehearsal."""
+def given_of(recorded):
+    """Make a call; return what the real run gave the mechanisms, one a release, and the fit: no rehearsal."""
 
-    def run(call, questions):
+    def run(call):
         del recorded[:]
-        call()
-        return [(exact.value(), sensitivity) for _, exact, sensitivity in recorded[-questions:]]
+        fit = call()
+        real = recorded[-len(fit.releases) :]
+        assert [one.name for one in real] == [release.name for release in fit.releases]
+        return real, fit
 
     return run
 
 
-@pytest.fixture
-def exact_of(all_exact_of):
-    """The same of a call with one question."""
-    return lambda call: all_exact_of(call, questions=1)[0]
-
-
 def norm_of(sensitivity):
-    """The norm a sensitivity names, of weighted coordinates."""
+    """The norm that a sensitivity names, of weighted coordinates."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
+
+
+def gap(here, there, sensitivity):
+    """How far apart two exact totals are, in units of the claimed sensitivity."""
+    moved = (sensitivity.weights * (here.value() - there.value()))[None]
+    return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
 
 
 def nuclear(pairs, packed):

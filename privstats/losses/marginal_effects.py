@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,18 @@ class Dummies:
     columns: tuple[int, ...]
     low: FloatArray
     high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """From the reference to one level: a row's columns at the reference are ``z'base + low``, and move by `move`."""
+
+    base: FloatArray
+    low: FloatArray
+    theta: FloatArray
+    eta: float
+    move: FloatArray
+    step: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,29 +70,34 @@ class EffectParts:
         change = [mean, *[2 * slope] * c]
         return np.array([1.0, slope, *[bend] * c, *change * sum(len(group.columns) for group in self.groups)])
 
+    @property
+    def every(self) -> FloatArray:
+        """The columns of a row z."""
+        return np.eye(len(self.theta))[:, : self.coefficients]
+
+    @property
+    def changes(self) -> tuple[_Change, ...]:
+        """What each dummy's change makes of a row."""
+        found: list[_Change] = []
+        for group in self.groups:
+            at = list(group.columns)
+            base, theta, low = self.every, self.theta.copy(), np.zeros(self.coefficients)
+            base[at], theta[at], low[at] = 0.0, 0.0, group.low
+            eta = math.fsum(group.low * self.theta[at])
+            for j, rise in zip(at, group.high - group.low, strict=True):
+                move = rise * np.eye(self.coefficients)[j]
+                found.append(_Change(base, low, theta, eta, move, float(rise * self.theta[j])))
+        return tuple(found)
+
     def __call__(self, block: Block) -> FloatArray:
         eta = block.times(self.theta[:, None])[:, 0]
-        every = np.eye(len(self.theta))[:, : self.coefficients]
-        parts = [np.ones(len(eta)), self.family.slope(eta), *(self.family.bend(eta)[:, None] * block.times(every)).T]
-        for group in self.groups:
-            parts += self._changes(block, group, every)
-        return np.column_stack(parts) / self.sizes * block.weight[:, None]
-
-    def _changes(self, block: Block, group: Dummies, every: FloatArray) -> list[FloatArray]:
-        """Return the change of the mean by each dummy of a factor, and its derivatives."""
-        at = list(group.columns)
-        others, of_others = every.copy(), self.theta.copy()
-        others[at], of_others[at] = 0.0, 0.0
-        base = block.times(others)
-        base[:, at] += group.low
-        without = block.times(of_others[:, None])[:, 0]
-        for j, low in zip(at, group.low, strict=True):  # one after the other: the same in any company
-            without = without + low * self.theta[j]
-        parts: list[FloatArray] = []
-        for k, j in enumerate(at):
-            reached = without + (group.high[k] - group.low[k]) * self.theta[j]
-            changed = base.copy()
-            changed[:, j] = group.high[k]
-            by_theta = self.family.slope(reached)[:, None] * changed - self.family.slope(without)[:, None] * base
+        parts = [np.ones(len(eta)), self.family.slope(eta)]
+        parts += [*(self.family.bend(eta)[:, None] * block.times(self.every)).T]
+        for change in self.changes:
+            base = block.times(change.base) + change.low
+            without = block.times(change.theta[:, None])[:, 0] + change.eta
+            reached = without + change.step
+            after = self.family.slope(reached)[:, None] * (base + change.move)
+            by_theta = after - self.family.slope(without)[:, None] * base
             parts += [self.family.mean(reached) - self.family.mean(without), *by_theta.T]
-        return parts
+        return np.column_stack(parts) / self.sizes * block.weight[:, None]

@@ -25,9 +25,8 @@ MAY_IMPORT = {
     "models": {"estimators", "formula", "losses", "mechanisms", "privacy"},
     "workflow": {"estimators", "formula", "gate", "losses", "mechanisms", "models", "privacy", "results", "sets"},
     "api": {"formula", "gate", "models", "privacy", "results", "workflow"},
-    "datasets": {"formula", "mechanisms", "older"},
-    "__init__": {"api", "datasets", "formula", "older", "privacy"},
-    "older": {"api", "formula", "mechanisms", "numerics", "older", "privacy"},
+    "datasets": {"formula", "mechanisms"},
+    "__init__": {"api", "datasets", "formula", "privacy"},
 }
 EXTENDED = (  # asked for by name, or about kinds of promises in one ledger: no part of the shortest route
     "sets/losses.py",
@@ -102,7 +101,7 @@ def test_each_room_imports_only_what_it_may(file):
 def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
     for name in imports(file):
         if name.split(".")[0] == "patsy":
-            assert room(file) in ("formula", "older")
+            assert room(file) in ("formula")
         assert name.split(".")[0] not in {"random", "logging"}
         if name.split(".")[0] in {"secrets", "randomgen"}:
             assert file.name == "random.py"
@@ -129,7 +128,7 @@ def test_no_file_of_the_core_needs_one_of_the_extended_tier(file):
 
 
 def test_no_imports_run_in_circles_type_only_ones_included():
-    files = [file for file in FILES if room(file) not in ("older", "__init__", "datasets")]
+    files = [file for file in FILES if room(file) not in ("__init__", "datasets")]
     known = {module(file) for file in files}
     uses = {module(file): {name for name in imports(file) if name in known} - {module(file)} for file in files}
     left = dict(uses)

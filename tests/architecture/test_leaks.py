@@ -1,10 +1,8 @@
-"""Plant values that occur nowhere else, and look for them in everything that leaves."""
+"""Plant values that occur nowhere else, let calls fail, and look for them in everything that leaves."""
 
 import asyncio
 import contextlib
-import io
-import logging
-import pickle
+import itertools
 import types
 import warnings
 
@@ -13,76 +11,12 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.older.formula.design import Design
-from privstats.older.gate.rows import MemoryRows
-from privstats.older.mechanisms import MECHANISMS
-
-CANARIES = (918273.6455, "canary-level", 77.123456789)
-DOMAIN = {"y": (0, 100), "x": (0, 100), "g": ["a", "b"]}
-
-
-def planted():
-    data = pd.DataFrame({"y": np.linspace(0, 100, 60), "x": np.linspace(5, 80, 60), "g": ["a", "b"] * 30})
-    data.loc[3, "y"], data.loc[7, "x"] = 918273.6455, 77.123456789
-    data.loc[9, "g"] = "canary-level"
-    return data
-
-
-def reveals(text):
-    return [canary for canary in CANARIES if str(canary) in text]
-
-
-def walk(value, depth=4, seen=None):
-    """Yield everything that can be reached from a local variable."""
-    seen = set() if seen is None else seen
-    if depth == 0 or id(value) in seen:
-        return
-    seen.add(id(value))
-    yield value
-    inside = []
-    if isinstance(value, dict):
-        inside = [*value.keys(), *value.values()]
-    elif isinstance(value, list | tuple | set):
-        inside = list(value)
-    elif isinstance(value, types.FunctionType):
-        inside = [cell.cell_contents for cell in value.__closure__ or () if cell.cell_contents is not value]
-    elif hasattr(value, "__dict__") and not isinstance(value, type | types.ModuleType):
-        inside = list(vars(value).values())
-    for part in inside:
-        yield from walk(part, depth - 1, seen)
-
-
-def spill(error):
-    """Everything an exception carries: words, chained exceptions, and the variables of our frames."""
-    chain = [error]
-    while chain:
-        one = chain.pop()
-        yield f"{one!r} {one.args!r} {getattr(one, '__notes__', '')}"
-        chain += [other for other in (one.__context__, one.__cause__) if other is not None]
-        trace = one.__traceback__
-        while trace is not None:
-            if "privstats" in trace.tb_frame.f_code.co_filename and "tests" not in trace.tb_frame.f_code.co_filename:
-                for value in walk(dict(trace.tb_frame.f_locals)):
-                    assert not isinstance(value, pd.DataFrame | pd.Series | MemoryRows), "a frame holds the data"
-                    yield repr(value)
-            trace = trace.tb_next
-
-
-def refusal(call, kind=ps.PrivstatsError):
-    log = io.StringIO()
-    handler = logging.StreamHandler(log)
-    logging.getLogger().addHandler(handler)
-    try:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            with pytest.raises(kind) as caught:
-                call()
-    finally:
-        logging.getLogger().removeHandler(handler)
-    assert not warned
-    assert not log.getvalue()
-    return caught.value
-
+from privstats.formula.columns import Columns
+from privstats.formula.design import Design
+from privstats.gate.rows import BlockRows
+from tests.architecture.leaks import CANARIES, N, Spiteful, frame, planted, refusal, reveals, spill
+from tests.conftest import mechanism_classes
+from tests.every import CALLS, DOMAIN
 
 REFUSED = {
     "unknown column": {"formula": "y ~ nowhere"},
@@ -92,9 +26,10 @@ REFUSED = {
     "negative eps": {"eps": -1.0},
     "no such noise": {"noise": "l7"},
     "pure gaussian": {"noise": "gaussian"},
-    "no such option": {"canary": True},
     "ledger spent": {"ledger": ps.Ledger(ps.PureDP(0.1))},
     "bad ledger": {"ledger": 3.0},
+    "bad data": {"data": planted().to_dict()},
+    "data as an option": {"subset": planted()["x"] > 3},
 }
 
 
@@ -105,29 +40,57 @@ def test_a_refusal_carries_no_row(case):
     assert not any(reveals(text) for text in spill(error))
 
 
-BREAKS = {
-    "reading": (Design, "block"),
-    "the noise": (MECHANISMS["matrixt"], "release"),
-}
+def test_a_wrong_call_carries_no_row():
+    error = refusal(lambda: ps.dp_lm("y ~ x", planted(), 1.0, domain=DOMAIN, canary=planted()), TypeError)
+    assert "unexpected keyword argument 'canary'" in str(error)
+    assert not any(reveals(text) for text in spill(error))
+    error = refusal(lambda: ps.dp_lm("y ~ x", planted(), 1.0, planted()), TypeError)
+    assert not any(reveals(text) for text in spill(error))
 
 
-@pytest.mark.parametrize("place", BREAKS.values(), ids=list(BREAKS))
-@pytest.mark.parametrize("failure", [ValueError, MemoryError, KeyError, np.linalg.LinAlgError])
-def test_a_failure_inside_the_gate_tells_nothing(monkeypatch, place, failure):
-    owner, name = place
-    works, calls = getattr(owner, name), []
+FAILING = (
+    "lm suffstats",
+    "lm newton",
+    "logit objpert",
+    "poisson",
+    "rq",
+    "median",
+    "quantiles",
+    "mean by group",
+    "mode",
+)
+FAILURES = itertools.cycle([ValueError, MemoryError, KeyError, np.linalg.LinAlgError, ps.PrivacyError])
+CASES = [(name, place, next(FAILURES)) for name in FAILING for place in ("reading", "the noise")]
+
+
+@pytest.mark.parametrize(("name", "place", "failure"), CASES)
+def test_a_failure_inside_the_gate_tells_nothing(monkeypatch, name, place, failure):
+    failed = []
 
     def fails(self, *args):
-        if name == "release" or len(args[0]["y"]) == len(planted()):
-            calls.append(1)
-            if name != "release" or len(calls) > 1:  # the first release is the rehearsal's
-                raise failure(f"{CANARIES[0]} {args}")
-        return works(self, *args)
+        failed.append(1)
+        raise failure(f"{CANARIES[0]} {args}")
 
-    monkeypatch.setattr(owner, name, fails)
-    error = refusal(lambda: ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN), ps.PrivacyError)
+    def charged(self, *args):
+        charge(self, *args)
+        # after the charge come the rows, and no more of the rehearsal
+        breaks = [(Design, "block"), (Columns, "block")] if place == "reading" else speakers
+        for owner, method in breaks:
+            monkeypatch.setattr(owner, method, fails)
+
+    charge = ps.Ledger.charge
+    speakers = [
+        (kind, "release")
+        for kind in mechanism_classes()
+        if "release" in kind.__dict__ and not getattr(kind.release, "__isabstractmethod__", False)
+    ]
+    monkeypatch.setattr(ps.Ledger, "charge", charged)
+    ledger = ps.Ledger(ps.ApproxDP(10.0, 1e-6))
+    error = refusal(lambda: CALLS[name](planted(), ledger=ledger), ps.PrivacyError)
+    assert failed == [1]
     assert "inside the gate" in str(error)
     assert not any(reveals(text) for text in spill(error))
+    assert len(ledger.entries) == 1
 
 
 class Alarm(BaseException):
@@ -135,129 +98,201 @@ class Alarm(BaseException):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, Alarm])
-def test_an_interrupted_run_leaves_nothing_behind_but_the_charge(monkeypatch, stop):
-    def interrupted(self, questions):
-        if len(self.frame) == len(planted()):
+@pytest.mark.parametrize("name", ["lm suffstats", "median"])
+def test_an_interrupted_run_leaves_nothing_behind_but_the_charge(monkeypatch, stop, name):
+    def interrupted(self):
+        if self.source.n == N:
             raise stop(str(CANARIES[0]))
-        return works(self, questions)
+        return works(self)
 
-    works = MemoryRows.sum
-    monkeypatch.setattr(MemoryRows, "sum", interrupted)
+    works = BlockRows.blocks
+    monkeypatch.setattr(BlockRows, "blocks", interrupted)
     ledger = ps.Ledger(ps.PureDP(1.5))
-    error = refusal(lambda: ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN, ledger=ledger), BaseException)
+    error = refusal(lambda: CALLS[name](planted(), ledger=ledger), BaseException)
     assert type(error) is (KeyboardInterrupt if stop is Alarm else stop)
     assert not any(reveals(text) for text in spill(error))
-    assert ledger.spent() == ps.PureDP(1.0)
+    assert ledger.spent().eps == pytest.approx(1.0)
 
 
 def test_a_failure_outside_the_gate_is_named_by_place_only(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError(str(CANARIES[0]))
 
-    monkeypatch.setattr("privstats.older.workflow.fit.Results", broken)
-    error = refusal(lambda: ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN), ps.PrivacyError)
+    monkeypatch.setattr("privstats.workflow.fit.Results", broken)
+    error = refusal(lambda: CALLS["lm suffstats"](planted()), ps.PrivacyError)
     assert "ZeroDivisionError at test_leaks.py" in str(error)
     assert not any(reveals(text) for text in spill(error))
 
 
-def test_nothing_that_a_fit_leaves_behind_shows_a_row(capsys):
-    ledger = ps.Ledger(ps.PureDP(1.0))
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        fit = ps.dp_lm("y ~ x + g", planted(), 1.0, domain=DOMAIN, ledger=ledger)
-        text = str(fit.summary()) + fit.summary().as_html() + fit.summary().as_latex() + fit.summary().as_markdown()
-    assert not warned
-    assert capsys.readouterr() == ("", "")
-    written = f"{text} {fit!r} {ledger!r} {ledger.entries!r} {fit.tidy()} {fit.glance()} {fit.releases!r}"
-    assert not reveals(written)
-    held = pickle.dumps((fit, ledger))
-    for canary in CANARIES:
-        assert str(canary).encode() not in held
-        if isinstance(canary, float):
-            assert np.float64(canary).tobytes() not in held
-    for value in walk(fit, depth=12):
-        assert not isinstance(value, MemoryRows)
-        assert not (isinstance(value, pd.DataFrame | pd.Series | np.ndarray) and value.shape[:1] == (60,))
+@pytest.mark.parametrize("where", ["first", "later"])
+def test_a_function_that_fails_to_give_frames_tells_nothing(where):
+    def frames():
+        if where == "later":
+            yield planted().head(30)
+        raise OSError(f"row {CANARIES[0]}")
+
+    def read():
+        return frames()
+
+    error = refusal(lambda: CALLS["lm suffstats"](read), ps.PrivstatsError)
+    assert not any(reveals(text) for text in spill(error))
 
 
 @pytest.mark.parametrize("attribute", ["resid", "fittedvalues", "rsquared"])
 def test_what_would_show_rows_explains_its_absence(attribute):
-    fit = ps.dp_lm("y ~ x", planted(), 1.0, domain=DOMAIN)
+    fit = CALLS["lm suffstats"](planted())
     with pytest.raises(ps.PrivacyError):
         getattr(fit, attribute)
-
-
-class Spiteful:
-    """A cell that cannot be hashed, compared or read as a number."""
-
-    def _no(self, *_):
-        raise RuntimeError(str(CANARIES[0]))
-
-    __eq__ = __hash__ = __float__ = __bool__ = _no
 
 
 def odd(**columns):
     return planted().assign(**columns)
 
 
+def objects(cell, n=N):
+    return pd.Series([cell] * n, dtype=object)
+
+
 FRAMES = {
     "as it is": planted(),
-    "constant": odd(x=50.0),
-    "all missing": odd(x=np.nan),
-    "all missing objects": odd(x=None, g=None),
-    "infinite": odd(x=np.inf, y=-np.inf),
-    "huge": odd(y=1e308),
-    "text": odd(x="seven"),
-    "one text": odd(x=[*range(59), "seven"]),
+    "constant": odd(x=50.0, y=50.0, z=5.0),
+    "at the lower bound": odd(x=0.0, y=0.0, z=0.0, count=0),
+    "all missing": odd(x=np.nan, y=np.nan, z=np.nan, g=np.nan, b=np.nan, w=np.nan, count=np.nan),
+    "all missing objects": odd(x=None, y=None, z=None, g=None, b=None, w=None),
+    "infinite": odd(x=np.inf, y=-np.inf, z=-np.inf, b=np.inf, w=np.inf, count=np.inf),
+    "huge": odd(x=-1e308, y=1e308, z=1e308, count=1e308, w=1e308),
+    "text": odd(x="seven", y="eight", z="", b="yes", w="w", count="c"),
+    "one text": odd(x=[*range(59), "seven"], z=["seven", *range(59)]),
     "no declared level": odd(g="zz"),
-    "one level": odd(g="a"),
-    "dates": odd(x=pd.Timestamp("2020-01-01")),
-    "lists": odd(g=[[1]] * 60, x=[[1]] * 60),
-    "nullable": odd(x=pd.array([1, None] * 30, dtype="Int64")),
+    "one level": odd(g="a", b=True),
+    "one row of a level": odd(g=["b", *["a"] * 59]),
+    "dates": odd(x=pd.Timestamp("2020-01-01"), y=pd.Timestamp("2020-01-01")),
+    "lists": odd(g=[[1]] * N, x=[[1]] * N, z=[{}] * N, b=[[]] * N),
+    "nullable": odd(x=pd.array([1, None] * 30, dtype="Int64"), b=pd.array([True, None] * 30, dtype="boolean")),
     "categories": odd(g=pd.Categorical(["a", "c"] * 30)),
-    "duplicated index": planted().set_index(np.zeros(60)),
-    "complex": odd(x=np.arange(60) + 0j, y=np.arange(60) * 1j),
-    "objects that raise": odd(g=[Spiteful()] * 60, x=[Spiteful()] * 60),
-    "masked": odd(g=[np.ma.masked] * 60, x=[np.ma.masked] * 60),
-    "surrogates": odd(**{name: pd.Series(["\ud800"] * 60, dtype=object) for name in "gx"}),
+    "duplicated index": planted().set_index(np.zeros(N)),
+    "complex": odd(x=np.arange(N) + 0j, y=np.arange(N) * 1j, z=np.arange(N) * 1j),
+    "objects that raise": odd(**{name: objects(Spiteful()) for name in "gxyzb"}),
+    "masked": odd(g=[np.ma.masked] * N, x=[np.ma.masked] * N),
+    "surrogates": odd(**{name: objects("\ud800") for name in "gx"}),
     "collinear": odd(x=lambda data: np.where(data["g"] == "a", 0.0, 100.0)),
+    "no row": planted().head(0),
+    "one row": planted().head(1),
+    "two rows": planted().head(2),
 }
+PRICES = (
+    {"eps": 1.0},
+    {"mu": 1.0},
+    {"eps": 1e-3},
+    {"mu": 1e-3},
+    {"eps": 1e4},
+    {"mu": 1e3},
+    {"eps": 0.3, "delta": 1e-6},
+)
+QUICK = (  # calls by which a frame is tried: each costs a fit of a twentieth of a second
+    *(
+        "lm suffstats",
+        "lm l2",
+        "lm kng",
+        "lm objpert",
+        "median",
+        "median by group",
+        "quantiles",
+        "mean",
+        "mean by group",
+    ),
+    *(
+        "median cauchy",
+        "median duff",
+        "median kng",
+        "mode",
+        "mode by group",
+        "mode expmech",
+        "hist",
+        "density by group",
+    ),
+)
+STEPS = ("lm", "lm huber", "lm weights", "logit", "logit newton", "probit", "poisson", "gamma", "rq", "rq newton")
+POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode duff", "hist of levels", "median laplace")
 
 
-# Where a predictor does not vary, or repeats another, a budget that can see it leaves coefficients without interval.
-FLAT = {"constant", "infinite", "one level", "categories", "collinear"}
+def tried(name, every):
+    """Frames for a call with their prices: one in so many, others for each call, all of them in the slow form."""
+    frames = list(FRAMES)
+    start = list(CALLS).index(name) % every
+    budgets = [tuple(budget) for budget in CALLS[name].budgets]
+    prices = [price for price in PRICES if tuple(price) in budgets]
+    several = "z" if name in QUICK or name in POINTS else "w"
+    for number, frame_name in enumerate(frames[start::every]):
+        options = {"neighbors": "add_remove"} if len(FRAMES[frame_name]) < N or number % 3 == 2 else {}
+        if number % 4 == 1 and "Spiteful" not in frame_name:
+            options |= {"unit": several}
+        yield frame_name, {**prices[(number + start) % len(prices)], **options}
 
 
-@pytest.mark.parametrize("name", FRAMES)
-@pytest.mark.parametrize("price", [{"eps": 1.0}, {"eps": 1.0, "noise": "l1"}, {"mu": 1.0}, {"eps": 1e-3}, {"eps": 1e6}])
-def test_what_only_the_rows_could_tell_is_not_refused(name, price):
-    data = FRAMES[name]
+def assert_answers(name, frame_name, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit = ps.dp_lm("y ~ x + g", data, domain=DOMAIN, rng=1, **price)
-        summary = str(fit.summary())
-    assert np.isfinite(fit.params).all()
-    assert np.isfinite(fit.bse).all() or "No intervals" in summary
-    if not np.isfinite(fit.conf_int()).all(axis=None):
-        assert "have no interval (NaN)" in summary or "No intervals" in summary
-        assert name in FLAT or "mu" in price  # normal noise lets 60 rows of two predictors look flat by chance
-    assert "Private regression" in summary
+        fit = CALLS[name](FRAMES[frame_name], rng=1, **options)
+        interval, summary = fit.conf_int(), str(fit.summary())
+    assert not reveals(summary)
+    low, high = interval.iloc[:, 0], interval.iloc[:, 1]
+    known = interval.notna().all(axis=1)
+    assert (low <= high)[known].all()
+    if not known.all():
+        assert "not given" in summary.lower() or "no interval" in summary.lower()
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_no_row_warns_even_where_another_thread_has_changed_the_filters(name, monkeypatch):
-    arguments = {"formula": "y ~ x + g", "data": FRAMES[name], "eps": 1.0, "domain": DOMAIN, "rng": 1}
-    silent = ps.dp_lm(**arguments)
+@pytest.mark.parametrize("name", [*QUICK, *POINTS])
+def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of(name):
+    for frame_name, options in tried(name, every=5):
+        assert_answers(name, frame_name, options)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of_by_steps(name):
+    for frame_name, options in tried(name, every=25):
+        assert_answers(name, frame_name, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of_in_full(name):
+    for frame_name, options in tried(name, every=1):
+        assert_answers(name, frame_name, options)
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize(
+    "cell", [Spiteful(), [1], {}, "\ud800", np.inf, 1j, b"x", pd.NaT], ids=lambda c: type(c).__name__
+)
+def test_odd_names_of_units_decide_nothing(kind, cell):
+    names = pd.Series([*range(N - 1), cell], dtype=object)
+    for name in ("mean", "median"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            CALLS[name](frame().assign(who=names), unit="who", neighbors=kind)
+
+
+@pytest.mark.parametrize("frame_name", ["huge", "infinite", "all missing", "complex", "nullable"])
+def test_no_row_warns_even_where_another_thread_has_changed_the_filters(frame_name, monkeypatch):
+    silent = CALLS["lm suffstats"](FRAMES[frame_name], rng=1)
     monkeypatch.setattr(
-        "privstats.older.gate.gate.warnings",
+        "privstats.gate.gate.warnings",
         types.SimpleNamespace(catch_warnings=contextlib.nullcontext, simplefilter=lambda _: None),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pd.testing.assert_series_equal(ps.dp_lm(**arguments).params, silent.params)
+        pd.testing.assert_series_equal(CALLS["lm suffstats"](FRAMES[frame_name], rng=1).params, silent.params)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_under_add_remove_not_even_the_number_of_rows_decides_about_failure(n):
-    fit = ps.dp_lm("y ~ x + g", planted().head(n), 1.0, domain=DOMAIN, neighbors="add_remove")
-    assert np.isfinite(fit.conf_int()).all(axis=None)
+BARE = {name: value for name, value in DOMAIN.items() if name != "x"}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e308, 0.0, 1e-320, 1 + 1j])
+def test_rows_do_not_decide_about_estimated_bounds(value):
+    large = frame(4000).assign(x=value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.dp_mean("x", large, 20.0, domain=BARE, rng=1).summary()
+        ps.dp_lm("y ~ x", large, 20.0, domain=BARE, mech="suffstats", rng=1).summary()

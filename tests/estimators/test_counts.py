@@ -1,12 +1,19 @@
-"""Histograms and modes: counts have no bias, bins their names, and every level a chance."""
+"""Histograms and modes: counts have no bias, every level has a chance, and densities are numpy's."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import privstats as ps
+from privstats.errors import DomainError, OptionError
+from privstats.estimators.counts import Histogram, Mode
+from privstats.formula.domain import Domain
+from privstats.mechanisms import ADDITIVE
+from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
+from privstats.privacy.promise import GaussianDP, Neighbors, PureDP
+from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (0, 4), "k": (0, 9), "g": ["a", "b", "c"]}
+MODES = (PermuteAndFlip(), ModeExponential(), DuffMode())
 
 
 def frame(n=600):
@@ -14,97 +21,101 @@ def frame(n=600):
     return pd.DataFrame({"x": np.linspace(0, 4, n), "k": np.arange(n) % 5 % 4, "g": g})
 
 
-@pytest.mark.parametrize(("mech", "price"), [("laplace", {"eps": 5.0}), ("gaussian", {"mu": 5.0})])
-def test_counts_have_no_bias_and_their_intervals_hold(mech, price):
+def bins(many):
+    return {"components": tuple(map(str, range(many)))}
+
+
+@pytest.mark.parametrize(
+    ("noise", "promise"), [("l1", PureDP(5.0)), ("linf", PureDP(5.0)), ("gaussian", GaussianDP(5))]
+)
+def test_counts_have_no_bias_and_their_intervals_hold(noise, promise):
     truth = np.histogram(frame()["x"], 4)[0]
-    fits = [ps.dp_hist("x", frame(), **price, mech=mech, bins=4, domain=DOMAIN, rng=seed) for seed in range(60)]
-    errors = np.array([fit.params - truth for fit in fits])
-    sd = fits[0].bse.to_numpy()
+    planned = Fit(Histogram(4, noise=ADDITIVE[noise]), "x", DOMAIN, 600, promise, **bins(4))
+    fits = [planned(frame(), seed)[0] for seed in range(60)]
+    errors = np.array([estimate.params() - truth for estimate in fits])
+    sd = fits[0].bse()
     np.testing.assert_array_less(np.abs(errors.mean(axis=0)), 4 * sd / np.sqrt(60))
     np.testing.assert_allclose(errors.std(), sd.mean(), rtol=0.3)
-    held = [(fit.conf_int()[0] <= truth) & (truth <= fit.conf_int()[1]) for fit in fits[:20]]
-    assert np.mean(held) > 0.85
-    assert (fits[0].privacy_share == 1).all()
+    ends = [estimate.coefficients()[2:] for estimate in fits[:20]]
+    assert np.mean([(low <= truth) & (truth <= high) for low, high in ends]) > 0.85
+    np.testing.assert_allclose(fits[0].noise_share(), 1)
 
 
 @pytest.mark.parametrize("by", ["", " ~ g"])
-def test_densities_are_those_of_numpy_group_by_group(by):
+@pytest.mark.parametrize("complete", [True, False])
+def test_densities_are_those_of_numpy_group_by_group(by, complete):
     data, edges = frame(), [-1, 1, 1.5, 4]
-    fit = ps.dp_hist(f"x{by}", data, 1e7, bins=edges, density=True, domain=DOMAIN, rng=1)
+    domain = Domain(DOMAIN, complete=complete)
+    estimate, releases = fit(Histogram(edges, density=True), f"x{by}", data, domain, 1e7, **bins(3))
     parts = [data["x"]] if not by else [part["x"] for _, part in data.groupby("g")]
     truth = np.concatenate([np.histogram(part, edges, density=True)[0] for part in parts])
-    np.testing.assert_allclose(fit.params, truth, atol=1e-5)
+    np.testing.assert_allclose(estimate.params(), truth, atol=1e-5)
     share = truth * np.tile(np.diff(edges), len(parts))
     n = np.repeat([len(part) for part in parts], 3)
     np.testing.assert_allclose(
-        fit.bse, np.sqrt(share * (1 - share) / n) / np.tile(np.diff(edges), len(parts)), rtol=1e-3
+        estimate.bse(), np.sqrt(share * (1 - share) / n) / np.tile(np.diff(edges), len(parts)), rtol=1e-3, atol=1e-7
     )
+    assert len(releases) == 1
+    assert ("rows used" in estimate.diagnostics) == (not complete or bool(by))
+    assert estimate.diagnostics.get("rows used", 600) == pytest.approx(600, abs=0.01)
 
 
 def test_levels_are_bins_and_need_no_other():
-    fit = ps.dp_hist("g", frame(), 1e7, domain=DOMAIN, rng=1)
-    assert list(fit.params.index) == [("g", "a"), ("g", "b"), ("g", "c")]
-    np.testing.assert_allclose(fit.params, frame()["g"].value_counts().sort_index(), atol=1e-3)
-    assert fit.t_test("g[a] = g[b]").effect[0] == pytest.approx(0, abs=1e-3)
-    shares = ps.dp_hist("g", frame(), 1e7, density=True, domain=DOMAIN, rng=1)
-    assert shares.params.sum() == pytest.approx(1)
+    estimate, _ = fit(Histogram(), "g", frame(), DOMAIN, 1e7, components=("a", "b", "c"))
+    np.testing.assert_allclose(estimate.params(), frame()["g"].value_counts().sort_index(), atol=1e-3)
+    assert estimate.contrast([[1.0, -1.0, 0.0]])[0][0] == pytest.approx(0, abs=1e-3)
+    shares, _ = fit(Histogram(density=True), "g", frame(), DOMAIN, 1e7, components=("a", "b", "c"))
+    assert shares.params().sum() == pytest.approx(1)
+    with pytest.raises(OptionError, match="levels"):
+        fit(Histogram(4), "g", frame(), DOMAIN, 1.0)
 
 
-def test_the_last_bin_is_closed_and_names_say_so():
-    fit = ps.dp_hist("k", frame(), 1e7, bins=[0, 1, 2, 3, 9], domain=DOMAIN, rng=1)
-    assert list(fit.params.index.get_level_values("component")) == ["[0, 1)", "[1, 2)", "[2, 3)", "[3, 9]"]
-    np.testing.assert_allclose(fit.params, np.histogram(frame()["k"], [0, 1, 2, 3, 9])[0], atol=1e-3)
-    assert "k in [0, 1)" in str(fit.summary())
-    assert fit.t_test("k in [0, 1) = k in [1, 2)").effect[0] == pytest.approx(120, abs=1e-3)
+def test_the_last_bin_is_closed_and_a_single_one_counts_all_rows():
+    estimate, _ = fit(Histogram([0, 1, 2, 3, 9]), "k", frame(), DOMAIN, 1e7, **bins(4))
+    np.testing.assert_allclose(estimate.params(), np.histogram(frame()["k"], [0, 1, 2, 3, 9])[0], atol=1e-3)
+    for complete in (True, False):
+        single, _ = fit(Histogram(1), "x", frame(), Domain(DOMAIN, complete=complete), 1e7, **bins(1))
+        np.testing.assert_allclose(single.params(), [600], atol=1e-3)
 
 
-def test_narrow_bins_have_names_of_their_own():
-    fit = ps.dp_hist("x", frame(), 1.0, bins=[0, 1, 1 + 1e-7, 1 + 2e-7, 4], domain=DOMAIN, rng=1)
-    assert fit.params.index.is_unique
-    fit.conf_int()
+@pytest.mark.parametrize(("options", "error"), [({"density": "yes"}, OptionError), ({"bins": [0, 2]}, DomainError)])
+def test_what_is_no_histogram_is_refused(options, error):
+    with pytest.raises(error):
+        fit(Histogram(**{"bins": 4, **options}), "x", frame(), DOMAIN, 1.0)
 
 
-def test_edges_are_bounds_of_a_column_without_any():
-    ledger = ps.Ledger(ps.PureDP(5.0))
-    data = pd.concat([frame()] * 20, ignore_index=True)
-    fit = ps.dp_hist("x", data, 5.0, bins=[-2, 0, 2], domain={}, ledger=ledger, rng=1)
-    assert "bought" not in str(fit.summary()) and "range" not in str([release.name for release in fit.releases])
-    assert ledger.spent().eps == pytest.approx(5.0, rel=1e-3)
-    outer = data["x"].clip(-2, 2)  # values beyond the edges lie in the outermost bins
-    np.testing.assert_allclose(fit.params, np.histogram(outer, [-2, 0, 2])[0], atol=10)
-    mode = ps.dp_mode("x", data, 5.0, bins=[-2, 0, 2], domain={}, rng=1)
-    assert mode.params["x"] == 1
-    with pytest.raises(ps.DomainError, match="needs bounds"):
-        ps.dp_mode("x", data, 5.0, grid=1, domain={}, ledger=ps.Ledger(ps.PureDP(5.0)))
-    with pytest.raises(ps.DomainError, match="do not cover"):  # what is declared holds
-        ps.dp_hist("x", data, 5.0, bins=[-2, 0, 2], domain=DOMAIN)
-
-
-@pytest.mark.parametrize("mech", ["permute_and_flip", "expmech", "duff"])
-def test_a_mode_is_a_level_a_number_or_the_middle_of_a_bin(mech):
+@pytest.mark.parametrize("mechanism", MODES, ids=lambda mechanism: mechanism.label)
+def test_a_mode_is_the_position_of_a_level_a_number_or_the_middle_of_a_bin(mechanism):
     data = frame()
-    assert ps.dp_mode("g", data, 5.0, mech=mech, domain=DOMAIN, rng=1).params.to_dict() == {"g": "c"}
-    assert ps.dp_mode("k", data, 5.0, mech=mech, grid=1, domain=DOMAIN, rng=1).params["k"] == data["k"].mode()[0]
-    bins = ps.dp_mode("k", data, 5.0, mech=mech, bins=[0, 0.5, 4, 9], domain=DOMAIN, rng=1)
-    assert bins.params["k"] == 2.25
-    fit = ps.dp_mode(
-        "k ~ g", data.assign(k=data["g"].map({"a": 1, "b": 7, "c": 4})), 9.0, mech=mech, grid=1, domain=DOMAIN
-    )
-    assert fit.params.to_dict() == {("k", "a"): 1, ("k", "b"): 7, ("k", "c"): 4}
-    assert fit.conf_int().isna().all(axis=None)
-    assert "none is known to be valid for a mode" in str(fit.summary())
+    assert fit(Mode(mechanism=mechanism), "g", data, DOMAIN, 5.0)[0].params().tolist() == [2.0]
+    on_grid = fit(Mode(grid=1, mechanism=mechanism), "k", data, DOMAIN, 5.0)[0]
+    assert on_grid.params()[0] == data["k"].mode()[0]
+    declared = fit(Mode(mechanism=mechanism), "k", data, {"k": range(10)}, 5.0)[0]
+    assert declared.params()[0] == data["k"].mode()[0]
+    assert fit(Mode([0, 0.5, 4, 9], mechanism=mechanism), "k", data, DOMAIN, 5.0)[0].params()[0] == 2.25
+    by_group = data.assign(k=data["g"].map({"a": 1, "b": 7, "c": 4}))
+    estimate, releases = fit(Mode(grid=1, mechanism=mechanism), "k ~ g", by_group, DOMAIN, 9.0)
+    assert estimate.params().tolist() == [1, 7, 4]
+    assert np.isnan(estimate.bse()).all() and [note.key for note in estimate.notes] == ["mode"]
+    assert len(releases) == 1
 
 
 def test_with_hardly_a_budget_every_level_may_be_the_mode():
-    found = {ps.dp_mode("g", frame(), 1e-4, domain=DOMAIN, rng=seed).params["g"] for seed in range(40)}
-    assert found == {"a", "b", "c"}
+    planned = Fit(Mode(), "g", DOMAIN, 600, PureDP(1e-4))
+    assert {planned(frame(), seed)[0].params()[0] for seed in range(40)} == {0.0, 1.0, 2.0}
 
 
-@pytest.mark.parametrize(("verb", "formula", "options"), [("mode", "k ~ g", {"grid": 1}), ("hist", "x", {"bins": 4})])
-def test_a_plan_prints_and_is_what_the_fit_then_does(verb, formula, options):
-    planned = ps.plan(verb, formula, 600, 1.0, domain=DOMAIN, **options)
-    assert "counts" in str(planned) and "eps = 1" in str(planned)
-    fit = getattr(ps, f"dp_{verb}")(formula, frame(), 1.0, domain=DOMAIN, **options)
-    assert [release.event for release in fit.releases] == [mechanism.event for mechanism in planned.mechanisms]
-    if verb == "hist":
-        np.testing.assert_allclose(planned.expected()["std_error"], fit.bse, rtol=1e-6)
+@pytest.mark.parametrize("estimator", [Histogram(4), Mode(4)], ids=["hist", "mode"])
+@pytest.mark.parametrize("relation", [Neighbors(), Neighbors("add_remove"), Neighbors("replace", "who", 2)], ids=str)
+def test_rows_that_are_missing_do_not_count_under_any_relation(estimator, relation):
+    data = frame().assign(who=np.arange(600) // 3)
+    data.loc[::7, "x"] = np.nan
+    data.loc[data["x"] > 2, "x"] = 3.9
+    components = bins(4) if isinstance(estimator, Histogram) else {}
+    estimate, _ = fit(estimator, "x", data, DOMAIN, 1e6, neighbors=relation, **components)
+    kept = data if relation.unit is None else data.groupby("who").head(2)
+    counts = np.histogram(kept["x"].dropna(), np.linspace(0, 4, 5))[0]
+    if isinstance(estimator, Histogram):
+        np.testing.assert_allclose(estimate.params(), counts, atol=0.01)
+    else:
+        assert estimate.params()[0] == 0.5 + counts.argmax()

@@ -1,14 +1,20 @@
-"""Means: the limit is that of statsmodels, and what is said of groups and columns is no more than is known."""
+"""Means: the limit is that of statsmodels, and of groups and columns no more is claimed than is known."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
-import privstats as ps
+from privstats.estimators.means import ChosenMeans, Means
+from privstats.formula.domain import Domain
+from privstats.mechanisms import ADDITIVE
+from privstats.privacy.promise import GaussianDP, Neighbors, PureDP
+from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (-5, 5), "z": (0, 20), "g": ["a", "b"]}
 HUGE = 1e8
+NOISES = ("l1", "l2", "linf", "gaussian")
+noises = pytest.mark.parametrize("noise", NOISES)
 
 
 def normal(n=501, seed=3):
@@ -17,101 +23,111 @@ def normal(n=501, seed=3):
     return pd.DataFrame({"x": x, "z": rng.gamma(2, 2, n).clip(0, 20), "g": np.array(["a", "b"])[np.arange(n) % 2]})
 
 
+def price(noise, eps):
+    return {"mu": eps} if noise == "gaussian" else {"eps": eps}
+
+
+def ends(estimate, alpha=0.05):
+    return np.column_stack(estimate.coefficients(alpha)[2:])
+
+
+@noises
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize(("mech", "noise"), [("laplace", "l1"), ("knorm", "linf"), ("gaussian", "gaussian")])
-def test_the_limit_of_an_interval_is_that_of_statsmodels(mech, noise, complete):
-    data, domain = normal(30), ps.Domain(DOMAIN, complete=complete)
-    price = {"mu": 1e5} if mech == "gaussian" else {"eps": HUGE}
-    fit = ps.dp_mean("x + z", data, **price, mech=mech, noise=noise, domain=domain, rng=1)
-    for column in ("x", "z"):
+@pytest.mark.parametrize("relation", [Neighbors(), Neighbors("add_remove")], ids=str)
+def test_the_limit_of_an_interval_is_that_of_statsmodels(noise, complete, relation):
+    data, domain = normal(30), Domain(DOMAIN, complete=complete)
+    estimate, _ = fit(Means(ADDITIVE[noise]), "x + z", data, domain, **price(noise, 1e5), neighbors=relation)
+    for j, column in enumerate(("x", "z")):
         truth = DescrStatsW(data[column])
-        assert fit.params[column] == pytest.approx(truth.mean, abs=1e-4)
-        assert fit.bse[column] == pytest.approx(truth.std_mean, rel=2e-3)
-        np.testing.assert_allclose(fit.conf_int().loc[column], truth.tconfint_mean(), atol=0.01 * truth.std_mean * 4)
-        assert fit.t_test(f"{column} = 1").pvalue[0] == pytest.approx(truth.ttest_mean(1)[1], abs=0.02)
+        assert estimate.params()[j] == pytest.approx(truth.mean, abs=1e-2)
+        assert estimate.bse()[j] == pytest.approx(truth.std_mean, rel=1e-2)
+        np.testing.assert_allclose(ends(estimate)[j], truth.tconfint_mean(), atol=0.05 * truth.std_mean)
+        p = estimate.contrast(np.eye(2)[[j]], q=1.0)[4][0]
+        assert p == pytest.approx(truth.ttest_mean(1)[1], abs=0.02)
 
 
 def test_the_limit_by_group_and_its_contrasts():
     data = normal()
-    fit = ps.dp_mean("x ~ g", data, HUGE, domain=DOMAIN, rng=1)
-    truth = data.groupby("g")["x"].agg(["mean", "sem"])
-    np.testing.assert_allclose(fit.params, truth["mean"], atol=1e-5)
-    np.testing.assert_allclose(fit.bse, truth["sem"], rtol=1e-3)
-    assert fit.t_test("x[a] = x[b]").sd[0] == pytest.approx(np.hypot(*truth["sem"]), rel=1e-3)
-    assert fit.wald_test("x[a] = 0, x[b] = 0").df == 2
-    np.testing.assert_allclose(fit.predict(data.head(2)), truth["mean"], atol=1e-5)
+    estimate, releases = fit(Means(), "x + z ~ g", data, DOMAIN, HUGE)
+    truth = [data.groupby("g")[column].agg(["mean", "sem"]) for column in ("x", "z")]
+    np.testing.assert_allclose(estimate.params(), np.concatenate([t["mean"] for t in truth]), atol=1e-4)
+    np.testing.assert_allclose(estimate.bse(), np.concatenate([t["sem"] for t in truth]), rtol=1e-3)
+    sem = truth[0]["sem"]
+    assert estimate.contrast([[1.0, -1.0, 0.0, 0.0]])[1][0] == pytest.approx(np.hypot(*sem), rel=1e-3)
+    assert len(releases) == 1 and releases[0].value.shape == (10,)
+    np.testing.assert_allclose(estimate.rows, [251, 250] * 2, atol=1e-3)
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_the_spread_of_a_single_column_is_told(complete):
+def test_the_spread_of_a_single_column_is_given_and_the_number_of_rows_where_it_was_released(complete):
     data = normal()
-    fit = ps.dp_mean("x", data, HUGE, domain=ps.Domain(DOMAIN, complete=complete), rng=1)
-    assert fit.facts["sigma"] == pytest.approx(data["x"].std(), rel=1e-4)
-    assert fit.glance().loc[0, "sigma"] == fit.facts["sigma"]
-    assert "sigma" in str(fit.summary())
-    assert "sigma" not in ps.dp_mean("x + z", data, HUGE, domain=DOMAIN).facts
+    estimate, _ = fit(Means(), "x", data, Domain(DOMAIN, complete=complete), HUGE)
+    assert estimate.diagnostics["sigma"] == pytest.approx(data["x"].std(), rel=1e-4)
+    assert ("rows used" in estimate.diagnostics) != complete
+    if not complete:
+        assert estimate.diagnostics["rows used"] == pytest.approx(501, abs=1e-3)
+    assert "sigma" not in fit(Means(), "x + z", data, DOMAIN, HUGE)[0].diagnostics
 
 
-def test_a_public_count_is_used_and_a_private_one_released():
-    for neighbors, complete in (("replace", True), ("replace", False), ("add_remove", True)):
-        fit = ps.dp_mean("x", normal(), 1.0, domain=ps.Domain(DOMAIN, complete=complete), neighbors=neighbors, rng=1)
-        text = str(fit.summary())
-        assert ("501 (public)" in text) == (neighbors == "replace" and complete)
-        assert ("released, noisy" in text) != ("501 (public)" in text)
-        assert (fit.nobs == 501) == (neighbors == "replace")
-
-
-def test_contrasts_of_columns_allow_for_any_dependence():
+def test_contrasts_of_columns_allow_for_any_dependence_and_their_covariance_is_unknown():
     x = np.random.default_rng(0).standard_normal(2000).clip(-5, 5)
-    data = pd.DataFrame({"x": x, "z": -x})
-    fit = ps.dp_mean("x + z", data, HUGE, domain={"x": (-5, 5), "z": (-5, 5)}, rng=1)
-    low, high = fit.t_test("x = z").conf_int()[0]
-    assert (high - low) / 2 >= 0.99 * 1.96 * (2 * x).std() / np.sqrt(2000)
+    estimate, _ = fit(Means(), "x + z", pd.DataFrame({"x": x, "z": -x}), {"x": (-5, 5), "z": (-5, 5)}, HUGE)
+    _, _, low, high, _ = estimate.contrast([[1.0, -1.0]])
+    assert (high - low)[0] / 2 >= 0.99 * 1.96 * (2 * x).std() / np.sqrt(2000)
+    assert np.isnan(estimate.covariance()[0, 1])
 
 
-def test_how_columns_vary_together_is_not_told_nor_are_joint_tests_of_them():
-    fit = ps.dp_mean("x + z ~ g", normal(), 1e4, domain=DOMAIN, rng=1)
-    cov = fit.cov_params().to_numpy()  # of (x, a), (x, b), (z, a), (z, b)
-    group = np.tile([0, 1], 2)
-    unknown = np.equal.outer(group, group) & ~np.eye(4, dtype=bool)
-    np.testing.assert_array_equal(np.isnan(cov), unknown)
-    assert (cov[np.not_equal.outer(group, group)] == 0).all()
-    np.testing.assert_allclose(np.sqrt(np.diag(cov)), fit.bse)
-    for both in ("x[a] = 0, z[a] = 0", "x[a] = 0, x[b] = 0, z[a] = 0"):
-        assert np.isnan(fit.wald_test(both).pvalue)
-    assert 0 <= fit.wald_test("x[a] = 0").pvalue <= 1
-    sd = fit.bse.to_numpy()
-    assert fit.t_test("x[a] = z[a]").sd[0] == pytest.approx(sd[0] + sd[2], rel=1e-3)
-    assert fit.t_test("x[a] = z[b]").sd[0] == pytest.approx(np.hypot(sd[0], sd[3]), rel=1e-3)
-
-
-def test_groups_of_one_column_among_several_are_tested_jointly():
-    fit = ps.dp_mean("x + z ~ g", normal(), 1e4, domain=DOMAIN, rng=1)
-    alone = ps.dp_mean("x ~ g", normal(), 1e4, domain=DOMAIN, rng=1).wald_test("x[a] = 0, x[b] = 0")
-    assert fit.wald_test("x[a] = 0, x[b] = 0").statistic == pytest.approx(alone.statistic, rel=0.05, abs=0.05)
-    assert 0 <= fit.wald_test("x[a] = 0, z[b] = 4").pvalue <= 1
-
-
-def test_of_a_group_without_rows_nothing_is_claimed():
+@noises
+def test_of_a_group_without_rows_nothing_is_claimed(noise):
+    empty = 0
     for seed in range(5):
-        fit = ps.dp_mean("x ~ g", normal().assign(g="a"), 1e5, domain=DOMAIN, rng=seed)
-        low, high = fit.conf_int().loc[("x", "b")]
-        assert np.isnan(low) or high - low > 5
+        data = normal(500, seed).assign(g="a")
+        estimate, _ = fit(Means(ADDITIVE[noise]), "x ~ g", data, DOMAIN, **price(noise, 1.0), seed=seed)
+        empty += np.isnan(estimate.params()[1])
+        if np.isnan(estimate.params()[1]):
+            (note,) = estimate.notes
+            assert note.key == "empty group" and note.about == ("x[b]",)
+        assert not np.isnan(estimate.params()[0])
+    assert empty >= 4
 
 
-def test_bounds_are_bought_and_values_beyond_them_clamped():
-    data = normal(20_000)
-    fit = ps.dp_mean("z", data, 2.0, domain={}, rng=1)
-    assert fit.params["z"] == pytest.approx(data["z"].mean(), abs=0.2)
-    assert "bought privately: z" in str(fit.summary())
-    clamped = ps.dp_mean("z", data, HUGE, domain={"z": (0, 3)}, rng=1)
-    assert clamped.params["z"] == pytest.approx(data["z"].clip(0, 3).mean(), abs=1e-4)
+@pytest.mark.parametrize(("noise", "by"), [("l1", ""), ("linf", " ~ g"), ("gaussian", " ~ g")])
+def test_intervals_hold_the_mean_of_the_population_as_often_as_they_say(noise, by):
+    promise = GaussianDP(0.5) if noise == "gaussian" else PureDP(0.5)
+    planned, held, draws = Fit(Means(ADDITIVE[noise]), "x" + by, DOMAIN, 300, promise), 0, 80
+    for seed in range(draws):
+        low, high = ends(planned(normal(300, seed), seed)[0])[0]
+        held += low <= 0 <= high
+    assert held >= 0.95 * draws - 3 * np.sqrt(draws * 0.95 * 0.05)
 
 
-def test_a_plan_is_what_the_fit_then_does():
-    planned = ps.plan("mean", "x", 501, 1.0, domain=DOMAIN)
-    width = float(planned.expected(like=normal())["width"].iloc[0])
-    fit = ps.dp_mean("x", normal(), 1.0, domain=DOMAIN, rng=1)
-    assert width == pytest.approx(np.diff(fit.conf_int())[0, 0], rel=0.25)
-    assert planned.eps_for(1.01 * width, like=normal()) == pytest.approx(1.0, rel=0.15)
-    assert planned.n_for(1.01 * width, like=normal()) == pytest.approx(501, rel=0.05)
+def test_without_inference_squares_are_not_asked_and_numbers_have_less_noise():
+    full, releases = fit(Means(ADDITIVE["l1"]), "x", normal(), DOMAIN, 1.0)
+    bare, fewer = fit(Means(ADDITIVE["l1"]), "x", normal(), DOMAIN, 1.0, intervals=False)
+    assert len(releases[0].value) == 3 and len(fewer[0].value) == 2
+    assert [note.key for note in bare.notes] == ["no inference"]
+    assert np.isnan(bare.bse()).all() and bare.params()[0] == pytest.approx(full.params()[0], abs=0.5)
+
+
+def test_several_rows_of_a_unit_leave_no_interval():
+    neighbors = Neighbors("replace", "who", 2)
+    data = normal().assign(who=np.arange(501) // 3)
+    estimate, _ = fit(Means(neighbors=neighbors), "x", data, DOMAIN, HUGE, neighbors=neighbors)
+    assert [note.key for note in estimate.notes] == ["dependent rows"]
+    assert estimate.params()[0] == pytest.approx(data.groupby("who").head(2)["x"].mean(), abs=1e-4)
+
+
+def test_values_beyond_the_bounds_are_clamped():
+    data = normal()
+    estimate, _ = fit(Means(), "z", data, {"z": (0, 3)}, HUGE)
+    assert estimate.params()[0] == pytest.approx(data["z"].clip(0, 3).mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize("by", ["", " ~ g"])
+def test_chosen_means_are_near_and_have_no_interval(by):
+    data = normal(4000)
+    estimate, releases = fit(ChosenMeans(), "x + z" + by, data, DOMAIN, 4.0)
+    truth = [[data[c].mean()] if not by else data.groupby("g")[c].mean().tolist() for c in ("x", "z")]
+    np.testing.assert_allclose(estimate.params(), np.concatenate(truth), atol=0.1)
+    assert [note.key for note in estimate.notes] == ["other mechanism"]
+    assert [release.name for release in releases] == ["mean of x", "mean of z"]

@@ -1,16 +1,38 @@
-"""Medians and quantiles: intervals, grids, ties and what they cost."""
-
-import itertools
+"""Medians and quantiles: the limit is numpy's, intervals run between order statistics, and every question is paid."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
-import privstats as ps
+from privstats.errors import OptionError
+from privstats.estimators.quantiles import (
+    ApproximateQuantiles,
+    ChosenQuantiles,
+    GeometricMedian,
+    ProposeTestReleaseQuantiles,
+    RankQuantiles,
+    orders,
+)
+from privstats.formula.domain import Domain
+from privstats.mechanisms.comparison.duff import DuffQuantile
+from privstats.mechanisms.comparison.kng_median import KNGMedian
+from privstats.mechanisms.comparison.smooth import SmoothCauchy
+from privstats.privacy.promise import Neighbors, PureDP
+from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (-5, 5), "k": (0, 20), "g": ["a", "b"]}
 HUGE = 1e7
+ADD_REMOVE = Neighbors("add_remove")
+APART = {  # estimators whose intervals are a second release
+    "aq": ApproximateQuantiles,
+    "duff": lambda *a, **k: ChosenQuantiles(*a, mechanism=DuffQuantile(), **k),
+    "smoothsens": lambda *a, **k: ChosenQuantiles(*a, mechanism=SmoothCauchy(), **k),
+    "kng": lambda *a, **k: ChosenQuantiles(*a, mechanism=KNGMedian(), **k),
+}
+EVERY = {"rank": RankQuantiles, **APART}
+every = pytest.mark.parametrize("mech", EVERY)
+apart = pytest.mark.parametrize("mech", APART)
 
 
 def normal(n=1001, seed=3):
@@ -19,158 +41,235 @@ def normal(n=1001, seed=3):
     return pd.DataFrame({"x": x, "k": rng.poisson(4, n).clip(0, 20), "g": np.array(["a", "b"])[np.arange(n) % 2]})
 
 
+def ends(estimate, alpha=0.05):
+    return np.column_stack(estimate.coefficients(alpha)[2:])
+
+
+def keys(estimate):
+    return [note.key for note in estimate.notes]
+
+
+def prices(releases):
+    return {release.name: release.keeps.eps for release in releases}
+
+
+def near(values, q, value, slack=2):
+    """Whether a value is an order statistic about the quantile, as far away as definitions of it differ."""
+    ordered, rank = np.sort(values), q * len(values)
+    low, high = max(0, int(rank - slack)), min(len(ordered) - 1, int(rank + slack))
+    return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
+
+
+@every
+@pytest.mark.parametrize("by", ["", " ~ g"])
+@pytest.mark.parametrize("relation", [Neighbors(), ADD_REMOVE], ids=str)
+def test_the_limit_of_a_large_budget_is_that_of_numpy(mech, by, relation):
+    data, q = normal(), (0.25, 0.5, 0.75)
+    estimate, _ = fit(EVERY[mech](q), "x" + by, data, DOMAIN, HUGE, neighbors=relation, components=q)
+    parts = [data] if not by else [data[data["g"] == level] for level in "ab"]
+    for number, (part, order) in enumerate((part, order) for part in parts for order in q):
+        assert near(part["x"], order, estimate.params()[number])
+    assert (ends(estimate)[:, 0] <= estimate.params()).all() and (estimate.params() <= ends(estimate)[:, 1]).all()
+
+
 @pytest.mark.parametrize("q", [0.25, 0.5, 0.9])
 def test_the_limit_of_an_interval_is_that_of_order_statistics(q):
     data = normal()
-    fit = ps.dp_quantile("x", data, HUGE, q=q, domain=DOMAIN, rng=1)
+    estimate, _ = fit(RankQuantiles(q), "x", data, DOMAIN, HUGE)
     ordered, ranks = np.sort(data["x"]), binom.ppf([0.025, 0.975], len(data), q).astype(int)
-    for mine, rank in zip(fit.conf_int().loc["x"], ranks, strict=True):
+    for mine, rank in zip(ends(estimate)[0], ranks, strict=True):
         assert ordered[rank - 3] <= mine <= ordered[rank + 2]
 
 
+def test_intervals_hold_the_median_of_the_population_as_often_as_they_say():
+    planned = Fit(RankQuantiles(), "x", DOMAIN, 400, PureDP(1.0))
+    held = 0
+    for seed in range(120):
+        low, high = ends(planned(normal(400, seed), seed)[0])[0]
+        held += low <= 0 <= high
+    assert held >= 107  # .95 of them are 114, less 3 sd
+
+
 def test_a_standard_error_is_the_interval_in_normal_quantiles():
-    fit = ps.dp_median("x", normal(), 1.0, domain=DOMAIN, rng=1)
-    low, high = fit.conf_int().loc["x"]
-    assert fit.bse["x"] == pytest.approx((high - low) / (2 * 1.959964), rel=1e-5)
+    estimate, _ = fit(RankQuantiles(), "x", normal(), DOMAIN, 1.0)
+    low, high = ends(estimate)[0]
+    assert estimate.bse()[0] == pytest.approx((high - low) / (2 * 1.959964), rel=1e-5)
+    assert 0 < estimate.noise_share()[0] < 1
 
 
-def test_more_confidence_is_longer_bought_or_stretched():
-    fits = {c: ps.dp_median("x", normal(), 1.0, domain=DOMAIN, rng=1, confidence=c) for c in (0.8, 0.99)}
-    widths = {c: np.diff(fit.conf_int(1 - c).loc["x"])[0] for c, fit in fits.items()}
+def test_more_confidence_is_longer_released_or_stretched():
+    fits = {c: fit(RankQuantiles(confidence=c), "x", normal(), DOMAIN, 1.0)[0] for c in (0.8, 0.99)}
+    widths = {c: np.diff(ends(one, 1 - c))[0, 0] for c, one in fits.items()}
     assert widths[0.99] > 1.5 * widths[0.8]
-    stretched = np.diff(fits[0.8].conf_int(0.01).loc["x"])[0]
+    stretched = np.diff(ends(fits[0.8], 0.01))[0, 0]
     assert 0.5 * widths[0.99] < stretched < 2 * widths[0.99]
 
 
 @pytest.mark.parametrize("mech", ["rank", "duff", "smoothsens", "kng"])
 def test_releases_lie_on_the_declared_grid_and_heavy_ties_are_found(mech):
     data = normal()
-    fit = ps.dp_median("k + x", data, 8.0, mech=mech, grid={"k": 1}, domain=DOMAIN, rng=1)
-    assert fit.params["k"] == data["k"].median()
-    low, high = fit.conf_int().loc["k"]
-    assert low <= fit.params["k"] <= high
-    coarse = ps.dp_median("x", data, 8.0, mech=mech, grid=0.5, domain=DOMAIN, rng=1).params["x"]
-    assert coarse % 0.5 == 0
+    estimate, _ = fit(EVERY[mech](grid={"k": 1}), "k + x", data, DOMAIN, 8.0)
+    assert estimate.params()[0] == data["k"].median()
+    low, high = ends(estimate)[0]
+    assert low <= estimate.params()[0] <= high
+    coarse, releases = fit(EVERY[mech](grid=0.5), "x", data, DOMAIN, 8.0)
+    assert coarse.params()[0] % 0.5 == 0
+    assert not any(release.name.startswith("grid") for release in releases)
+    stepped, releases = fit(EVERY[mech](), "k", data, {"k": range(0, 21)}, 8.0)  # the domain declares the step
+    assert stepped.params()[0] == data["k"].median()
+    assert not any(release.name.startswith("grid") for release in releases)
 
 
-@pytest.mark.parametrize("mech", ["rank", "aq", "duff", "smoothsens", "kng"])
+@every
 def test_several_quantiles_never_cross_and_are_sorted(mech):
+    q = (0.1, 0.5, 0.9)
     for eps in (0.01, 1.0):
-        fit = ps.dp_quantile("x ~ g", normal(101), eps, q=[0.9, 0.1, 0.5], mech=mech, domain=DOMAIN, rng=2)
-        assert list(fit.params.index)[:3] == [("x", "a, 0.1"), ("x", "a, 0.5"), ("x", "a, 0.9")]
-        assert (np.diff(fit.params.to_numpy().reshape(2, 3)) >= 0).all()
-
-
-def test_a_budget_too_small_for_an_interval_says_so():
-    for options in ({}, {"neighbors": "add_remove"}, {"mech": "duff"}):
-        fit = ps.dp_median("x", normal(50), 0.05, domain=DOMAIN, rng=1, **options)
-        assert fit.conf_int().isna().all(axis=None) and fit.bse.isna().all()
-        assert "no interval for x: too few rows for this budget" in str(fit.summary())
-        assert -5 <= fit.params["x"] <= 5
-
-
-@pytest.mark.parametrize("options", [{"neighbors": "add_remove"}, {"unit": "who"}, {"by": " ~ g"}])
-def test_a_private_number_of_rows_is_bought_and_tells_which_intervals_are_hopeless(options):
-    options = dict(options)
-    by = options.pop("by", "")
-    for n, eps, hopeless in ((200, 0.2, True), (4000, 1.0, False)):
-        data = normal(n).assign(who=np.arange(n))
-        fit = ps.dp_median("x" + by, data, eps, domain=DOMAIN, rng=1, **options)
-        assert fit.conf_int().isna().all(axis=None) == fit.conf_int().isna().any(axis=None) == hopeless
-        assert ("too few rows for this budget" in str(fit.summary())) == hopeless
-        bought = [release for release in fit.releases if release.name.startswith("rows")]
-        assert len(bought) == (2 if by else 1)
-        assert fit.answer.n == pytest.approx(n, abs=200 / eps)
-    public = ps.dp_median("x", normal(), 1.0, domain=DOMAIN, rng=1)
-    assert not any(release.name.startswith("rows") for release in public.releases)
-
-
-def test_some_intervals_may_be_hopeless_and_others_not():
-    data = normal(1001)
-    data.loc[data.index % 25 != 0, "g"] = "a"
-    data.loc[data.index % 25 == 0, "g"] = "b"
-    fit = ps.dp_median("x ~ g", data, 1.0, domain=DOMAIN, rng=1)
-    assert fit.conf_int().notna().loc[("x", "a")].all() and fit.conf_int().isna().loc[("x", "b")].all()
-    assert "no interval for x[b]: too few rows" in str(fit.summary())
-    assert np.isnan(fit.t_test("x[a] = x[b]").pvalue[0])
-
-
-@pytest.mark.parametrize("mech", ["aq", "duff", "smoothsens", "kng"])
-def test_how_far_estimates_spread_that_were_bought_apart_is_not_told_but_intervals_are(mech):
-    fit = ps.dp_median("x", normal(), 2.0, mech=mech, domain=DOMAIN, rng=1)
-    assert fit.bse.isna().all() and fit.privacy_share.isna().all()
-    assert fit.conf_int().notna().all(axis=None) and fit.pvalues.notna().all()
-    assert "how far estimates spread is not known (std err NaN)" in str(fit.summary())
-    together = ps.dp_median("x", normal(), 2.0, domain=DOMAIN, rng=1)
-    assert together.bse.notna().all() and "bought apart" not in str(together.summary())
-
-
-def test_columns_share_the_budget_as_they_are_told_and_groups_each_have_all_of_it():
-    fit = ps.dp_median("x + k", normal(), 1.0, domain=DOMAIN, rng=1, shares={"quantile of x": 3.0})
-    prices = {release.name: release.event.pure() for release in fit.releases}
-    parts = {"quantile of x": 3.0, "quantile of k": 1.0, "grid of x": 0.1, "grid of k": 0.1}
-    assert prices == pytest.approx({name: part / 4.2 for name, part in parts.items()}, rel=1e-3)
-    text = " ".join(str(fit.summary()).split())  # long lines are wrapped
-    assert f"quantile of x: eps = {3 / 4.2:.6g}, quantile of k: eps = {1 / 4.2:.6g}" in text
-    for grid, (kind, steps) in itertools.product((None, 0.01), (("replace", 2), ("add_remove", 1))):
-        fit = ps.dp_median("x ~ g", normal(), 1.0, domain=DOMAIN, neighbors=kind, grid=grid)
-        prices = [release.event.pure() for release in fit.releases if release.name.startswith("quantile")]
-        assert prices == pytest.approx([1 / (steps * 1.05 + 0.1 * (grid is None))] * 2, rel=1e-3)
+        estimate, _ = fit(EVERY[mech]([0.9, 0.1, 0.5]), "x ~ g", normal(101), DOMAIN, eps, components=q, seed=2)
+        assert estimate.names[:3] == ("x[a, 0.1]", "x[a, 0.5]", "x[a, 0.9]")
+        assert (np.diff(estimate.params().reshape(2, 3)) >= 0).all()
 
 
 @pytest.mark.parametrize("mech", ["rank", "duff"])
-def test_bounds_are_bought_where_there_are_none(mech):
-    data = normal(20_000)
-    ledger = ps.Ledger(ps.PureDP(2.0))
-    fit = ps.dp_median("x ~ g", data, 2.0, mech=mech, domain={"g": ["a", "b"]}, ledger=ledger, rng=1)
-    np.testing.assert_allclose(fit.params, data.groupby("g")["x"].median(), atol=0.05)
-    assert "bought privately: x" in str(fit.summary())
-    assert ledger.spent().eps == pytest.approx(2.0, rel=1e-3)
-    assert ps.Domain(DOMAIN).to_json() != fit.domain.to_json()  # which holds what was bought
+@pytest.mark.parametrize("relation", [Neighbors(), ADD_REMOVE], ids=str)
+def test_a_budget_too_small_for_an_interval_says_so_with_the_rows_that_are_enough(mech, relation):
+    estimate, _ = fit(EVERY[mech](), "x", normal(50), DOMAIN, 0.05, neighbors=relation)
+    assert np.isnan(ends(estimate)).all() and np.isnan(estimate.bse()).all()
+    (note,) = (note for note in estimate.notes if note.key == "short ends")
+    assert note.about == ("x",)
+    assert -5 <= estimate.params()[0] <= 5
 
 
-def test_a_group_predicts_its_own_median():
-    fit = ps.dp_median("x ~ g", normal(), 5.0, domain=DOMAIN, rng=1)
-    new = pd.DataFrame({"g": ["b", "a", "elsewhere", None]}, index=[7, 8, 9, 10])
-    predicted = fit.predict(new)
-    assert predicted.loc[[7, 8]].tolist() == [fit.params["x", "b"], fit.params["x", "a"]]
-    assert predicted.loc[[9, 10]].isna().all()
-    assert ps.dp_median("x", normal(), 5.0, domain=DOMAIN).predict(new).nunique() == 1
-    with pytest.raises(ps.FormulaError, match="one number of it for each group"):
-        ps.dp_quantile("x", normal(), 5.0, q=[0.2, 0.4], domain=DOMAIN).predict(new)
+def test_as_many_times_the_rows_as_the_note_names_are_enough():
+    estimate, _ = fit(RankQuantiles(), "x", normal(100), DOMAIN, 0.2)
+    (note,) = estimate.notes
+    times = float(note.text.split("eps ")[1].split(" times")[0])
+    enough, few = (round(100 * t * times) for t in (1.05, 0.9))
+    assert not np.isnan(ends(fit(RankQuantiles(), "x", normal(enough), DOMAIN, 0.2)[0])).any()
+    assert np.isnan(ends(fit(RankQuantiles(), "x", normal(few), DOMAIN, 0.2)[0])).all()
 
 
-def test_a_joint_test_of_one_hypothesis_is_that_hypothesis_test_and_more_than_is_known_is_not_told():
-    fit = ps.dp_quantile("x", normal(), 5.0, q=[0.2, 0.7], domain=DOMAIN, rng=1)
-    one, joint = fit.t_test("x[0.2] = -0.8"), fit.wald_test("x[0.2] = -0.8")
-    assert joint.pvalue == pytest.approx(one.pvalue[0], abs=0.05)  # normal on either side, of another scale
-    assert fit.t_test("x[0.2] = x[0.7]").pvalue[0] < 0.01
-    assert np.isnan(fit.wald_test("x[0.2] = -0.8, x[0.7] = 0.5").pvalue)
+@pytest.mark.parametrize(
+    ("formula", "relation"), [("x", ADD_REMOVE), ("x", Neighbors("replace", "who")), ("x ~ g", Neighbors())], ids=str
+)
+def test_a_private_number_of_rows_is_released_and_decides_which_intervals_are_given(formula, relation):
+    for n, eps, short in ((200, 0.2, True), (4000, 1.0, False)):
+        data = normal(n).assign(who=np.arange(n))
+        estimate, releases = fit(RankQuantiles(neighbors=relation), formula, data, DOMAIN, eps, neighbors=relation)
+        assert np.isnan(ends(estimate)).all() == np.isnan(ends(estimate)).any() == short
+        assert ("short ends" in keys(estimate)) == short
+        (rows,) = (release for release in releases if release.name == "rows")
+        assert len(rows.value) == (2 if "g" in formula else 1)
+        assert estimate.diagnostics["rows used"] == pytest.approx(n, abs=200 / eps)
+    _, releases = fit(RankQuantiles(), "x", normal(), DOMAIN, 1.0)
+    assert not any(release.name == "rows" for release in releases)
 
 
-def test_where_propose_test_release_is_silent_the_interval_that_was_paid_for_is_told():
-    fit = ps.dp_median("x", normal(501), 1.0, delta=1e-9, mech="ptr", eta=1e-6, domain=DOMAIN, rng=1)
-    assert fit.params.isna().all()
-    assert "no answer" in str(fit.summary())
-    assert fit.conf_int().notna().all(axis=None)
-    low, high = fit.conf_int().loc["x"]
-    assert fit.pvalues["x"] == fit.t_test("x = 0").pvalue[0]
-    for null in (1.01 * low - 0.01 * high, 1.01 * high - 0.01 * low):
-        assert fit.t_test(f"x = {null!r}" if null > 0 else f"x + {-null!r} = 0").pvalue[0] < 0.05
-    assert fit.bse.isna().all()
+def test_some_intervals_may_be_short_of_rows_and_others_not():
+    data = normal(1001)
+    data["g"] = np.where(data.index % 25 == 0, "b", "a")
+    estimate, _ = fit(RankQuantiles(), "x ~ g", data, DOMAIN, 1.0)
+    assert not np.isnan(ends(estimate)[0]).any() and np.isnan(ends(estimate)[1]).all()
+    assert [note.about for note in estimate.notes if note.key == "short ends"] == [("x[b]",)]
+    assert np.isnan(estimate.contrast([[1.0, -1.0]])[4]).all()
 
 
-def test_a_plan_is_what_the_fit_then_does():
-    options = {"domain": DOMAIN, "q": [0.25, 0.75]}
-    planned = ps.plan("quantile", "x ~ g", 1001, 1.0, **options)
-    assert "x[a, 0.25]" in str(planned) and "nan" not in str(planned)
-    ledger = ps.Ledger(ps.PureDP(1.0))
-    dry = ps.dp_quantile("x ~ g", normal(), 1.0, **options, ledger=ledger, dry_run=True)
-    assert str(dry) == str(planned) and dry.digest == planned.digest and ledger.entries == ()
-    fit = ps.dp_quantile("x ~ g", normal(), 1.0, **options, ledger=ledger)
-    assert [release.event for release in fit.releases] == [mechanism.event for mechanism in planned.mechanisms]
-    alone = ps.plan("median", "x", 1001, 1.0, domain=DOMAIN)
-    width = float(alone.expected(like=normal())["width"].iloc[0])
-    assert width == pytest.approx(
-        np.diff(ps.dp_median("x", normal(), 1.0, domain=DOMAIN, rng=1).conf_int())[0, 0], rel=0.4
-    )
+@apart
+def test_estimates_of_another_release_have_no_standard_error_but_intervals(mech):
+    estimate, _ = fit(EVERY[mech](), "x", normal(), DOMAIN, 2.0)
+    assert np.isnan(estimate.bse()).all() and np.isnan(estimate.noise_share()).all()
+    assert not np.isnan(ends(estimate)).any() and not np.isnan(estimate.pvalues()).any()
+    assert "second release" in keys(estimate)
+    together, _ = fit(RankQuantiles(), "x", normal(), DOMAIN, 2.0)
+    assert not np.isnan(together.bse()).any() and "second release" not in keys(together)
+
+
+def test_columns_share_the_budget_and_a_label_has_a_share_of_its_own():
+    _, releases = fit(RankQuantiles(), "x + k", normal(), DOMAIN, 1.0)
+    expected = {"quantile of x": 0.5, "quantile of k": 0.5, "grid of x": 0.05, "grid of k": 0.05}
+    assert prices(releases) == pytest.approx({name: part / 1.1 for name, part in expected.items()}, rel=1e-9)
+    planned = Fit(RankQuantiles(), "x + k", DOMAIN, 1001, PureDP(1.0), shares={"quantile of x": 3.0})
+    parts = {q.label: q.promise.eps for q in planned.planned}
+    assert parts["quantile of x"] / parts["grid of x"] == pytest.approx(3.0 / 0.05)
+    assert sum(parts.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("relation", "steps"), [(Neighbors(), 2), (ADD_REMOVE, 1)], ids=str)
+def test_groups_are_one_question_whose_cells_each_keep_the_promise_of_one_step(relation, steps):
+    _, releases = fit(RankQuantiles(grid=0.01), "x ~ g", normal(), DOMAIN, 1.0, neighbors=relation)
+    (drawn,) = (release for release in releases if release.name == "quantile of x")
+    assert drawn.value.shape == (6,)
+    assert drawn.keeps.eps == pytest.approx(1 / 1.05)
+    assert drawn.law.eps == pytest.approx(drawn.keeps.eps / steps)
+    assert sum(prices(releases).values()) == pytest.approx(1.0)
+
+
+@every
+def test_without_inference_nothing_is_paid_for_intervals(mech):
+    estimate, releases = fit(EVERY[mech](), "x", normal(), DOMAIN, 8.0, intervals=False)
+    assert abs(estimate.params()[0]) < 0.5
+    assert np.isnan(ends(estimate)).all() and keys(estimate) == ["no inference"]
+    assert {release.name.split(" ")[0] for release in releases} == {"quantile"}
+
+
+def test_rows_of_one_unit_depend_on_each_other_so_several_of_them_leave_no_interval():
+    data = normal().assign(who=np.arange(1001) // 3)
+    neighbors = Neighbors("replace", "who", 2)
+    estimate, _ = fit(RankQuantiles(neighbors=neighbors), "x", data, DOMAIN, HUGE, neighbors=neighbors)
+    assert keys(estimate) == ["dependent rows"] and np.isnan(ends(estimate)).all()
+    assert near(data.groupby("who").head(2)["x"], 0.5, estimate.params()[0])
+    single = Neighbors("replace", "who")
+    estimate, _ = fit(RankQuantiles(neighbors=single), "x", data, DOMAIN, HUGE, neighbors=single)
+    assert not np.isnan(ends(estimate)).any()
+
+
+def test_missing_rows_are_left_out_and_those_of_a_complete_column_are_its_middle():
+    data = normal()
+    data.loc[::2, "x"] = np.nan
+    estimate, _ = fit(RankQuantiles(0.9), "x", data, DOMAIN, HUGE)
+    assert near(data["x"].dropna(), 0.9, estimate.params()[0])
+    complete, _ = fit(RankQuantiles(0.9), "x", data, Domain(DOMAIN, complete=True), HUGE)
+    assert near(data["x"].fillna(0.0), 0.9, complete.params()[0])
+
+
+def test_where_propose_test_release_is_silent_the_interval_is_given():
+    estimate, _ = fit(ProposeTestReleaseQuantiles(eta=1e-6), "x", normal(501), DOMAIN, 1.0, delta=1e-9)
+    assert np.isnan(estimate.params()).all() and np.isnan(estimate.bse()).all()
+    (note,) = (note for note in estimate.notes if note.key == "private test")
+    assert note.about == ("x",) and "eta = 1e-06" in note.text
+    assert not np.isnan(ends(estimate)).any()
+
+
+@pytest.mark.parametrize("by", ["", " ~ g"])
+def test_a_geometric_median_has_one_number_a_column_and_group(by):
+    data = normal()
+    estimate, releases = fit(GeometricMedian(), "x + k" + by, data, DOMAIN, 20.0)
+    truth = [[data[c].median()] if not by else data.groupby("g")[c].median().tolist() for c in ("x", "k")]
+    np.testing.assert_allclose(estimate.params(), np.concatenate(truth), atol=0.6)
+    assert len(releases) == 1 and keys(estimate) == ["geometric median"]
+    assert np.isnan(ends(estimate)).all()
+
+
+def test_m_quantiles_take_as_many_rounds_as_m_has_binary_digits_each_over_disjoint_cells():
+    q = tuple(np.arange(1, 8) / 8)
+    _, releases = fit(ApproximateQuantiles(q), "x", normal(), DOMAIN, 3.0, components=q, intervals=False)
+    assert [len(release.value) for release in releases] == [1, 2, 4]
+    assert prices(releases) == pytest.approx({f"quantile of x, round {k}": 1.0 for k in (1, 2, 3)})
+    assert [release.within.cells for release in releases] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("q", [0, 1.0, [0.5, 0.5], [], "0.5", True, [0.2, None], float("nan")])
+def test_orders_out_of_range_are_refused(q):
+    with pytest.raises(OptionError, match="q is"):
+        orders(q)
+
+
+@pytest.mark.parametrize("options", [{"confidence": 0.2}, {"confidence": 1}, {"confidence": "0.9"}])
+def test_a_confidence_out_of_range_is_refused(options):
+    with pytest.raises(OptionError, match="confidence is"):
+        RankQuantiles(**options)
+
+
+@pytest.mark.parametrize("grid", [0, -1, 40, "1", True, {"z": 1}, 1e-30, float("nan")])
+def test_a_grid_that_is_none_is_refused(grid):
+    with pytest.raises(OptionError, match="grid"):
+        fit(RankQuantiles(grid=grid), "x", normal(), DOMAIN, 1.0)

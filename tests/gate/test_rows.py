@@ -1,179 +1,448 @@
-"""Totals are exact: no order, chunking or size of the data changes a bit of them."""
+"""Totals are exact: no order, no blocks, no batches and no size of the data changes a bit of them."""
 
 import decimal
-import math
-from fractions import Fraction
+import enum
+import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.older.formula.design import bind
-from privstats.older.formula.domain import Domain
-from privstats.older.gate import rows as rows_module
-from privstats.older.gate.questions import Gram, Histogram, Outer, Score, ScoreAndScale, Sum
-from privstats.older.gate.rows import MemoryRows
-from privstats.older.losses.bounded import KAPPA, Huber, Proportion
-from privstats.older.losses.clipped import Count, Size
-from privstats.older.losses.families import Logit, Probit
-from privstats.older.losses.leverage import Directions, Held, Leverage, Pull, PullSize, Whitened
-from privstats.older.losses.predictor import CurvaturePull, Predictor, ResidualSize, ScaledPull, ScorePull
-from privstats.older.losses.squares import AugmentedRow, PredictorRow
-from privstats.older.numerics.exact import Total, add_noise, gram, total
-from privstats.older.privacy.neighbors import Neighbors
-from privstats.older.sets.base import Ball
-from privstats.older.sets.leverage import Bins, ColumnMoments, Products, Pulls, PullsAndScale
-from privstats.older.sets.moments import Moments
+from privstats.errors import OptionError, PrivacyError
+from privstats.gate import rows as rows_module
+from privstats.gate.questions import Sum, Values
+from privstats.gate.rows import SourceChangedError
+from privstats.gate.sources import Batches, Frame, Unread, source_of
+from privstats.mechanisms.additive.cube import Cube
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.order.rank import Rank
+from privstats.numerics.exact import Total
+from privstats.privacy.promise import Neighbors
+from privstats.sets.cells import ByCell, Cells, Line, Shells
+from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, Squares
+from tests.gate.toy import XY, Above, Group, One, Toy, X, at, frame, gate_of, in_batches, planned, rows_of
 
-ROWS = Neighbors("replace")
-DOMAIN = Domain({"y": (0, 9), "x": (-3, 3), "g": ["a", "b"]})
-DESIGN = bind("np.sqrt(y) ~ np.tanh(x) * g + np.exp(x)", DOMAIN)
-MOMENTS = Moments(5, intercept=True, complete=False)
-HELD = Held(Whitened(np.full(4, 0.1), np.full(4, 0.3), np.eye(5) + 0.1, True), 3.0)
-THETA = np.array([0.1, -0.2, 0.3, 0.0, 0.1])
-SIZES = np.array([0.1, 0.3, 1.0, 3.0])
-UNIT = Directions(HELD.whitened)
-PULLED = Outer("meat", Pull(HELD, THETA, 0.5), Products(5, pulled=True), UNIT)
-ABOUT_HELD = [
-    Gram("columns", PredictorRow(), ColumnMoments(4, counted=True)),
-    Outer("rows", HELD, Products(5, pulled=True), UNIT),
-    Outer("directions", HELD, Products(5), UNIT),
-    Score("score", Pull(HELD, THETA, 0.5), Pulls(5), UNIT),
-    PULLED,
-    Histogram("leverage", Leverage(HELD.whitened), Bins(SIZES)),
-    Histogram("sizes", PullSize(HELD, THETA), Bins(SIZES)),
+UNITS = Neighbors("replace", "who", 3)
+FOLDED = [
+    Sum("folded score", XY(3.0), Ball(2, 0.7), folded=True),
+    Sum("folded sizes", XY(), Shells(2, (0.3, 0.6, 1.0)), folded=True),
+    Sum("folded products", XY(), Products(2, 0.5), folded=True),
+    Sum("folded share", One(), Fractions(1), folded=True),
+    Sum("units", One(), Cells(1), folded=True, keep=Above(0.0)),
 ]
-SCORES = (Huber(0.2), Proportion(Logit(), 2.0), Proportion(Probit(), 2.0), Count(2.0, 5.0, 30.0), Size(3.0, 0.02, 9.0))
-BOUNDED = [Predictor(HELD, THETA, score) for score in SCORES]
-ABOUT_SCORES = [
-    ScoreAndScale("scaled", ScaledPull(BOUNDED[0]), PullsAndScale(5, KAPPA), UNIT),
-    *(Score(f"score {k}", ScorePull(at), Pulls(5), UNIT) for k, at in enumerate(BOUNDED)),
-    *(Outer(f"curvature {k}", CurvaturePull(at), Products(5, pulled=True), UNIT) for k, at in enumerate(BOUNDED)),
-    *(Histogram(f"residuals {k}", ResidualSize(at), Bins(SIZES)) for k, at in enumerate(BOUNDED[3:])),
+QUESTIONS = [
+    Sum("total", XY(), Ball(2, 0.8)),
+    Sum("kept", XY(), Box(2, 0.5), keep=Above(0.2)),
+    Sum("products", XY(), Products(2, 1.0)),
+    Sum("groups", Group(), Cells(2)),
+    Sum("by group", Group(numbers=True), ByCell(Squares(1, True), 2)),
+    Sum("moments", One(3, 0.5), BoxProducts(2, True, True)),
+    *FOLDED,
 ]
-ABOUT_HELD += ABOUT_SCORES
-QUESTIONS = [Gram("moments", AugmentedRow(), MOMENTS), Sum("total", AugmentedRow(), Ball(2.0, 6)), *ABOUT_HELD]
 
 
-def frame(n=5000, seed=0):
-    rng = np.random.default_rng(seed)
-    data = pd.DataFrame({"y": rng.uniform(-1, 10, n), "x": rng.normal(0, 2, n), "g": rng.choice(["a", "b", "c"], n)})
-    data.loc[::7, "x"] = np.nan
-    return data
+def people(n=3000, seed=0):
+    """Rows of units that are apart from one another, some with too many rows, some without a name."""
+    data = frame(n, seed)
+    names = np.random.default_rng(seed + 1).integers(0, n // 2, n).astype(float)
+    names[::13] = np.nan
+    return data.assign(who=names)
 
 
-def totals(data, neighbors=ROWS):
-    return MemoryRows(data, DESIGN, neighbors).sum(QUESTIONS)
-
-
+@pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
 @pytest.mark.parametrize("block_rows", [1, 7, 2048, 4999])
-def test_a_chunked_run_equals_the_whole_bit_for_bit(monkeypatch, block_rows):
-    data = frame(5000 if block_rows > 7 else 300)
-    whole = totals(data)
+def test_a_run_in_blocks_equals_the_whole_bit_for_bit(monkeypatch, block_rows, neighbors):
+    data = people(3000 if block_rows > 7 else 200)
+    whole = rows_of(data, neighbors).totals(QUESTIONS)
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", block_rows)
-    assert totals(data) == whole
+    assert rows_of(data, neighbors).totals(QUESTIONS) == whole
+
+
+@pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
+@pytest.mark.parametrize("size", [1, 11, 1000, 5000])
+def test_batches_of_any_size_equal_the_frame_bit_for_bit(size, neighbors):
+    data = people(2500 if size > 1 else 150)
+    whole = rows_of(data, neighbors).totals(QUESTIONS)
+    batches = rows_of(in_batches(data, size), neighbors)
+    assert batches.totals(QUESTIONS) == whole
+    assert batches.totals(QUESTIONS) == whole  # in a second pass, too
+    text = data.assign(who=data["who"].astype(object))  # names one by one, in batches of their own types
+    assert rows_of(in_batches(text, size), neighbors).totals(QUESTIONS) == whole
+
+
+def test_releases_are_the_same_from_every_source(monkeypatch):
+    data, by = people(900), [Laplace(), Cube(), Rank((0.5,))]
+    asked = [QUESTIONS[0], at(FOLDED[0], name="score"), Values("values", X(), Line(-1, 1, 2.0**-10))]
+    plan = [planned(question, mechanism) for question, mechanism in zip(asked, by, strict=True)]
+
+    def values(source):
+        gate = gate_of(*plan, data=source, neighbors=UNITS)
+        return [release.value.tobytes() for release in gate.together(zip(asked, by, strict=True))]
+
+    whole = values(data)
+    assert values(in_batches(data, 37)) == whole
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 100)
+    assert values(data) == values(in_batches(data, 333)) == whole
 
 
 def test_the_order_of_rows_does_not_matter():
-    data = frame()
-    assert totals(data.sample(frac=1.0, random_state=1)) == totals(data)
+    data = people()
+    assert rows_of(data.sample(frac=1.0, random_state=1)).totals(QUESTIONS) == rows_of(data).totals(QUESTIONS)
 
 
-def test_an_empty_frame_has_zero_totals():
-    assert [set(exact.units) for exact in totals(frame(0))] == [{0}] * len(QUESTIONS)
-
-
-def test_a_gram_total_is_the_sum_of_its_rounded_products_exactly():
-    rng = np.random.default_rng(0)
-    rows = np.column_stack([np.ones(3000), rng.uniform(-1, 1, (3000, 2))])
-    pairs = np.triu_indices(3)
-    quantised = [[Fraction(int(value)) / 2**21 for value in row] for row in np.rint(rows * 2**21)]
-    exact = gram(rows, pairs)
-    for unit, i, j in zip(exact.units, *pairs, strict=True):
-        assert Fraction(unit) / 2**42 == sum(row[i] * row[j] for row in quantised)
+@pytest.mark.parametrize("data", [frame(0).assign(who=0), lambda: iter(()), lambda: [frame(0).assign(who=0)] * 2])
+@pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
+def test_no_rows_have_zero_totals_and_no_values(data, neighbors):
+    rows = rows_of(data, neighbors)
+    assert [set(exact.units) for exact in rows.totals(QUESTIONS)] == [{0}] * len(QUESTIONS)
+    values = rows.values(Values("values", XY(), Box(2)))
+    assert (values.count(), values.all().shape, len(values.between(-9, 9))) == (0, (0, 2), 0)
+    assert values.sum(lambda v: v, Ball(2)) == Total.nothing(2, Ball(2).step)
 
 
 def test_totals_do_not_overflow_however_many_rows_there_are():
-    ones = gram(np.ones((1 << 15, 2)), np.triu_indices(2))
-    many = Total(ones.units, ones.step)
-    for _ in range(20):
-        many = many + many
-    assert many.value().tolist() == [2.0**35] * 3
+    exact = rows_of(frame(1000), design=Toy(True)).totals([Sum("ones", One(2), Box(2))])[0]
+    for _ in range(50):
+        exact = exact + exact
+    assert exact.value().tolist() == [1000 * 2.0**50] * 2
 
 
-@pytest.mark.parametrize("question", ABOUT_HELD, ids=lambda question: question.name)
-def test_a_total_is_the_sum_of_what_its_bound_makes_of_each_present_row(question):
-    block = DESIGN.block(frame(300))
-    parts = question.within.embed(question.bounded(block))[block.present]
-    rounded = 300 * 2.0**-20 if question.name == "columns" else 0.0  # the others are held on the grid: sums are exact
-    np.testing.assert_allclose(question.total(block).value(), parts.sum(axis=0), rtol=0, atol=rounded)
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if not q.folded], ids=lambda question: question.name)
+def test_a_total_is_the_sum_of_what_its_set_makes_of_each_row_that_counts(question):
+    data, design = frame(300), Toy()
+    block = design.block(data)
+    counts = block.present if question.keep is None else block.present & question.keep(block)
+    parts = question.within.contribution(question.within.project(question.of(block)))[counts]
+    assert not counts.all()
+    np.testing.assert_allclose(rows_of(data).totals([question])[0].value(), parts.sum(axis=0), rtol=1e-12, atol=1e-9)
 
 
-def test_a_block_of_other_rows_is_never_answered_from_the_memory_of_the_first():
-    here, there = DESIGN.block(frame(50)), DESIGN.block(frame(50, seed=1))
-    for question in ABOUT_HELD:
-        before = question.total(here)
-        assert question.total(there) != before
-        assert question.total(here) == before
+def test_the_total_of_one_over_any_rows_of_a_complete_design_is_their_number():
+    data = frame(400)
+    data.loc[::3, ["x", "y"]] = np.inf
+    data.loc[5:9, "g"] = None
+    assert rows_of(data, design=Toy(True)).totals([Sum("rows", One(), Fractions(1))])[0].value() == [400]
 
 
-def test_truncation_never_lengthens_a_contribution():
-    rng = np.random.default_rng(0)
-    for bound in (1e-7, 1.0, 3.3, 1e9):
-        part = Ball(bound, 3).project(rng.normal(0, bound, (50, 3)))
-        for row in part:
-            kept = total(row[None, :], bound).value()
-            assert (np.abs(kept) <= np.abs(row)).all()
-            assert np.abs(kept - row).max() <= bound * 2.0**-39
+# Units
 
 
-def test_a_release_lies_on_a_public_grid_and_moves_with_the_total():
-    noise, spread = np.array([0.123456789, -7.7]), np.array([1.0, 8.0])
-    steps = [2.0 ** (math.floor(math.log2(scale)) - 20) for scale in spread]
-    for units in ((0, 0), (12345678901, -98765432109), (2**70, -(2**70))):
-        exact = Total(units, 2.0**-42)
-        release = add_noise(exact, noise, spread)
-        assert all(value % step == 0 for value, step in zip(release, steps, strict=True))
-        assert np.abs(release - (exact.value() + noise)).max() <= max(*steps, 2.0**-20)
+def by_hand(data, question, most):
+    """Contributions of a folded question, unit by unit, in plain Python."""
+    block, unit = Toy().block(data), data["who"].tolist()
+    vectors = np.trunc(np.nan_to_num(question.of(block)) / question.within.row_step)
+    counts = block.present if question.keep is None else block.present & question.keep(block)
+    met, sums = {}, {}
+    for row, name in enumerate(unit):
+        if name == name and name is not None:
+            met[name] = met.get(name, 0) + 1
+            if met[name] <= most and counts[row]:
+                sums[name] = sums.get(name, 0) + vectors[row]
+    rows = np.array(list(sums.values())) * question.within.row_step
+    return question.within.total(question.within.project(rows))
+
+
+@pytest.mark.parametrize("question", FOLDED, ids=lambda question: question.name)
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_folded_sum_adds_up_the_rows_of_each_unit_and_then_projects_once(question, most):
+    data = people(700)
+    assert rows_of(data, Neighbors("replace", "who", most)).totals([question])[0] == by_hand(data, question, most)
+
+
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_replacing_a_units_rows_moves_no_sum_further_than_its_sensitivity(kind, most):
+    """Folded sums move as far as for one row, the others as far as for all rows of the unit that count."""
+    rng, neighbors, reached = np.random.default_rng(3), Neighbors(kind, "who", most), {}
+    for trial in range(30):
+        data = people(60, seed=trial).assign(who=[f"p{k % 12}" for k in range(60)])
+        gone = data[data["who"] != "p3"]
+        corner = rng.choice([-9.0, 9.0, 0.3], (2, 8, 1)) * [1.0, 1.0]
+        groups = rng.choice(["a", "b"], 2)
+        new = [
+            pd.DataFrame({"x": c[:, 0], "y": c[:, 1], "g": g, "who": "p3"}) for c, g in zip(corner, groups, strict=True)
+        ]
+        frames = [gone, *(pd.concat([gone.iloc[:20], one.iloc[:2], gone.iloc[20:], one.iloc[2:]]) for one in new)]
+        totals = [rows_of(f, neighbors).totals(QUESTIONS) for f in frames]
+        for question, without, here, there in zip(QUESTIONS, *totals, strict=True):
+            sensitivity = question.within.sensitivity("l2", neighbors.relation(question.folded, True))
+            moves = [here.value() - without.value()] + [here.value() - there.value()] * (kind == "replace")
+            for move in moves:
+                part = np.linalg.norm(sensitivity.weights * move) / sensitivity.size
+                assert part <= 1 + 1e-9
+                reached[question.name] = max(part, reached.get(question.name, 0.0))
+    for name in ("folded score", "folded sizes", "folded share", "units", "total", "groups"):
+        assert reached[name] > 0.9
 
 
 def test_only_the_first_rows_of_each_unit_count():
-    data = frame(9).assign(y=4.0, x=1.0, g="a", person=["p", "q", "p", "p", None, "q", np.nan, "r", "p"])
-    for allowed, expected in zip((1, 2, 3), ([1, 1, 1], [2, 2, 1], [3, 2, 1]), strict=True):
-        moments, *_ = totals(data, Neighbors("replace", "person", allowed))
-        assert MOMENTS.unpack(moments.value())[0, 0] == sum(expected)
+    who = ["p", "q", "p", "p", None, "q", np.nan, "r", "p"]
+    data = frame(9, missing=False).assign(x=1.0, g="a", who=who)
+    for allowed, expected in ((1, 3), (2, 5), (3, 6), (100, 7)):
+        rows = rows_of(data, Neighbors("replace", "who", allowed))
+        assert rows.totals([Sum("rows", One(), Fractions(1))])[0].value() == [expected]
+        assert rows.values(Values("values", X(), Line(-1, 1))).count() == expected
+
+
+def test_a_row_that_is_absent_takes_its_place_among_the_first_rows():
+    """Which rows of a unit count follows from names alone, whatever the other cells say."""
+    data = frame(4, missing=False).assign(x=[np.nan, 0.5, 0.25, 1.0], g="a", who="p")
+    totals = rows_of(data, Neighbors("replace", "who", 2)).totals([Sum("x", X(), Box(1))])
+    assert totals[0].value() == pytest.approx([0.5])
 
 
 def test_names_of_units_are_compared_whatever_their_types():
-    odd = [
-        decimal.Decimal(1),
-        1,
-        1.0,
-        np.int64(1),
-        "1",
-        b"1",
-        [1],
-        {},
-        2**53,
-        2**60,
-        pd.Timestamp("2020-01-01"),
-        None,
-        True,
-    ]
-    data = frame(len(odd)).assign(y=4.0, x=1.0, g="a", person=pd.Series(odd, dtype=object))
-    moments, *_ = totals(data, Neighbors("replace", "person"))
+    stamp = pd.Timestamp("2020-01-01")
+    odd = [decimal.Decimal(1), 1, 1.0, np.int64(1), "1", b"1", [1], {}, 2**53, 2**60, stamp, None, True]
+    data = frame(len(odd), missing=False).assign(x=1.0, g="a", who=pd.Series(odd, dtype=object))
+    count = Sum("rows", One(), Fractions(1))
     # one each: the number 1 (as int, float, numpy, True), "1", b"1" and the date; the others name nobody
-    assert MOMENTS.unpack(moments.value())[0, 0] == 4
+    assert rows_of(data, Neighbors("replace", "who")).totals([count])[0].value() == [4]
 
 
-def test_replacing_a_persons_rows_leaves_the_other_persons_where_they_were():
-    data = frame(60).assign(person=[f"p{k % 12}" for k in range(60)])
-    neighbors = Neighbors("replace", "person", 3)
-    gone = data[data["person"] != "p3"]
-    one = frame(60, seed=1).assign(person="p3").iloc[:3]
-    shuffled_in = pd.concat([gone.iloc[:20], one.iloc[:1], gone.iloc[20:], one.iloc[1:]])
-    here, there, without = totals(data, neighbors), totals(shuffled_in, neighbors), totals(gone, neighbors)
-    for bound, a, b, base in zip((q.within for q in QUESTIONS), here, there, without, strict=True):
-        sensitivity = bound.sensitivity("l2", neighbors)
-        for moved in (a.value() - b.value(), a.value() - base.value()):
-            assert np.linalg.norm(sensitivity.weights * moved) <= sensitivity.size
+class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code
+    ANN = "ann"
+
+
+SPELLINGS = {
+    "text": ["ann", np.str_("ann"), Member.ANN],
+    "number": [7, 7.0, np.int8(7), np.float32(7), 7 + 0j],
+    "day": [pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01T01:00+01:00")],
+}
+
+
+@pytest.mark.parametrize("kind", SPELLINGS)
+@pytest.mark.parametrize("size", [None, 1, 7])
+def test_a_unit_spelt_in_several_ways_is_one_unit_in_every_batch(kind, size):
+    """Batches have types of their own: a column of numbers in one, of texts or objects in another."""
+    names = [f"p{k}" for k in range(60)]
+    for row, name in enumerate(SPELLINGS[kind]):
+        names[10 * row] = name
+    data = frame(60, missing=False).assign(g="a", who=pd.Series(names, dtype=object))
+    count, many = Sum("rows", One(), Fractions(1)), len(SPELLINGS[kind])
+
+    def make():
+        for start in range(0, 60, size):
+            part = data.iloc[start : start + size]
+            yield part.assign(who=part["who"].infer_objects())
+
+    for most in (1, 2):
+        rows = rows_of(data if size is None else make, Neighbors("replace", "who", most))
+        assert rows.totals([count])[0].value() == [60 - many + most]
+
+
+@pytest.mark.parametrize("dtype", ["category", "string", "Int64", "Float64", "datetime64[ns]", "int8"])
+def test_columns_of_every_type_name_units(dtype):
+    numbers = pd.Series([1, 2, 1, 3, 3, 3])
+    who = (
+        pd.to_datetime(numbers, unit="D")
+        if dtype.startswith("date")
+        else numbers.astype(str if dtype == "string" else "int64").astype(dtype)
+    )
+    data = frame(6, missing=False).assign(g="a", who=who)
+    assert rows_of(data, Neighbors("replace", "who", 2)).totals([Sum("rows", One(), Fractions(1))])[0].value() == [5]
+
+
+@pytest.mark.parametrize("names", [[3, 1, 3, 2, 1, 3], [True, False] * 3, [0.0, -0.0, np.nan, np.inf, 2.0**53, 1.5]])
+def test_numbers_that_name_units_are_read_alike_fast_and_one_by_one(names):
+    data = frame(6, missing=False).assign(x=[1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125], g="a")
+    fast, slow = data.assign(who=names), data.assign(who=pd.Series(names, dtype=object))
+    totals = [rows_of(d, Neighbors("replace", "who")).totals([Sum("x", X(), Box(1))])[0].value() for d in (fast, slow)]
+    assert totals[0] == totals[1]
+
+
+def test_a_unit_may_have_so_many_rows_that_sums_are_cut_before_they_overflow():
+    data = frame(300, missing=False).assign(x=1.0, y=-1.0, g="a", who="p")
+    question = Sum("score", XY(1e30), Ball(2, 1.0), folded=True)
+    exact = rows_of(data, Neighbors("replace", "who", 10**12)).totals([question])[0].value()
+    np.testing.assert_allclose(exact, [0.5**0.5, -(0.5**0.5)], rtol=1e-9)
+
+
+def test_rows_that_are_not_numbers_are_zeros_when_a_unit_is_added_up():
+    data = frame(4, missing=False).assign(x=0.5, y=0.25, g="a", who="p")
+
+    def odd(block):
+        vectors = block.numbers.copy()
+        vectors[:3, 0] = np.nan, np.inf, -np.inf
+        return vectors
+
+    question = Sum("score", odd, Ball(2, 10.0), folded=True)
+    exact = rows_of(data, Neighbors("replace", "who", 4)).totals([question])[0].value()
+    np.testing.assert_allclose(exact, [0.5, 1.0], rtol=1e-6)
+
+
+def test_parts_of_a_sum_can_be_merged_in_any_order():
+    data = people(600)
+    for question in (FOLDED[0], QUESTIONS[0]):
+        rows = rows_of(data, UNITS)
+        blocks = [(Toy().block(data.iloc[s : s + 100]), s) for s in range(0, 600, 100)]
+        units = next(iter(rows.blocks()))[1]
+        parts = []
+        for block, start in blocks:
+            parts.append(rows.accumulator(question))
+            parts[-1].add(block, units[start : start + 100])
+        for part in (parts[i] for i in (3, 1, 5, 0, 2)):
+            parts[4].merge(part)
+        assert parts[4].total() == rows.totals([question])[0]
+
+
+# Passes
+
+
+def test_a_source_that_names_other_units_in_a_later_pass_ends_the_fit_before_anything_is_released():
+    data, passes = people(500), itertools.count()
+
+    def make():
+        swapped = data.assign(who=data["who"].to_numpy()[::-1]) if next(passes) else data
+        return in_batches(swapped, 100)()
+
+    first, second = Sum("first", XY(), Box(2)), Sum("second", XY(), Box(2))
+    gate = gate_of(planned(first, Laplace()), planned(second, Laplace()), data=make, neighbors=UNITS)
+    gate(first, by=Laplace())
+    with pytest.raises(PrivacyError, match="same rows"):
+        gate(second, by=Laplace())
+    assert len(gate.releases) == 1
+
+
+@pytest.mark.parametrize("question", [Sum("second", XY(), Box(2)), Values("second", X(), Line(-1, 1))])
+def test_a_source_that_gives_other_rows_in_a_later_pass_is_refused_without_units_too(question):
+    data, passes = frame(100), itertools.count()
+    rows = rows_of(lambda: [data.iloc[next(passes) :]])
+    rows.totals([Sum("first", XY(), Box(2))])
+    with pytest.raises(SourceChangedError):
+        rows.values(question).count() if isinstance(question, Values) else rows.totals([question])
+
+
+def test_a_used_up_iterator_is_noticed():
+    data = iter([frame(50)])
+    rows = rows_of(lambda: data)
+    rows.totals(QUESTIONS[:1])
+    with pytest.raises(SourceChangedError):
+        rows.totals(QUESTIONS[:1])
+
+
+def test_passes_may_cut_the_same_rows_at_other_places():
+    data, passes = people(300), itertools.count(7)
+    rows = rows_of(lambda: in_batches(data, next(passes))(), UNITS)
+    assert rows.totals(QUESTIONS) == rows.totals(QUESTIONS) == rows_of(data, UNITS).totals(QUESTIONS)
+
+
+def test_another_design_sees_the_same_rows_of_each_unit():
+    data = people(400)
+    rows = rows_of(data, UNITS)
+    rows.totals(QUESTIONS[:1])
+    finer = rows.through(Toy(half=2.0))
+    assert finer.totals(QUESTIONS) == rows_of(data, UNITS, Toy(half=2.0)).totals(QUESTIONS)
+    assert rows.totals(QUESTIONS) == rows_of(data, UNITS).totals(QUESTIONS)
+
+
+def test_rows_in_memory_are_made_into_blocks_once():
+    made, design = [], Toy()
+
+    class Counted(Toy):
+        def block(self, columns):
+            made.append(1)
+            return design.block(columns)
+
+    rows = rows_of(frame(100), design=Counted())
+    rows.totals(QUESTIONS[:2])
+    rows.totals(QUESTIONS[:2])
+    assert len(made) == 1
+
+
+# Values
+
+
+@pytest.mark.parametrize("size", [None, 17])
+def test_sealed_values_answer_what_a_mechanism_asks(size):
+    data = frame(400)
+    block, within = Toy().block(data), Line(-0.5, 0.5)
+    expected = np.sort(np.clip(block.numbers[block.present, 0], -0.5, 0.5))
+    values = rows_of(data if size is None else in_batches(data, size)).values(Values("x", X(), within))
+    assert values.count() == len(expected)
+    points = np.array([-1.0, -0.5, -0.1, 0.0, 0.3, 0.5])
+    assert values.count_upto(points).tolist() == [(expected <= point).sum() for point in points]
+    inside = expected[(expected > -0.5) & (expected <= 0.3)]
+    np.testing.assert_array_equal(values.between(-0.5, 0.3), inside)
+    assert len(values.between(0.3, -0.5)) == 0
+    np.testing.assert_array_equal(np.sort(values.all()[:, 0]), expected)
+    total = values.sum(lambda v: v**2, Ball(1, 1.0))
+    np.testing.assert_allclose(total.value(), [(expected**2).sum()], rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [None, 17])
+def test_values_of_a_cell_are_those_of_its_rows(size):
+    data = frame(400)
+    block = Toy().block(data)
+    within = ByCell(Box(2), 2)
+    values = rows_of(data if size is None else in_batches(data, size)).values(Values("cells", Group(True), within))
+    for k in (0, 1):
+        rows = block.numbers[block.present & (block.codes[0] == k)]
+        np.testing.assert_allclose(values.cell(k).all(), rows, atol=1e-9)
+        assert values.cell(k).count() == len(rows) > 50
+        assert values.cell(k).count_upto(np.array([0.0])) == [(rows[:, 0] <= 0).sum()]
+
+
+def test_a_fine_sum_is_exact_on_its_grid_whatever_the_blocks(monkeypatch):
+    """A minimiser asks for steps of 2^-52 of the radius: scores on a coarse grid are step functions of theta."""
+    data, within, step = frame(500), Ball(2, 3.0), 2.0**-51
+    values = rows_of(data).values(Values("xy", XY(), Box(2)))
+
+    def scores(v):
+        return np.sin(v * 1.2345)
+
+    fine = values.sum(scores, within, step)
+    assert fine.step == step
+    expected = [sum(int(unit) for unit in np.trunc(column / step)) for column in scores(values.all()).T]
+    assert list(fine.units) == expected
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 7)
+    assert rows_of(in_batches(data, 31)).values(Values("xy", XY(), Box(2))).sum(scores, within, step) == fine
+    coarse = values.sum(scores, within)
+    assert coarse.step > step
+    assert np.abs(coarse.value() - fine.value()).max() <= 500 * 2 * coarse.step
+
+
+def test_a_fine_sum_cuts_numbers_that_would_not_fit():
+    values = rows_of(frame(20, missing=False), design=Toy(True)).values(Values("x", X(), Box(1)))
+    for huge in (np.inf, -np.inf, 1e308):
+        total = values.sum(lambda v, huge=huge: np.full((len(v), 1), huge), Ball(1, 2.0), 2.0**-51)
+        assert total.value() == [20 * np.clip(huge, -2, 2)]
+    assert values.sum(lambda v: np.full((len(v), 1), np.nan), Ball(1, 2.0), 2.0**-51).value() == [0]
+
+
+# Sources
+
+
+def test_sources_are_told_by_their_kind():
+    data = frame(30)
+    whole, batches, plan = source_of(data), source_of(in_batches(data, 7)), source_of(Unread(100))
+    assert (type(whole), type(batches), plan) == (Frame, Batches, Unread(100))
+    assert (whole.n, batches.n, plan.n) == (30, 30, 100)
+    assert whole.columns == batches.columns == ("x", "y", "g")
+    assert source_of(whole) is whole
+    for bad in (None, [data], {"x": [1.0]}, "file.csv", data.to_numpy()):
+        with pytest.raises(OptionError, match="DataFrame"):
+            source_of(bad)
+
+
+def test_an_own_source_is_a_class_of_four_members():
+    class Twice:
+        n, columns, in_memory = 60, ("x", "y", "g"), True
+
+        def batches(self):
+            yield from (frame(30), frame(30))
+
+    rows = rows_of(Twice())
+    once = rows_of(frame(30)).totals(QUESTIONS[:3])
+    assert rows.totals(QUESTIONS[:3]) == [total.times(2) for total in once]
+
+
+@pytest.mark.parametrize("made", [None, frame(3), [1, 2], [{"x": 1}]])
+def test_a_function_that_gives_no_frames_is_refused(made):
+    with pytest.raises(OptionError, match="DataFrames"):
+        _ = Batches(lambda: made).columns
+
+
+def test_a_plan_has_no_rows_to_read():
+    with pytest.raises(PrivacyError, match="no rows"):
+        rows_of(Unread(9)).totals(QUESTIONS[:1])

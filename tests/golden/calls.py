@@ -3,7 +3,7 @@
 A change of the house that is not meant to change a number is held against `golden.json`:
 
     python -m tests.golden.calls --compare     # prints the calls that differ, and by how much
-    python -m tests.golden.calls --write       # keeps what the calls give now; say in the commit why each one changed
+    python -m tests.golden.calls --write       # keeps what the calls give now; say why in the commit
 """
 
 import argparse
@@ -78,7 +78,7 @@ CALLS = {
     "glm objpert units": ("glm", "b ~ x", {"eps": 8.0, "unit": "id", "rows_per_unit": 3}),
     "glm objpert HC": ("glm", "b ~ x", {"eps": 8.0, "cov_type": "HC"}),
     "glm margins": ("glm", "b ~ x + C(g)", {"eps": 12.0, "margins": True}),
-    "glm poisson": ("glm", "k ~ x", {"eps": 8.0, "family": "poisson", "theta_bound": 4.0}),
+    "glm poisson": ("glm", "k ~ x", {"eps": 8.0, "family": "poisson"}),
     "glm offset": ("glm", "b ~ x", {"eps": 8.0, "offset": "z / 10"}),
     "rq kng": ("rq", "y ~ x", {"eps": 8.0, "mech": "kng"}),
     "rq taus": ("rq", "y ~ x", {"eps": 12.0, "tau": [0.25, 0.5], "mech": "kng"}),
@@ -128,7 +128,7 @@ def kept(fit):
         "releases": [
             [
                 [float(value) for value in release.value],
-                None if release.law is None else release.law.variance().tolist(),
+                None if getattr(release, "law", None) is None else release.law.variance().tolist(),
             ]
             for release in fit.releases
         ],

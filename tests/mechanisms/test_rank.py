@@ -1,18 +1,19 @@
 """The rank mechanism: exact density ratios over neighbours, accuracy, and the shapes that are asked for."""
 
 import itertools
-from dataclasses import replace
+import math
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
+from privstats.errors import OptionError
+from privstats.mechanisms.order import rank as ends
+from privstats.mechanisms.order.rank import Rank, moved_by_one, moved_by_several
+from privstats.mechanisms.order.rank_sampler import log_density
 from privstats.mechanisms.random import public_stream
-from privstats.older.mechanisms.order import rank as ends
-from privstats.older.mechanisms.order.rank import Rank, moved_by_one, moved_by_several
-from privstats.older.mechanisms.order.rank_sampler import log_density
-from privstats.older.numerics.exact import Gathered, Wanted
-from privstats.older.numerics.rank_law import (
+from privstats.numerics.rank_law import (
+    Ends,
     box_quantile,
     box_rate,
     box_targets,
@@ -20,16 +21,29 @@ from privstats.older.numerics.rank_law import (
     cell_rate,
     interval_targets,
 )
-from privstats.older.privacy.release import ValueSensitivity
-from tests.numerics.test_box_ranks import log_density as log_box_density
-from tests.numerics.test_ranks import joint_law
+from privstats.privacy.promise import PureDP, Relation
+from privstats.sets.cells import Line
+from tests.mechanisms.sealed import Sealed
+from tests.mechanisms.test_box_ranks import log_density as log_box_density
+from tests.mechanisms.test_ranks import joint_law
 
 COARSE = np.linspace(0.0, 1.0, 6)
 STEP = 20 / 2**24
-SENSITIVITY = ValueSensitivity("values", 1.0, np.ones(1), low=-10.0, high=10.0, step=STEP)
+LINE = Line(-10.0, 10.0, STEP)
 DATA = [values for n in range(5) for values in itertools.combinations_with_replacement(range(6), n)]
 # many interior ranks at once: values that coincide make gaps of no length, where no boundary can be
 APART = [values for n in range(5) for values in itertools.combinations(range(1, 7), n)]
+
+
+def relation(kind, rows=1):
+    """Values may vanish under "replace", too, as in `neighbours`."""
+    return Relation(rows, exchange=kind == "replace", appear=True)
+
+
+def drawn(mechanism, values, eps, kind="replace", rows=1, stream=None, within=LINE):
+    """Return what the mechanism releases of these values at the price eps."""
+    sealed = Sealed(np.asarray(values, dtype=float))
+    return mechanism.release("q", sealed, PureDP(eps), within, relation(kind, rows), stream).value
 
 
 def neighbours(values, pool, kind):
@@ -42,7 +56,7 @@ def neighbours(values, pool, kind):
 
 def worst_single(level, eps, kind):
     """The largest log ratio of two neighbours' probabilities, with the rate of the mechanism."""
-    rate = eps / (2 * moved_by_one(level, kind))
+    rate = eps / (2 * moved_by_one(level, relation(kind)))
     law = {v: log_density(np.array(v) / 5, level, rate, 0.0, 1.0, 0.2, COARSE) for v in DATA}
     return max(np.abs(law[v] - law[other]).max() for v in DATA for other in neighbours(v, range(6), kind))
 
@@ -62,7 +76,7 @@ def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
     at = np.array([0.0, fine, 0.5, *stacks, 1 - 4 * fine, 1.0])
-    rate = eps / (2 * moved_by_one(level, kind))
+    rate = eps / (2 * moved_by_one(level, relation(kind)))
     heights = list(itertools.product(range(14), range(4), range(14)))
     law = {h: log_density(np.repeat(stacks, h), level, rate, 0.0, 1.0, fine, at) for h in heights}
     moves = [(0, 0, 1), (0, 1, 0), (1, 0, 0)] + [(-1, 0, 1), (-1, 1, 0), (0, -1, 1)] * (kind == "replace")
@@ -96,7 +110,7 @@ def worst_joint(targets, rate, kind):
 @pytest.mark.parametrize("levels", [(0.25, 0.5, 0.75), (0.1, 0.5), (0.2, 0.9)])
 def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(levels, kind):
     for eps in (0.3, 3.0):
-        rate = cell_rate(eps, 1, moved_by_several(levels, kind))
+        rate = cell_rate(eps, 1, moved_by_several(levels, relation(kind)))
         worst = worst_joint(lambda n: np.array(levels) * n, rate, kind)
         assert 0.45 * eps < worst <= eps * (1 + 1e-9)
     assert worst_joint(lambda n: np.array(levels) * n, 2 * rate, kind) > eps * (1 + 1e-9)
@@ -106,7 +120,7 @@ def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(lev
 @pytest.mark.parametrize("ends_only", [False, True])
 @pytest.mark.parametrize("levels", [(0.3,), (0.3, 0.6)])
 def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, ends_only, kind):
-    """By the sum of the cells' errors; a single interval is drawn by the largest one: tests/numerics/test_box_ranks."""
+    """By the sum of the cells' errors; a single interval is drawn by the largest one: test_box_ranks."""
     if len(levels) > 1 and not ends_only:
         pytest.skip("six boundaries among few values take minutes")
     for eps in (0.3, 3.0, 12.0):
@@ -121,32 +135,27 @@ def test_a_private_median_is_as_near_as_it_should_be(eps, bound):
     rng, chance, errors = np.random.default_rng(60), public_stream(60), []
     for _ in range(600):
         values = np.clip(rng.standard_normal(1000), -10, 10)
-        release = Rank(1 / eps).release("q", gathered(values), replace(SENSITIVITY, kind="add_remove"), chance)
-        errors.append(abs(release.value[0] - np.median(values)))
+        errors.append(abs(drawn(Rank(), values, eps, "add_remove", stream=chance)[0] - np.median(values)))
     assert np.mean(errors) < bound + 2 * np.std(errors) / np.sqrt(len(errors))
     assert np.mean(errors) > 0.6 * bound  # noise that is halved is seen
 
 
-def gathered(values, wanted=None):
-    return Gathered((values[:2], values[2:]), wanted or Wanted())
-
-
-WANTED = [
-    (Wanted(), 1),
-    (Wanted((0.1, 0.25, 0.9)), 3),
-    (Wanted((0.3,), 0.95), 3),
-    (Wanted((0.3,), 0.95, ends_only=True), 2),
-    (Wanted((0.3, 0.7), 0.95), 6),
+RANKS = [
+    (Rank(), 1),
+    (Rank((0.1, 0.25, 0.9)), 3),
+    (Rank((0.3,), 0.95), 3),
+    (Rank((0.3,), 0.95, ends_only=True), 2),
+    (Rank((0.3, 0.7), 0.95), 6),
 ]
 
 
-@pytest.mark.parametrize("wanted, size", WANTED)
+@pytest.mark.parametrize("rank, size", RANKS)
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("eps", [1e-6, 1.0, 1e6])
-def test_releases_are_on_the_grid_in_the_range_and_ascending(wanted, size, kind, eps):
-    chance, sensitivity = public_stream(61), replace(SENSITIVITY, kind=kind).times(3)
+def test_releases_are_on_the_grid_in_the_range_and_ascending(rank, size, kind, eps):
+    chance = public_stream(61)
     for values in ([], [10.0], [-10.0, 10.0], [1 / 3] * 50, [*np.linspace(-1, 1, 90)]):
-        value = Rank(1 / eps).release("q", gathered(np.array(values), wanted), sensitivity, chance).value
+        value = drawn(rank, values, eps, kind, 3, chance)
         assert value.shape == (size,)
         np.testing.assert_array_equal(np.rint(value / STEP) * STEP, value)
         assert (np.diff(value) >= 0).all()
@@ -160,30 +169,41 @@ def box_law(x, rate, size):
     return np.where(x > 0, 1 - beyond / 2, beyond / 2)
 
 
+def correlation(law, size):
+    covariance = law.covariance(np.eye(size))
+    return covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+
+
 def bridge_law(x, rate, j, size):
     return 1 - bridge_tail(x, rate, j + 1, size)
 
 
-@pytest.mark.parametrize("wanted, size", WANTED[1:])
+@pytest.mark.parametrize("rank, size", RANKS[1:])
 @pytest.mark.parametrize("kind, rows", [("replace", 1), ("add_remove", 2)])
-def test_several_ranks_err_as_their_price_says(wanted, size, kind, rows):
-    n, chance, multiplier, draws = 900, public_stream(64), 0.5, 300
-    values, sensitivity = 20 * (np.arange(n) + 0.5) / n - 10, replace(SENSITIVITY, kind=kind).times(rows)
-    levels, confidence, alone = wanted.levels, wanted.confidence, wanted.ends_only
+def test_several_ranks_err_as_their_price_says(rank, size, kind, rows):
+    n, chance, eps, draws = 900, public_stream(64), 2.0, 300
+    values = 20 * (np.arange(n) + 0.5) / n - 10
+    levels, confidence, alone = rank.levels, rank.confidence, rank.ends_only
     moved = {"replace": 2.0, "add_remove": 2.0 if confidence else 2 * (1 - 0.1)}[kind]
-    rate, targets = cell_rate(1 / multiplier, rows, moved), n * np.array(levels)
+    rate, targets = cell_rate(eps, rows, moved), n * np.array(levels)
     laws = [lambda x, rate, j=j: bridge_law(x, rate, j, size) for j in range(size)]
     if confidence and len(levels) == 1:
-        rate = box_rate(1 / multiplier, rows, levels[0], kind, confidence, alone)
+        rate = box_rate(eps, rows, levels[0], kind, confidence, alone)
         targets = box_targets(n, levels[0], confidence, box_quantile(size, confidence) / rate, alone)
         laws = [lambda x, rate: box_law(x, rate, size)] * size
     elif confidence:
         targets = interval_targets(n, levels, confidence, rate, alone)
-    mechanism = Rank(multiplier)
-    drawn = [mechanism.release("q", gathered(values, wanted), sensitivity, chance).value for _ in range(draws)]
-    errors = (np.array(drawn) + 10) * n / 20 - targets
+    released = [drawn(rank, values, eps, kind, rows, chance) for _ in range(draws)]
+    errors = (np.array(released) + 10) * n / 20 - targets
+    stated = rank.law(PureDP(eps), LINE, relation(kind, rows))
+    scale = np.sqrt(stated.variance())
+    assert np.abs(errors.mean(axis=0) / scale).max() < 5 / math.sqrt(draws)
+    np.testing.assert_allclose(np.corrcoef(errors.T), correlation(stated, size), atol=0.25)
+    np.testing.assert_allclose(errors.std(axis=0) / scale, 1, atol=0.2)
+    drawn_of_law = stated.sample(public_stream(67), 20_000)
     for j, law in enumerate(laws):
         assert stats.kstest(errors[:, j], lambda x, law=law: law(x, rate)).pvalue > 1e-4
+        assert stats.kstest(drawn_of_law[:, j], lambda x, law=law: law(x, rate)).pvalue > 1e-4
         assert stats.kstest(errors[:, j], lambda x, law=law: law(x, 2 * rate)).pvalue < 1e-4
 
 
@@ -200,14 +220,14 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
 
 @pytest.fixture
 def density(monkeypatch):
-    """The log density by which the mechanism draws an interval: what it hands to the sampler, not what it says."""
+    """The log density by which the mechanism draws an interval: what it hands to the sampler, not what it states."""
     handed = []
     monkeypatch.setattr(
         ends, "draw_box", lambda values, targets, rate, *grid: handed.append((targets, rate)) or np.zeros(len(targets))
     )
 
-    def at(x, values, eps, wanted, sensitivity):
-        Rank(1 / eps).release("q", gathered(values, wanted), sensitivity, public_stream(65))
+    def at(x, values, eps, rank, kind, rows):
+        drawn(rank, values, eps, kind, rows, public_stream(65), Line(0.0, 10.0, 2.0**-20))
         return log_box_density(values, *handed[-1], x)
 
     return at
@@ -217,10 +237,9 @@ def density(monkeypatch):
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("level", [0.1, 0.5])
-def test_an_interval_that_is_released_tells_no_unit_from_another_by_more_than_eps(density, level, alone, rows, kind):
+def test_the_density_of_an_interval_moves_by_no_more_than_eps_from_unit_to_unit(density, level, alone, rows, kind):
     rng, eps, worst, caught = np.random.default_rng(66), 0.5, 0.0, 0.0
-    wanted = Wanted((level,), 0.9, ends_only=alone)
-    claim = ValueSensitivity("values", 1.0, np.ones(1), low=0.0, high=10.0, step=2.0**-20, kind=kind).times(rows)
+    rank = Rank((level,), 0.9, ends_only=alone)
     for _ in range(12):
         kept, gone = 2.0 * rng.integers(0, 6, rng.integers(0, 5)), rng.choice([0.0, 10.0, 5.0], rows)
         come = rng.choice([0.0, 10.0, 3.0], rows if kind == "replace" and rng.random() < 0.7 else 0)
@@ -228,18 +247,18 @@ def test_an_interval_that_is_released_tells_no_unit_from_another_by_more_than_ep
         cuts = np.unique(np.concatenate([[0.0, 10.0], one, two]))
         x = np.array(list(itertools.combinations_with_replacement((cuts[1:] + cuts[:-1]) / 2, 2 if alone else 3)))
         for price in (eps, 4 * eps):
-            moved = np.abs(density(x, one, price, wanted, claim) - density(x, two, price, wanted, claim)).max()
+            moved = np.abs(density(x, one, price, rank, kind, rows) - density(x, two, price, rank, kind, rows)).max()
             worst, caught = (max(worst, moved), caught) if price == eps else (worst, max(caught, moved))
     assert worst <= eps * (1 + 1e-9)
     assert caught > eps  # with a quarter of the noise
 
 
-def test_at_a_generous_price_the_wanted_numbers_are_told():
+def test_at_a_generous_price_the_quantiles_themselves_are_released():
     values, chance = np.linspace(-5, 5, 1001), public_stream(62)
-    for wanted, expected in ((Wanted(), [0.0]), (Wanted((0.25, 0.5)), [-2.5, 0.0])):
-        value = Rank(1e-3).release("q", gathered(values, wanted), SENSITIVITY, chance).value
+    for rank, expected in ((Rank(), [0.0]), (Rank((0.25, 0.5)), [-2.5, 0.0])):
+        value = drawn(rank, values, 1e3, stream=chance)
         np.testing.assert_allclose(value, expected, atol=0.02)
-    value = Rank(1e-3).release("q", gathered(values, Wanted((0.5,), 0.95)), SENSITIVITY, chance).value
+    value = drawn(Rank((0.5,), 0.95), values, 1e3, stream=chance)
     half = 0.01 * 1.96 * np.sqrt(1001) / 2  # z sqrt(n / 4) ranks, a hundredth apart
     np.testing.assert_allclose(value, [-half, 0.0, half], atol=0.02)
 
@@ -249,6 +268,49 @@ def test_a_unit_of_several_rows_takes_as_many_times_the_noise():
     for k, found in errors.items():
         for _ in range(400):
             values = rng.uniform(-10, 10, 4000)
-            value = Rank(1.0).release("q", gathered(values), SENSITIVITY.times(k), chance).value
+            value = drawn(Rank(), values, 1.0, rows=k, stream=chance)
             found.append(abs(value[0] - np.median(values)))
     assert 3 < np.mean(errors[4]) / np.mean(errors[1]) < 5
+
+
+@pytest.mark.parametrize("levels", [(), (0.5, 0.5), (0.7, 0.2), (0.0, 0.5), (0.5, 1.0), (math.nan,)])
+def test_orders_that_are_not_ascending_numbers_between_0_and_1_are_refused(levels):
+    with pytest.raises(OptionError, match="orders"):
+        Rank(levels)
+
+
+def test_the_law_of_intervals_answers_what_inference_asks():
+    law = Rank((0.25, 0.5), 0.95).law(PureDP(1.0), LINE, relation("replace"))
+    plain = Ends(1.0, 1, (0.25, 0.5), "replace", 0.95, False)
+    np.testing.assert_array_equal(law.margins, plain.margins)
+    np.testing.assert_array_equal(law.hopeless(200.0, 14.0), plain.hopeless(200.0, 14.0))
+    assert law.stretch(0.5) == plain.stretch(0.5) < 1
+    assert law.variance().shape == (6,)
+
+
+FAR = ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32])  # neighbours that move the mechanism far, on the grid 0, ..., 64
+DRAWS = 1000
+
+
+def surely(true, false):
+    """A lower bound, at confidence 99 %, on the eps that events ``value <= t`` and ``value > t`` realise."""
+    level, best = 0.01 / 40, -math.inf
+    for t in np.quantile(np.concatenate([true, false]), np.linspace(0.05, 0.95, 10)):
+        for here, there in ((true, false), (false, true)):
+            for hits, alarms in (((here <= t).sum(), (there <= t).sum()), ((here > t).sum(), (there > t).sum())):
+                power = stats.beta.ppf(level, hits, DRAWS - hits + 1) if hits else 0.0
+                size = stats.beta.ppf(1 - level, alarms + 1, DRAWS - alarms) if alarms < DRAWS else 1.0
+                best = max(best, math.log(max(power, 1e-12) / size))
+    return best
+
+
+@pytest.mark.parametrize("rank", [Rank(), Rank((0.5,), 0.9), Rank((0.4, 0.6))], ids=str)
+def test_the_best_test_between_two_data_sets_does_not_beat_the_promise_but_does_once_the_noise_is_a_fifth(rank):
+    within = Line(0.0, 64.0, 1.0)
+
+    def draws(values, stream, eps):
+        rng = public_stream(stream)
+        return np.array([drawn(rank, values, eps, stream=rng, within=within).sum() for _ in range(DRAWS)])
+
+    honest, cut = (surely(*(draws(values, k, eps) for k, values in enumerate(FAR))) for eps in (1.0, 5.0))
+    assert honest <= 1.0 < cut

@@ -1,65 +1,96 @@
-"""A ledger keeps its promise: under its own neighbours only, and whoever charges it at the same time."""
+"""A ledger counts all or nothing, under its own neighbours only, and whoever charges it at the same time."""
 
+import pickle
 import threading
 import time
 
-import numpy as np
-import pandas as pd
 import pytest
 
-import privstats as ps
 from privstats.errors import BudgetError
-from privstats.older.privacy.events import GaussianEvent, PureEvent
-from privstats.older.privacy.neighbors import Neighbors
+from privstats.privacy.composition import together
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.tradeoff import pure_mu
 
-ROWS = pd.DataFrame({"id": np.arange(40) % 7, "x": np.linspace(0, 1, 40)})
 PERSONS = Neighbors("replace", "id")
 
 
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
-@pytest.mark.parametrize("event", [PureEvent(0.01), GaussianEvent(0.01)])
+@pytest.mark.parametrize("promise", [PureDP, GaussianDP])
 @pytest.mark.parametrize("unit", [None, "household"])
-def test_a_ledger_of_persons_takes_no_price_of_rows_or_of_other_units(kind, event, unit):
-    for budget in (ps.PureDP(4.0, PERSONS), ps.GaussianDP(4.0, PERSONS), ps.ApproxDP(4.0, 1e-6, PERSONS)):
-        ledger = ps.Ledger(budget)
+def test_a_ledger_of_persons_takes_no_promise_about_rows_or_other_units(kind, promise, unit):
+    for budget in (PureDP(4.0, PERSONS), GaussianDP(4.0, PERSONS), ApproxDP(4.0, 1e-6, PERSONS)):
+        ledger = Ledger(budget)
         with pytest.raises(BudgetError):
-            ledger.charge([event], neighbors=Neighbors(kind, unit))
+            ledger.charge([("a question", promise(0.01, Neighbors(kind, unit)))])
         assert not ledger.entries
 
 
-@pytest.mark.parametrize("options", [{}, {"unit": "household"}], ids=["rows", "households"])
-@pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
-def test_a_fit_for_rows_or_for_other_units_is_refused_by_a_ledger_of_persons(neighbors, options):
-    ledger = ps.Ledger(ps.PureDP(4.0, PERSONS))
-    data = ROWS.assign(household=1)
-    with pytest.raises(BudgetError):
-        ps.dp_mean("x", data, 0.1, domain={"x": (0, 1)}, neighbors=neighbors, ledger=ledger, **options)
-    assert not ledger.entries
+def test_added_and_removed_persons_are_two_steps_of_replaced_ones():
+    ledger = Ledger(PureDP(4.0, PERSONS))
+    ledger.charge([("a question", PureDP(1.0, Neighbors("add_remove", "id")))])
+    assert ledger.spent().eps == pytest.approx(2.0)
+    with pytest.raises(BudgetError, match="add_remove"):
+        Ledger(PureDP(4.0, "add_remove")).charge([("a question", PureDP(1.0))])
 
 
-@pytest.mark.parametrize(("of_fit", "costs"), [("replace", 1.0), ("add_remove", 2.0)])
-def test_a_fit_for_persons_is_charged_to_a_ledger_of_persons(of_fit, costs):
-    ledger = ps.Ledger(ps.PureDP(4.0, PERSONS))
-    ps.dp_mean("x", ROWS, 1.0, domain={"x": (0, 1)}, neighbors=of_fit, unit="id", ledger=ledger)
-    assert ledger.spent().eps == pytest.approx(costs)
+def test_an_overdraft_is_refused_whole_and_says_what_is_left():
+    ledger = Ledger(PureDP(1.0))
+    ledger.charge([("first", PureDP(0.6))])
+    with pytest.raises(BudgetError, match=r"has eps = 0.4 left and this fit costs eps = 0.5; give eps=0.4 or less"):
+        ledger.charge([("second", PureDP(0.3)), ("third", PureDP(0.2))])
+    assert ledger.spent() == PureDP(0.6)
+    ledger.charge([("third", PureDP(0.4))])
+    assert ledger.remaining().eps == 0
+
+
+def test_ten_tenths_are_the_whole_in_any_order():
+    for budget, part in ((PureDP(1.0), PureDP(0.1)), (GaussianDP(1.0), GaussianDP(0.1**0.5))):
+        ledger = Ledger(budget)
+        for _ in range(10):
+            ledger.charge([("a tenth", part)])
+        with pytest.raises(BudgetError):
+            ledger.charge([("one more", part)])
+
+
+def test_kinds_are_never_added_as_numbers():
+    with pytest.raises(BudgetError, match="counts pure eps"):
+        Ledger(PureDP(9.0)).charge([("normal", GaussianDP(0.1))])
+    with pytest.raises(BudgetError, match="counts mu"):
+        Ledger(GaussianDP(9.0)).charge([("with delta", ApproxDP(0.1, 1e-9))])
+    ledger = Ledger(GaussianDP(1.0))
+    ledger.charge([("pure", PureDP(0.5))])
+    assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # of the worst pure mechanism
+
+
+def test_mixed_kinds_cost_what_their_losses_do_where_that_is_handed_over():
+    parts = [("pure", PureDP(0.1))] * 10 + [("normal", GaussianDP(0.5))] * 3
+    plain, tight = Ledger(ApproxDP(9.0, 1e-6)), Ledger(ApproxDP(9.0, 1e-6))
+    plain.charge(parts)
+    tight.charge(parts, prove=together)
+    assert tight.spent().eps < 0.99 * plain.spent().eps
+
+
+def test_a_fresh_ledger_has_spent_nothing():
+    assert repr(Ledger(ApproxDP(1.0, 1e-6))) == "<Ledger in memory: eps = 0 of 1, delta = 1e-06 spent in no fit>"
+    assert repr(Ledger(PureDP(1.0))) == "<Ledger in memory: eps = 0 of 1 spent in no fit>"
 
 
 def test_charges_at_the_same_time_never_overspend(monkeypatch):
-    """Between the question whether a charge is admitted and its entry no other charge may come."""
-    ledger = ps.Ledger(ps.PureDP(1.0))
-    admits = ps.PureDP.admits
+    """Between the question whether a charge is covered and its entry no other charge may come."""
+    ledger, covers = Ledger(PureDP(1.0)), PureDP.covers
 
     def slowly(self, *arguments):
-        admitted = admits(self, *arguments)
+        covered = covers(self, *arguments)
         time.sleep(0.005)
-        return admitted
+        return covered
 
-    monkeypatch.setattr(ps.PureDP, "admits", slowly)
+    monkeypatch.setattr(PureDP, "covers", slowly)
     refused = []
 
     def charge():
         try:
-            ledger.charge([PureEvent(0.25)])
+            ledger.charge([("a question", PureDP(0.25))])
         except BudgetError:
             refused.append(1)
 
@@ -68,6 +99,12 @@ def test_charges_at_the_same_time_never_overspend(monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(ledger.entries) == 4
-    assert len(refused) == 8
-    assert ledger.spent().eps == 1.0
+    assert (len(ledger.entries), len(refused)) == (4, 8)
+
+
+def test_a_pickled_ledger_counts_on():
+    ledger = Ledger(PureDP(1.0))
+    ledger.charge([("a question", PureDP(0.5))])
+    copy = pickle.loads(pickle.dumps(ledger))
+    with pytest.raises(BudgetError):
+        copy.charge([("too much", PureDP(0.6))])

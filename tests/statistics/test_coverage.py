@@ -9,8 +9,9 @@ import pytest
 
 import privstats as ps
 from benchmarks.coverage_lm import METHODS, cell
-from privstats.older.inference import answer as answers
-from tests.conftest import PURE, slow
+from privstats.inference.estimate import NormalEstimate
+from tests.conftest import slow
+from tests.statistics.designs import PURE
 
 REPLICATES = 50
 
@@ -32,11 +33,11 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
 
 
 def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
-    def sampling_only(answer, R, chances):
-        return honest(replace(answer, noises=(), meat=replace(answer.meat, heard=())), R, chances)
+    def sampling_only(estimate, R):
+        return honest(replace(estimate, noise=np.zeros_like(estimate.noise), simulated=()), R)
 
-    honest = answers.error_law
-    monkeypatch.setattr(answers, "error_law", sampling_only)
+    honest = NormalEstimate.error_law
+    monkeypatch.setattr(NormalEstimate, "error_law", sampling_only)
     assert cell(2000, 4.0, "linf", 30, seed=12).coverage.mean() < 0.8
 
 
@@ -48,7 +49,16 @@ def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_mom
     for _ in range(200):
         x = rng.uniform(-1, 1, 200)
         data = pd.DataFrame({"x": x, "y": 0.5 + x + 0.05 * rng.standard_normal(200)})
-        fit = ps.dp_lm("y ~ x", data, 256.0, domain={"x": (-1, 1), "y": (-6, 6)}, noise="linf", rng=rng)
+        fit = ps.dp_lm(
+            "y ~ x",
+            data,
+            256.0,
+            domain={"x": (-1, 1), "y": (-6, 6)},
+            noise="linf",
+            mech="suffstats",
+            cov_type="nonrobust",
+            rng=rng,
+        )
         interval = fit.conf_int()
         covered.append(((interval[0] <= [0.5, 1.0]) & (interval[1] >= [0.5, 1.0])).mean())
     assert np.mean(covered) >= 0.925 - 3 * math.sqrt(0.925 * 0.075 / 200)

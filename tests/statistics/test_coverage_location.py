@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import pytest
 
 from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
-from privstats.older.inference import answer as answers
-from privstats.older.numerics import rank_law as ends
+from privstats.inference.group_means import GroupMeans
+from privstats.numerics import rank_law as ends
 
 REPLICATES = 150
 
@@ -56,32 +55,23 @@ def test_ends_whose_ranks_ignored_sampling_error_would_be_caught(monkeypatch):
     def noise_only(n, level, confidence, margin, ends_only):
         return level * n + margin * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
 
-    monkeypatch.setattr("privstats.older.mechanisms.order.rank.box_targets", noise_only)
+    monkeypatch.setattr("privstats.mechanisms.order.rank.box_targets", noise_only)
     found = cell("normal", 1000, 1.0, "q0.5", "public", 100, seed=24)
     assert short_of(found.coverage, 0.93, 100)
 
 
 def test_ties_on_a_grid_that_was_not_found_would_be_caught(monkeypatch):
-    monkeypatch.setattr(
-        import_module("privstats.older.estimators.quantiles"), "on_grids", lambda ask, facts: facts.places
-    )
+    monkeypatch.setattr("privstats.estimators.quantiles.on_grids", lambda ask, columns, grouping: columns)
     found = cell("undeclared", 1000, 1.0, "q0.25", "public", 100, seed=27)
     assert short_of(found.coverage, 0.93, 100)
 
 
 def test_means_whose_intervals_ignored_the_noise_would_be_caught(monkeypatch):
-    class Silent:
-        def sample(self, chance, size):
-            return np.zeros((size, 3))
+    def without(kind, *args, **options):
+        return replace(honest(kind, *args, **options), noises=())
 
-        def covariance(self, onto):
-            return np.zeros((len(onto), len(onto)))
-
-    def without(answer, R, chances):
-        return honest(replace(answer, noises=tuple(replace(one, law=Silent()) for one in answer.noises)), R, chances)
-
-    honest = answers.error_law
-    monkeypatch.setattr(answers, "error_law", without)
+    honest = GroupMeans.of_sums.__func__
+    monkeypatch.setattr(GroupMeans, "of_sums", classmethod(without))
     assert short_of(cell("normal", 1000, 0.2, "mean", "private", 100, seed=25).coverage, 0.93, 100)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,9 @@ import privstats as ps
 from benchmarks import duff_figure1, medians, vertebral_duff
 from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, Range, Sample
 from privstats.datasets import Dataset
+from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
-from privstats.older.formula.domain import Domain
-from privstats.older.numerics.exact import Gathered, Wanted
-from privstats.older.sets.base import Line
+from privstats.sets.cells import Line
 
 pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
 
@@ -106,21 +106,22 @@ def test_an_exact_mean_distance_is_that_of_draws(method, relation):
 
 
 def planned(method, relation, eps):
-    """Return the mechanism of dp_median for a method of the figures, and how far neighbours differ."""
+    """Return the mechanism of dp_median for a method of the figures, what it may spend, and the values' set."""
     one, of = few(), VERBS[method]
     domain = ps.Domain({"x": tuple(one.within)}, complete=True)
     plan = ps.plan("median", "x", len(one.values), eps, domain=domain, neighbors=relation, inference="none", **of)
-    (mechanism,) = plan.mechanisms
-    return mechanism, Line(*one.within, one.within.step).sensitivity("values", plan.promise.neighbors)
+    (question,) = plan.planned
+    of_rows = plan.guarantee.neighbors.relation(folded=False, may_be_absent=False)
+    return question.mechanism, question.promise, Line(*one.within, one.within.step), of_rows
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("method", [DUFF, RANK])
 def test_choices_in_the_figures_have_the_law_of_dp_median(method, relation):
     one, eps = few(), 1.0
-    mechanism, sensitivity = planned(method, relation, eps)
-    chance, values = public_stream(7), Gathered((one.values,), Wanted((0.5,)))
-    released = [mechanism.release("median", values, sensitivity, chance).value[0] for _ in range(400)]
+    mechanism, *about = planned(method, relation, eps)
+    chance, values = public_stream(7), SimpleNamespace(all=lambda: one.values[:, None])
+    released = [mechanism.release("median", values, *about, chance).value[0] for _ in range(400)]
     drawn = [
         medians.draw(one, method, relation, at, DELTA, 1500, np.random.default_rng(5)) for at in (eps, 2 * eps, eps / 2)
     ]
@@ -134,8 +135,8 @@ def test_choices_in_the_figures_have_the_law_of_dp_median(method, relation):
 def test_noise_in_the_figures_has_the_scale_of_dp_median(method, relation):
     one = few()
     for eps in (0.2, 1.0):
-        mechanism, _ = planned(method, relation, eps)
-        scale = mechanism.scale(one.moves[relation])
+        mechanism, promise, *_ = planned(method, relation, eps)
+        scale = mechanism.scale(one.moves[relation], promise)
         assert medians.calibrated(method, eps, DELTA).noise(one.moves[relation]).scale == pytest.approx(scale)
 
 

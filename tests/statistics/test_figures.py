@@ -29,7 +29,7 @@ def test_proportions_inside_the_non_private_interval_are_those_of_figure_3():
 def test_half_the_noise_would_show_in_figure_3(monkeypatch):
     def halved(name, within):
         law = noise_law(name, within)
-        return replace(law, spread=law.spread / 2)
+        return replace(law, scale=law.scale / 2)
 
     monkeypatch.setattr(knorm_figure3, "noise_law", halved)
     found, _ = knorm_figure3.proportions(10_000, 40, seed=31)
@@ -55,7 +55,7 @@ def test_the_noise_of_the_figures_is_that_of_dp_lm(noise):
     fit = ps.dp_lm(formula, data, 2.0, domain=domain, noise={"K": "hull"}.get(noise, noise), rng=1)
     law = noise_law(noise, moments_of(4))
     assert type(fit.releases[0].law) is type(law)
-    np.testing.assert_allclose(fit.releases[0].law.spread, law.spread / 2)
+    np.testing.assert_allclose(fit.releases[0].law.scale, fit.releases[0].promise.as_pure().eps ** -1 * law.scale)
 
 
 def test_the_k_norm_gradient_reaches_figure_1_and_a_random_walk_does_not():

@@ -6,6 +6,7 @@ import statsmodels.formula.api as smf
 
 import privstats as ps
 from privstats.datasets import HOMES, find
+from privstats.formula.values import admit
 from vignettes.demo import REGRESSIONS
 
 SEEDS = range(12)
@@ -23,11 +24,11 @@ def available(load):
 def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
     regression = REGRESSIONS[name]
     data, domain = available(regression.load)
-    limit = ps.dp_lm(regression.formula, data, 1e9, domain=domain).params  # of clamped rows
+    limit = ps.dp_lm(regression.formula, data, 1e9, domain=domain, mech="suffstats").params  # of clamped rows
     distances = []
     for seed in SEEDS:
-        fit = ps.dp_lm(regression.formula, data, 1.0, domain=domain, rng=seed)
-        distances.append((fit.params - limit) / (fit.bse * np.sqrt(fit.privacy_share)))
+        fit = ps.dp_lm(regression.formula, data, 1.0, domain=domain, rng=seed, mech="suffstats")
+        distances.append((fit.params - limit) / (fit.bse * np.sqrt(fit.noise_share)))
     # distance to the fit without noise is privacy noise alone: its squares average 1, to about 1 / sqrt(12)
     assert 0.3 < np.mean(np.square(distances)) < 2.0
     if "poly" not in regression.formula:
@@ -38,7 +39,7 @@ def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_data_set_comes_with_a_domain_that_holds_nearly_all_of_it(name):
     data, domain = available(getattr(ps.datasets, name))
-    _, present = domain.admit(data, [column for column in domain if column in data])
+    _, present = admit(data, list(domain), domain, domain.complete)
     assert set(domain) <= set(data.columns)
     assert present.all()
     for column in domain:
@@ -62,7 +63,7 @@ def test_made_up_sales_repeat_themselves_and_can_be_fitted():
     again, _ = ps.datasets.make_housing(20_000, seed=3)
     assert data.equals(again)
     formula = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
-    limit = ps.dp_lm(formula, data, 1e9, domain=domain)
+    limit = ps.dp_lm(formula, data, 1e9, domain=domain, mech="suffstats")
     truth = smf.ols("log_price ~ log_base + sale_time", data).fit()
     assert set(truth.params.index) <= set(limit.params.index)
     assert limit.params["sale_time"] == pytest.approx(0.11, abs=5 * limit.bse["sale_time"])

@@ -25,25 +25,24 @@ def fit(data, eps, bound, **options):
     return ps.dp_lm("y ~ " + " + ".join(names), data, eps, domain=domain, **options)
 
 
-METHODS = [{}, {"noise": "linf"}, *({"mech": mech} for mech in ("kng", "objpert", "expmech"))]
+METHODS = [{"mech": "suffstats"}, {"mech": "suffstats", "noise": "linf"}, slow({"mech": "newton"})]
 
 
-@pytest.mark.parametrize("inference", [slow("sandwich"), "none"])
+@pytest.mark.parametrize("inference", ["sandwich", "none"])
 @pytest.mark.parametrize("method", METHODS, ids=str)
-def test_no_estimate_is_worse_than_the_zero_vector_in_a_hopeless_cell(method, inference):
+def test_no_estimate_is_given_in_a_hopeless_cell_and_the_note_has_cause_and_cure(method, inference):
     slopes = np.linspace(-1, 1, 12)
-    fits = [
-        fit(uniform(500, slopes, 1.0, seed), 0.05, 8, rng=seed, inference=inference, **method)
-        for seed in range(REPLICATES)
-    ]
-    errors = [np.linalg.norm(one.params.to_numpy()[1:] - slopes) for one in fits]
-    assert np.median(errors) <= 1.01 * np.linalg.norm(slopes)
-    assert all("insufficient budget" in str(one.summary()) for one in fits)
+    for seed in range(3):
+        one = fit(uniform(500, slopes, 1.0, seed), 0.05, 8, rng=seed, inference=inference, **method)
+        given = one.params.to_numpy()[1:]
+        assert np.isnan(given).mean() > 0.8
+        assert np.linalg.norm(np.nan_to_num(given - slopes)) <= np.linalg.norm(slopes)
+        assert any("not given" in text and "Cure:" in text for text in one.summary().notes)
 
 
 @pytest.mark.parametrize(("p", "eps"), [(1, 0.1), (2, 0.2), (5, 0.4)])
 def test_a_strong_signal_is_not_shrunk_away(p, eps):
-    fits = [fit(uniform(2000, np.ones(p), 0.1, seed), eps, p, rng=seed) for seed in range(REPLICATES)]
+    fits = [fit(uniform(2000, np.ones(p), 0.1, seed), eps, p, rng=seed, mech="suffstats") for seed in range(REPLICATES)]
     errors = [np.linalg.norm(one.params.to_numpy()[1:] - 1) for one in fits]
     assert np.median(errors) < 0.65 * np.sqrt(p)  # the zero vector's is sqrt(p)
     for one in fits:
@@ -53,19 +52,20 @@ def test_a_strong_signal_is_not_shrunk_away(p, eps):
 
 def test_ridge_is_that_of_the_paper_on_scaled_columns():
     data = uniform(500, [1.0, -0.5], 0.5, 1).assign(y=lambda frame: 2 * frame["y"])
-    ridge = fit(data, 1e9, 8, ridge=30.0)
+    ridge = fit(data, 1e9, 8, ridge=30.0, mech="suffstats")
     X = np.column_stack([np.ones(500), data[["x0", "x1"]]])
     expected = np.linalg.solve(X.T @ X + 30 * np.eye(3), X.T @ (data["y"] / 8)) * 8
     np.testing.assert_allclose(ridge.params, expected, atol=1e-5)
-    pd.testing.assert_frame_equal(ridge.conf_int(), fit(data, 1e9, 8).conf_int(), atol=1e-4, rtol=1e-3)
-    assert "ridge 30" in str(ridge.summary())
-    assert "none was needed" in str(fit(data, 1e9, 8, ridge="adaptive").summary())
+    assert ridge.conf_int().isna().all(axis=None)
+    assert any("ridge" in text for text in ridge.summary().notes)
 
 
 @pytest.mark.parametrize("noise", ["matrixt", "linf", "hull"])
 def test_adaptive_ridge_lifts_the_weakest_direction_above_the_noise_of_a_cross_product(noise):
     data = uniform(800, np.linspace(-1, 1, 5), 1.0, 2)
-    notes = [str(fit(data, 0.7, 6, ridge="adaptive", noise=noise, rng=seed).summary()) for seed in range(5)]
+    notes = [
+        str(fit(data, 0.7, 6, ridge="adaptive", mech="suffstats", noise=noise, rng=seed).summary()) for seed in range(5)
+    ]
     assert all("ridge " in note for note in notes)
     assert any("(scaled units)" in note for note in notes)
 
@@ -76,11 +76,11 @@ def test_coefficients_of_nearly_collinear_predictors_are_covered_or_nan():
         x0 = rng.uniform(-1, 1, 2000)
         x1 = np.clip(x0 + 0.1 * rng.standard_normal(2000), -1, 1)
         data = pd.DataFrame({"x0": x0, "x1": x1, "y": x0 - x1 + 0.2 * rng.standard_normal(2000)})
-        one = fit(data, 1.0, 1, rng=rng)
+        one = fit(data, 1.0, 1, rng=rng, mech="suffstats")
         interval = one.conf_int().loc[["x0", "x1"]].to_numpy()
         covered.append(np.isnan(interval).all() or ((interval[:, 0] <= [1, -1]) & (interval[:, 1] >= [1, -1])).all())
         if np.isnan(interval).any():
-            assert "below the noise" in str(one.summary())
+            assert any("not given" in text for text in one.summary().notes)
             assert np.isnan(one.wald_test("x0 = 0, x1 = 0").pvalue)
             assert one.conf_int().loc["Intercept"].notna().all()
     assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 40)
@@ -96,15 +96,14 @@ def test_the_limit_of_robust_errors_is_statsmodels(mech):
     np.testing.assert_allclose(robust.bse, truth.bse, rtol=2e-3)
     width = robust.conf_int()[1] - robust.conf_int()[0]
     np.testing.assert_allclose(width, truth.conf_int()[1] - truth.conf_int()[0], rtol=0.01)
-    assert (robust.bse["x0"] / fit(data, 1e9, 8, mech=mech).bse["x0"]) > 1.1
+    assert (robust.bse["x0"] / fit(data, 1e9, 8, mech=mech, cov_type="nonrobust").bse["x0"]) > 1.1
     assert "HC" in str(robust.summary())
 
 
-def test_auto_takes_objective_perturbation_where_only_coefficients_are_wanted_and_a_tight_bound_is_declared():
+def test_an_option_of_some_methods_only_asks_for_the_method():
     data = uniform(2000, [1.0, -0.5], 0.5, 6)
-    alone = fit(data, 1.0, 4, theta_bound=1.0, inference="none", rng=1)
-    assert (alone.mech, alone.noise) == ("objpert", "linf")
-    assert "objpert (by mech=auto)" in str(alone.summary())
-    for options in ({}, {"theta_bound": 1.0}, {"inference": "none"}, {"theta_bound": 2.0, "inference": "none"}):
-        one = fit(data, 1.0, 4, rng=1, **options)
-        assert (one.mech, one.noise) == ("suffstats", "matrixt")
+    with pytest.raises(ps.OptionError, match="theta_bound= belongs to mech='kng' and 'objpert' and 'expmech'"):
+        fit(data, 1.0, 4, theta_bound=1.0, rng=1)
+    alone = fit(data, 1.0, 4, theta_bound=1.0, inference="none", mech="objpert", rng=1)
+    assert alone.mech == "objpert"
+    assert alone.bse.isna().all()

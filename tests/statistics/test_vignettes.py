@@ -12,10 +12,10 @@ from tests.conftest import slow
 VIGNETTES = Path(__file__).parents[2] / "vignettes"
 SHOWS = {
     "demo.py": ["Doctor visits", "Guarantee", "privacy"],
-    "housing.py": ["assumed: predictors uniform", "C(county)[T.Santa Clara]", "times longer", "eps = 4: kappa"],
-    "logistic.py": ["logit link", "eps for a width", "dy/dx", "half of the responses 1", "mu = 0.5"],
-    "quantile_regression.py": ["Private quantile regression", "times longer", "np.log(income)", "bread: eps = 3.6"],
-    "robust_inference.py": ["robust regression", "snr", "with one in fifty spoilt", "private Huber"],
+    "housing.py": ["No row was read", "C(county)", "times longer", "eps = 4: noise_to_signal"],
+    "logistic.py": ["Private logistic regression", "eps for a width", "dy/dx", "mu = 0.5"],
+    "quantile_regression.py": ["Private quantile regression", "times longer", "np.log(income)", "density"],
+    "robust_inference.py": ["robust linear regression", "noise_to_signal", "with one in fifty spoilt", "private Huber"],
     "vertebral.py": ["data: 310", "eps for a width of 3.5", "eps = 8 NO", "rank (default)", "mean   4000"],
 }
 

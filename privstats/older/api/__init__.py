@@ -1,1 +1,0 @@
-"""The front doors: one verb a model, one call each."""

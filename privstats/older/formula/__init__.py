@@ -1,1 +1,0 @@
-"""Maps from rows to blocks, as the older gate has them."""

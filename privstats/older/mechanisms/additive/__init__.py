@@ -1,1 +1,0 @@
-"""Noise of a known law, added to exact totals."""

@@ -1,1 +1,0 @@
-"""Mechanisms that are kept for comparison with the papers: nothing takes them unless they are named."""

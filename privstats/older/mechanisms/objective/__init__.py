@@ -1,1 +1,0 @@
-"""Objective perturbation: the minimiser of a randomly tilted objective."""

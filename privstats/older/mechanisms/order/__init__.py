@@ -1,1 +1,0 @@
-"""Mechanisms that choose among or between the values of a column."""

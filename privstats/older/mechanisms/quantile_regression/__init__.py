@@ -1,1 +1,0 @@
-"""K-norm gradient mechanisms for quantile regressions, and their samplers."""

@@ -1,0 +1,184 @@
+"""Bad input is refused with cause and cure, from the schema alone, before anything is charged or read."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.gate.rows import BlockRows
+from privstats.gate.sources import Frame
+from privstats.privacy.promise import PureDP
+
+DOMAIN = {"y": (0, 1), "x": (0, 1), "z": (0, 2), "g": ["a", "b"]}
+N = 41
+ROWS = pd.DataFrame({"y": np.linspace(0, 1, N), "x": np.linspace(1, 0, N), "z": 1.0, "g": (["a", "b"] * N)[:N]})
+LM = {"formula": "y ~ x", "data": ROWS, "eps": 1.0, "domain": DOMAIN}
+GLM = {**LM, "formula": "I(y > 0.5) ~ x"}
+PERTURBED = {**LM, "mech": "objpert"}
+FOUR = {**LM, "formula": "y + x + z + np.log1p(x)"}
+ONE = {**LM, "formula": "y"}
+NOT_NUMBERS = (math.nan, math.inf, "1", True, [1.0])
+
+BUDGETS = [
+    ("lm", LM, {"eps": None}, ps.BudgetError, "no budget is given; write eps=1"),
+    ("lm", LM, {"mu": 1.0}, ps.BudgetError, "eps and mu are both given; keep one of them"),
+    ("lm", LM, {"eps": None, "mu": 1.0, "delta": 1e-6}, ps.BudgetError, "delta goes with eps"),
+    ("lm", LM, {"eps": 0}, ps.BudgetError, "eps is 0; give a positive number, such as eps=1"),
+    ("lm", LM, {"eps": -1}, ps.BudgetError, "eps is -1; give a positive number, such as eps=1"),
+    ("lm", LM, {"eps": None, "mu": 0}, ps.BudgetError, "mu is 0"),
+    ("lm", LM, {"delta": 1.0}, ps.BudgetError, "delta"),
+    ("lm", LM, {"delta": -1e-6}, ps.BudgetError, "delta"),
+    ("lm", LM, {"delta": None}, ps.BudgetError, "delta"),
+    ("lm", LM, {"delta": 0.05}, ps.BudgetError, "would allow about 2 of the 41 rows to be published"),
+    ("lm", LM, {"noise": "gaussian"}, ps.BudgetError, "cannot give pure eps; add delta=1e-6, or give mu=1"),
+    ("lm", LM, {"shares": {"nothing": 1.0}}, ps.OptionError, "no question of this plan is called 'nothing'"),
+    ("lm", LM, {"shares": {"scales": -1.0}}, ps.OptionError, "give a positive number"),
+    ("lm", LM, {"shares": {"scales": 1.0}}, ps.OptionError, "make their sum less than 1"),
+    ("lm", LM, {"shares": 3}, ps.OptionError, "shares is 3; write a dict"),
+    ("lm", LM, {"ledger": ps.PureDP(1.0)}, ps.BudgetError, "write ledger=ps.Ledger"),
+    ("lm", LM, {"rng": "seed"}, ps.PrivacyError, "rng"),
+    *(("lm", LM, {"eps": bad}, ps.BudgetError, "eps is") for bad in NOT_NUMBERS),
+    *(("lm", LM, {"eps": None, "mu": bad}, ps.BudgetError, "mu is") for bad in NOT_NUMBERS),
+]
+NAMES = [
+    ("lm", LM, {"mech": "magic"}, ps.OptionError, "mech is 'magic'; choose among 'auto', 'suffstats', 'newton'"),
+    ("lm", LM, {"mech": ["suffstats"]}, ps.OptionError, "mech is a list; choose among"),
+    ("lm", LM, {"noise": "l3"}, ps.OptionError, "noise is 'l3'; choose among"),
+    ("lm", LM, {"neighbors": "swap"}, ps.OptionError, "neighbors is 'swap'"),
+    ("lm", LM, {"inference": "maybe"}, ps.OptionError, "inference is 'maybe'; choose among 'sandwich', 'none'"),
+    ("lm", LM, {"cov_type": "HC7"}, ps.OptionError, "cov_type is 'HC7'"),
+    ("lm", LM, {"cov_type": "cluster"}, ps.OptionError, "add unit='person_id'"),
+    ("lm", LM, {"loss": "absolute"}, ps.OptionError, "loss is 'absolute'; choose among 'squares', 'huber'"),
+    ("lm", LM, {"dry_run": "yes"}, ps.OptionError, "dry_run is 'yes'"),
+    ("glm", GLM, {"family": "weibull"}, ps.OptionError, "weibull"),
+    ("glm", GLM, {"link": "cauchit"}, ps.OptionError, "cauchit"),
+    ("glm", GLM, {"link": 3}, ps.OptionError, "link is 3"),
+    ("rq", LM, {"cov_type": "nonrobust"}, ps.OptionError, "cov_type is 'nonrobust'; choose among 'HC', 'kernel'"),
+]
+OPTIONS = [
+    ("lm", LM, {"theta_bound": 1.0}, ps.OptionError, "theta_bound= belongs to mech='kng' and 'objpert' and 'expmech'"),
+    ("lm", LM, {"split": 0.5}, ps.OptionError, "split= belongs to mech='objpert'.*leave split out"),
+    (
+        "lm",
+        LM,
+        {"theta_bound": 1.0, "mech": "suffstats"},
+        ps.OptionError,
+        "mech='suffstats' has no option theta_bound=",
+    ),
+    ("lm", LM, {"split": 0.5, "mech": "kng"}, ps.OptionError, "mech='kng' has no option split="),
+    ("lm", LM, {"tail": "cautious", "mech": "suffstats"}, ps.OptionError, "mech='suffstats' has no option tail="),
+    ("lm", LM, {"tail": "wild"}, ps.OptionError, "tail is 'wild'"),
+    ("lm", LM, {"theta_bound": 11.0, "mech": "kng"}, ps.OptionError, "theta_bound is 11; mech='kng' takes at most 10"),
+    (
+        "lm",
+        LM,
+        {"noise": "matrixt", "mech": "kng"},
+        ps.OptionError,
+        "noise is 'matrixt'; choose among 'linf', 'l1', 'l2'",
+    ),
+    ("lm", LM, {"noise": "l2", "mech": "expmech"}, ps.OptionError, "has no choice of noise; leave noise out"),
+    ("lm", LM, {"noise": "hull", "mech": "newton"}, ps.OptionError, "noise is 'hull'; choose among"),
+    *(
+        ("lm", LM, {"theta_bound": bad, "mech": "objpert"}, ps.OptionError, "theta_bound is")
+        for bad in (0, -1, *NOT_NUMBERS)
+    ),
+    *(("lm", LM, {"split": bad, "mech": "objpert"}, ps.OptionError, "split is") for bad in (0, 1, *NOT_NUMBERS)),
+    ("glm", GLM, {"family": "gaussian", "offset": "x"}, ps.OptionError, "subtract it from the response"),
+    ("rq", LM, {"tau": 1.5}, ps.OptionError, r"tau is 1.5; give one number between 0 and 1, or a list.*tau=\[0.25"),
+    ("rq", LM, {"tau": []}, ps.OptionError, "tau is"),
+    ("rq", LM, {"tau": [0.5, 0.5]}, ps.OptionError, "different"),
+    ("quantile", ONE, {"q": "half"}, ps.OptionError, "q is 'half'"),
+    ("quantile", ONE, {"q": 0.25, "tau": 0.5}, ps.OptionError, "keep one of them"),
+    ("median", ONE, {"alpha": 0.7}, ps.OptionError, "alpha is 0.7"),
+    ("median", ONE, {"grid": -1}, ps.OptionError, "grid"),
+    ("median", ONE, {"grid": {"k": 1}}, ps.OptionError, "grid"),
+    ("median", ONE, {"eta": 0.5}, ps.OptionError, "eta= belongs to mech='ptr'"),
+    ("median", ONE, {"mech": "ptr"}, ps.OptionError, "add delta=1e-6 to eps"),
+    ("median", ONE, {"noise": "cauchy"}, ps.OptionError, "noise= belongs to mech='smoothsens'"),
+    ("median", ONE, {"mech": "smoothsens", "noise": "laplace"}, ps.OptionError, "add delta=1e-6 to eps"),
+    ("median", ONE, {"geometric": 1.5}, ps.OptionError, "geometric is 1.5"),
+    (
+        "median",
+        {**LM, "formula": "y + x + z + np.log1p(x)"},
+        {"geometric": True},
+        ps.PrivacyError,
+        "give mech='kng' for",
+    ),
+    ("mean", ONE, {"noise": "l2"}, ps.OptionError, "noise= belongs to mech='knorm'"),
+    ("mean", ONE, {"mech": "gaussian"}, ps.BudgetError, "add delta=1e-6, or give mu=1"),
+    ("mode", ONE, {}, ps.OptionError, "dp_mode needs bins for the numeric column 'y'; write bins=20, or the edges"),
+    ("mode", {**LM, "formula": "g"}, {"noise": "l1"}, ps.OptionError, "a mode has no choice of noise"),
+    ("hist", ONE, {}, ps.OptionError, "dp_hist needs bins for the numeric column 'y'; write bins=20, or the edges"),
+    ("hist", ONE, {"bins": [1, 0]}, ps.OptionError, "edges in ascending order"),
+    ("hist", ONE, {"bins": [0, 0.5]}, ps.DomainError, "do not cover the bounds of 'y'"),
+    ("hist", {**LM, "formula": "g"}, {"bins": 3}, ps.OptionError, "leave out bins="),
+    ("hist", ONE, {"bins": 3, "density": "yes"}, ps.OptionError, "density"),
+    ("hist", {**LM, "formula": "x + y"}, {"bins": 3}, ps.FormulaError, "one column at a time"),
+]
+DATA = [
+    ("lm", LM, {"formula": "y ~ q", "domain": {**DOMAIN, "q": (0, 1)}}, ps.FormulaError, "no column 'q'"),
+    ("lm", LM, {"data": ROWS[["y", "x", "x"]]}, ps.FormulaError, "more than one column 'x'"),
+    ("lm", LM, {"data": ROWS.to_numpy()}, ps.OptionError, "data is neither a DataFrame nor a function"),
+    ("lm", LM, {"data": None}, ps.OptionError, "data is neither"),
+    ("lm", LM, {"data": ROWS.head(2)}, ps.FormulaError, "2 rows are too few for 2 coefficients"),
+    ("lm", LM, {"data": ROWS.head(0)}, ps.FormulaError, "too few"),
+    ("lm", LM, {"domain": {**DOMAIN, "x": (1, 0)}}, ps.DomainError, "not below"),
+    ("lm", LM, {"domain": {**DOMAIN, "x": (0, math.inf)}}, ps.DomainError, "finite"),
+    (
+        "lm",
+        LM,
+        {"domain": None},
+        ps.DomainError,
+        r"column 'y' has no declared bounds; write domain=\{'y': \(low, high\)\}",
+    ),
+    ("lm", LM, {"domain": 3}, ps.DomainError, "dict"),
+    ("lm", LM, {"formula": 3}, ps.FormulaError, "first argument of dp_lm is a formula"),
+    ("lm", LM, {"formula": "y ~ I(x - np.mean(x))"}, ps.FormulaError, "np.mean"),
+    ("lm", LM, {"formula": "y ~ x + y"}, ps.FormulaError, "response"),
+    ("lm", LM, {"unit": "person"}, ps.FormulaError, "no column 'person'"),
+    ("lm", LM, {"unit": 3}, ps.OptionError, "unit is 3; write the name of a column"),
+    ("lm", LM, {"rows_per_unit": 3}, ps.OptionError, "unit="),
+    ("lm", LM, {"unit": "g", "rows_per_unit": 0}, ps.OptionError, "rows_per_unit is 0"),
+    ("lm", LM, {"subset": "q > 0"}, ps.PrivstatsError, "'q'"),
+    (
+        "lm",
+        LM,
+        {"subset": ROWS["x"] > 0},
+        ps.OptionError,
+        'subset is a Series; write it as text, such as subset="x > 0.5"',
+    ),
+    ("lm", LM, {"weights": [1.0] * N}, ps.OptionError, "weights is a list; write it as text"),
+    ("lm", LM, {"weights": "x - 1"}, ps.DomainError, "x - 1"),
+    ("mean", {**LM, "formula": "g"}, {}, ps.FormulaError, "'g' has levels and dp_mean needs numbers"),
+]
+
+
+@pytest.mark.parametrize(("verb", "call", "change", "error", "says"), [*BUDGETS, *NAMES, *OPTIONS, *DATA])
+def test_bad_input_is_refused_with_a_word_about_the_cure(monkeypatch, verb, call, change, error, says):
+    def never(self):
+        assert not (isinstance(self.source, Frame) and self.source.frame is call["data"]), "rows were read"
+        return works(self)
+
+    works = BlockRows.blocks
+    monkeypatch.setattr(BlockRows, "blocks", never)
+    ledger = change.get("ledger", ps.Ledger(PureDP(10.0)))
+    with pytest.raises(error, match=says) as caught:
+        getattr(ps, f"dp_{verb}")(**{**call, "ledger": ledger, **change})
+    assert not isinstance(ledger, ps.Ledger) or ledger.entries == ()
+    text = str(caught.value)
+    assert text[0].islower() or text[0] in "'(^|" or text.split()[0].isdigit() or text[0].isupper()
+    assert not text.endswith(".")
+    assert "unexpected failure" not in text
+
+
+def test_an_error_about_an_argument_is_a_value_error_too():
+    with pytest.raises(ValueError, match="mech"):
+        ps.dp_lm(**LM, mech="magic")
+
+
+def test_dates_and_levels_that_are_not_declared_are_told_how_to_be():
+    data = ROWS.assign(since=pd.Timestamp("2020-01-01"))
+    with pytest.raises(ps.DomainError, match="'since'"):
+        ps.dp_lm("y ~ since", data, 500.0, domain=DOMAIN)

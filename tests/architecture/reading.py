@@ -1,0 +1,147 @@
+"""What a privacy reviewer reads for each route: the trusted files that a fit runs through, with their lines.
+
+``python -m tests.architecture.reading`` writes the lists of PRIVACY.md anew.
+"""
+
+import ast
+import io
+import sys
+import tokenize
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import privstats as ps
+from tests.architecture.test_layers import ROOT, tier
+
+DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1]}
+ROUTES = {
+    "lm, eps": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
+    "lm, mu": lambda rows: ps.dp_lm("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
+    "glm": lambda rows: ps.dp_glm("z ~ x + g", rows, 1.0, domain=DOMAIN, rng=1),
+    "rq": lambda rows: ps.dp_rq("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
+    "quantiles": lambda rows: ps.dp_quantile("x", rows, 1.0, q=[0.25, 0.5], domain=DOMAIN, rng=1),
+}
+TITLES = {
+    "lm, eps": "`dp_lm` under eps, by moments",
+    "lm, mu": "`dp_lm` under mu",
+    "glm": "`dp_glm` under eps",
+    "rq": "`dp_rq` under mu",
+    "quantiles": "`dp_quantile` under eps",
+}
+METHODS = {  # of files that are public otherwise
+    "formula/design.py": ("Design.block",),
+    "formula/columns.py": ("Columns.block",),
+    "formula/bare.py": ("BareFactor.block",),
+    "formula/factors.py": ("BasisFactor.values", "LevelFactor.codes", "NumericFactor.values"),
+    "formula/selection.py": ("Selection.keeps", "Selection.weighs"),
+    "formula/terms.py": ("Terms.codes",),
+}
+PAGE = ROOT.parent / "PRIVACY.md"
+BEGIN, END = "<!-- reading lists -->", "<!-- end of reading lists -->"
+SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def rows():
+    """A few made-up rows."""
+    rng = np.random.Generator(np.random.PCG64(1))
+    x = rng.uniform(-1, 1, 2000)
+    y = np.clip(0.2 + 0.5 * x + 0.2 * rng.standard_normal(2000), -1, 1)
+    return pd.DataFrame({"x": x, "y": y, "g": np.where(x > 0, "a", "b"), "z": (y > 0.2).astype(int)})
+
+
+def places_of(route):
+    """Return the trusted places that a fit runs through: file, first line of the function."""
+    seen = set()
+
+    def look(frame, event, argument):
+        if event == "call" and frame.f_code.co_name != "<module>":
+            seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+
+    data = rows()
+    sys.setprofile(look)
+    try:
+        ROUTES[route](data)
+    finally:
+        sys.setprofile(None)
+    return {(Path(name).relative_to(ROOT).as_posix(), line) for name, line in seen if name.startswith(str(ROOT))}
+
+
+def read_of(route):
+    """Return what is to be read for a route: for each trusted file, the definitions that are used."""
+    used = {}
+    for name, line in places_of(route):
+        for one, node in definitions(name).items():
+            if first_line(node) <= line <= node.end_lineno:
+                used.setdefault(name, set()).add(one)
+    for name, ones in used.items():  # a class is read with those that it inherits from
+        known = definitions(name)
+        for _ in known:
+            bases = (ast.unparse(base) for one in ones for base in getattr(known[one], "bases", ()))
+            ones |= set(bases) & known.keys()
+    return used
+
+
+def definitions(name):
+    """Return the trusted classes and functions of a file by name."""
+    body = ast.parse((ROOT / name).read_text()).body
+    found = {node.name: node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    if tier(ROOT / name) != "untrusted":
+        return found
+    return {
+        f"{kind}.{node.name}": node
+        for kind, of in found.items()
+        for node in getattr(of, "body", ())
+        if f"{kind}.{getattr(node, 'name', '')}" in METHODS.get(name, ())
+    }
+
+
+def first_line(node):
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def lines(name, used):
+    """Return the lines of code of definitions, and of trusted constants; and those with all text."""
+    text = (ROOT / name).read_text()
+    tree, known = ast.parse(text), definitions(name)
+    inside = {k for one in used for k in range(first_line(known[one]), known[one].end_lineno + 1)}
+    if tier(ROOT / name) != "untrusted":
+        apart = {k for one in known.values() for k in range(first_line(one), one.end_lineno + 1)}
+        inside |= set(range(1, text.count("\n") + 1)) - apart
+    words = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            words |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    code = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in SKIPPED:
+            code |= set(range(token.start[0], token.end[0] + 1))
+    filled = {k for k, line in enumerate(text.splitlines(), 1) if line.strip()}
+    return len((code - words) & inside), len(filled & inside)
+
+
+def lists():
+    """Return the text of PRIVACY.md between the two marks."""
+    parts = []
+    for route, what in TITLES.items():
+        read = read_of(route)
+        body = [(name, ", ".join(sorted(used)), *lines(name, used)) for name, used in sorted(read.items())]
+        code, everything = (sum(row[k] for row in body) for k in (2, 3))
+        parts.append(f"### {what}: {code:,} lines of code, {everything:,} with comments and proofs\n")
+        parts.append("| file | what of it | code | all |\n|---|---|--:|--:|")
+        parts += [f"| `{name}` | {used} | {few} | {many} |" for name, used, few, many in body]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def split(text):
+    """Return a page before, between and after the marks."""
+    before, rest = text.split(BEGIN)
+    between, after = rest.split(END)
+    return before, between, after
+
+
+if __name__ == "__main__":
+    before, _, after = split(PAGE.read_text())
+    PAGE.write_text(f"{before}{BEGIN}\n{lists()}{END}{after}")

@@ -1,0 +1,85 @@
+"""Every verb with every algorithm under every budget: what it spends, and what it leaves behind."""
+
+import warnings
+
+import pytest
+
+import privstats as ps
+from privstats.privacy.composition import together
+from privstats.privacy.promise import ApproxDP
+from tests.architecture.leaks import assert_holds_no_row, planted, reveals
+from tests.every import CALLS, PRICED
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """All plans that are made."""
+    made = []
+
+    def noting(*args):
+        made.append(make_plan(*args))
+        return made[-1]
+
+    from privstats.workflow import fit
+
+    make_plan = fit.make_plan
+    monkeypatch.setattr(fit, "make_plan", noting)
+    return made
+
+
+def promise_of(budget):
+    """Return the guarantee of a budget, given by name."""
+    kind = ps.GaussianDP if "mu" in budget else ps.ApproxDP if "delta" in budget else ps.PureDP
+    return kind(**budget)
+
+
+def fits(promises, whole):
+    """Whether an empty ledger of this budget accepts these promises in one charge."""
+    ledger = ps.Ledger(whole)
+    try:
+        ledger.charge([(str(k), promise) for k, promise in enumerate(promises)], "all", together)
+    except ps.BudgetError:
+        return False
+    return True
+
+
+def paths(plan):
+    """What each way through a plan may spend: without, and with, the optional questions that it may ask."""
+    for branch in plan.branches or (None,):
+        mine = [p for p in plan.planned if p.branch in (None, branch)]
+        hosts = {p.label: p for p in mine if p.within_share_of is None}
+        yield [p.promise for p in hosts.values()]
+        optional = [p for p in mine if p.within_share_of in hosts]
+        left = {label: 1.0 - sum(p.fraction for p in optional if p.within_share_of == label) for label in hosts}
+        yield [*(p.promise.part(left[p.label]) for p in hosts.values()), *(p.promise for p in optional)]
+
+
+@pytest.mark.parametrize(("name", "k"), PRICED)
+def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of, plans, capsys, name, k):
+    call = CALLS[name]
+    budget = call.budgets[k]
+    whole = (
+        ps.GaussianDP(**budget) if "mu" in budget else ps.ApproxDP(**budget) if "delta" in budget else ps.PureDP(1.0)
+    )
+    ledger = ps.Ledger(whole)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        given, fit = given_of(lambda: call(planted(), budget, ledger=ledger))
+        summary = fit.summary()
+        text = str(summary) + summary.as_html() + summary.as_latex() + summary.as_markdown()
+        shown = f"{text} {fit!r} {fit.tidy()} {fit.glance()} {fit.releases!r} {fit.conf_int()} {fit.cov_params()}"
+    assert not warned
+    assert capsys.readouterr() == ("", "")
+    assert not reveals(f"{shown} {ledger!r} {ledger.entries!r}")
+    assert_holds_no_row((fit, ledger))
+    (plan,) = plans
+    assert fits([one.promise for one in given], whole)
+    assert [one.promise for one in given] == [release.keeps for release in fit.releases]
+    assert all(fits(path, plan.accounted) for path in paths(plan))
+    assert fits([promise for _, promise in plan.charge], plan.accounted)
+    assert not fits([*(promise for _, promise in plan.charge), plan.accounted.part(1e-3)], plan.accounted)
+    assert plan.accounted == whole or isinstance(whole, ApproxDP)
+    if isinstance(whole, ApproxDP):  # accounted in another kind, which implies the promise
+        assert fits([plan.accounted], whole)
+    with pytest.raises(ps.BudgetError, match="the ledger has"):
+        ledger.charge(plan.charge, "once more", together)

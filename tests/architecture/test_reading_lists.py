@@ -1,0 +1,21 @@
+"""PRIVACY.md says what to read for each route, and how much that is."""
+
+import re
+
+from tests.architecture.reading import BEGIN, PAGE, TITLES, lists, split
+
+MOST = {"lm, eps": 2_000}  # lines of code
+
+
+def test_the_reading_lists_of_privacy_md_are_those_of_the_code():
+    """After a change: python -m tests.architecture.reading."""
+    text = PAGE.read_text()
+    assert BEGIN in text
+    assert split(text)[1].strip() == lists().strip()
+
+
+def test_the_default_route_can_be_read_in_an_afternoon():
+    of = {what: int(code.replace(",", "")) for what, code in re.findall(r"### (.*): ([\d,]+) lines of code", lists())}
+    assert set(of) == set(TITLES.values())
+    for route, most in MOST.items():
+        assert of[TITLES[route]] <= most

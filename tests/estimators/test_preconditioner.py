@@ -1,0 +1,152 @@
+"""Preconditioning: geometry of the box, counts of levels, null spaces, products, and repaired matrices."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.estimators.base import NORMAL, PURE
+from privstats.estimators.preconditioner import (
+    Box,
+    cleared,
+    complement,
+    counts_from_sums,
+    parents_of,
+    products_of,
+    roots,
+    standardised,
+    with_products,
+)
+from privstats.estimators.preconditioner import Scales as ReadScales
+from privstats.formula.design import bind_regression
+from tests.estimators.conversation import Adaptive, fit_of
+
+DOMAIN = {"y": (-2, 6), "x": (0, 10), "z": (-1, 3), "g": list("abcd")}
+
+
+def box_of(formula, **selection):
+    return Box(bind_regression(formula, DOMAIN, **selection))
+
+
+def scales(box, center=0.2, scale=0.5, rows=1000.0):
+    k = box.c + 1
+    center, scale = np.full(k, center), np.full(k, scale)
+    center[0], scale[0] = 0.0, 1.0
+    return ReadScales(rows, center, scale, np.zeros(k, bool), np.zeros(k), np.ones(k))
+
+
+@pytest.mark.parametrize(
+    ("name", "parents"),
+    [
+        ("I(x ** 2)", ("x", "x")),
+        ("I(x**2)", ("x", "x")),
+        ("I(x * z)", ("x", "z")),
+        ("x:z", ("x", "z")),
+        ("I(x ** 3)", ()),
+    ],
+)
+def test_products_are_read_off_names(name, parents):
+    assert parents_of(name) == parents
+
+
+def test_products_need_both_parents_as_numbers():
+    assert products_of(box_of("y ~ x + z + I(x**2) + x:z").design) == ((3, 1, 1), (4, 1, 2))
+    assert products_of(box_of("y ~ z + I(x**2) + C(g)").design) == ()
+    assert products_of(box_of("y ~ x + I(x**2) - 1").design) == ()
+
+
+def test_a_product_about_released_centres_is_the_product_of_standardised_parents():
+    box = box_of("y ~ x + z + I(x**2) + x:z")
+    read = scales(box)
+    frame = with_products(box, standardised(box, read, None), read)
+    rng = np.random.default_rng(1)
+    frame_rows = {"x": rng.uniform(0, 10, 40), "z": rng.uniform(-1, 3, 40), "y": rng.uniform(-2, 6, 40)}
+    z = np.asarray(box.design.block(pd.DataFrame(frame_rows)).times(np.eye(box.width)))
+    h = z @ frame.K
+    x, w = (frame_rows["x"] / 5 - 1 - 0.2) / 0.5, ((frame_rows["z"] - 1) / 2 - 0.2) / 0.5
+    assert np.allclose(h[:, 3], x * x, atol=1e-4) and np.allclose(h[:, 4], x * w, atol=1e-4)
+    low = dict(frame.parts)
+    assert h[:, 3].min() >= low[(3,)].min() - 1e-4 and h[:, 4].max() <= low[(4,)].max() + 1e-4
+    b = rng.normal(size=frame.c)  # coefficients of either columns give the same residual
+    residual = z[:, -1] - z[:, : frame.c] @ frame.theta(b)
+    assert np.allclose(residual, frame.scale * (h[:, -1] - h[:, :-1] @ b), atol=1e-9)
+
+
+def test_no_row_of_the_domain_is_longer_than_the_bound():
+    box = box_of("y ~ x + z + C(g)")
+    frame = standardised(box, scales(box), None)
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(frame.c, 3))
+    corners = [
+        np.r_[1.0, g, s, t]
+        for g in box.design.factors[0].contrasts
+        for s, t in itertools.product((-1.0, 1.0), repeat=2)
+    ]
+    order = list(box.design.names)
+    place = [order.index(n) for n in ("Intercept", *(order[j] for j in box.design.factors[0].columns), "x", "z")]
+    rows = np.zeros((len(corners), box.width))
+    rows[:, place] = corners
+    lengths = np.linalg.norm(rows @ frame.predictors @ W, axis=1)
+    assert np.isclose(frame.longest(W), lengths.max())  # few corners: the bound is attained
+    assert np.isclose(frame.reach(W[:, 0]), np.abs(rows @ frame.predictors @ W[:, 0]).max())
+    kept = standardised(box, scales(box), (np.array([True, True, False, True]),))
+    assert kept.longest(W) <= frame.longest(W) + 1e-12
+
+
+def test_the_bound_holds_for_many_columns():
+    domain = {f"x{j}": (-1, 1) for j in range(16)} | {"y": (0, 1)}
+    box = Box(bind_regression("y ~ " + " + ".join(f"x{j}" for j in range(16)), domain))
+    frame, rng = box.identity(), np.random.default_rng(3)
+    W = rng.normal(size=(17, 4))
+    rows = np.column_stack([np.ones(5000), np.sign(rng.normal(size=(5000, 16)))])
+    assert frame.longest(W) >= np.linalg.norm(rows @ W, axis=1).max()
+    assert frame.longest(W) <= 17**0.5 * np.linalg.norm(W, 2) + 1e-9
+
+
+@pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)"])
+def test_counts_of_levels_follow_from_sums_of_columns_under_any_coding(coding):
+    box = box_of(f"y ~ x + {coding}")
+    factor, counts = box.design.factors[0], np.array([400.0, 300.0, 200.0, 100.0])
+    read = scales(box)
+    read.sums[list(factor.columns)] = counts @ factor.contrasts
+    found, sd = counts_from_sums(box, factor, read)
+    assert np.allclose(found, counts) and (sd > 0).all()
+
+
+def test_a_complement_has_no_part_in_the_hidden_directions():
+    box = box_of("y ~ x + C(g)")
+    frame = standardised(box, scales(box), None)
+    hidden = box.null_space((np.array([True, True, True, False]),))
+    assert hidden.shape[1] == 1
+    Q = complement(frame, hidden)
+    inside = np.linalg.solve(frame.columns, hidden)
+    assert Q.shape == (box.c, box.c - 1) and np.abs(Q.T @ inside).max() < 1e-12
+
+
+def test_eigenvalues_within_noise_are_set_to_their_mean_and_clear_ones_are_kept():
+    rng, m = np.random.default_rng(4), 6
+    truth = np.diag([1000.0, *([100.0] * (m - 1))])
+    N = np.triu(rng.normal(size=(m, m)), 1)
+    noisy = truth + 3.0 * (N + N.T + np.diag(np.sqrt(2) * rng.normal(size=m)))
+    values = np.linalg.eigvalsh(cleared(noisy, 3.0, 100.0))
+    assert (
+        np.isclose(values[-1], 1000, rtol=0.05) and np.ptp(values[:-1]) < 1e-6 and np.isclose(values[0], 100, rtol=0.1)
+    )
+    assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0  # whatever noise does, it is a variance
+    root, inverse = roots(truth)
+    assert np.allclose(root @ root, truth) and np.allclose(root @ inverse, np.eye(m))
+
+
+def test_a_level_without_rows_is_left_out_and_costs_only_its_own_coefficient():
+    rng, n = np.random.default_rng(5), 20_000
+    frame = pd.DataFrame({"x": rng.uniform(0, 10, n), "g": rng.choice(list("abc"), n)})
+    frame["y"] = 1 + 0.2 * frame.x + (frame.g == "b") + 0.5 * rng.normal(size=n)
+    for noises, promise in ((NORMAL, {"mu": 1.0}), (PURE, {"eps": 4.0})):
+        estimate, _ = fit_of("y ~ x + C(g)", DOMAIN, n, by=Adaptive(noises), **promise)(frame, 1)
+        given = dict(zip(estimate.names, ~np.isnan(estimate.params()), strict=True))
+        assert not given.pop("C(g)[T.d]") and given.pop("Intercept") is not None
+        assert all(given[name] for name in ("x", "C(g)[T.b]", "C(g)[T.c]"))
+        assert "rare level" in [note.key for note in estimate.notes]
+        mapped = estimate.mapped(*bind_regression("y ~ x + C(g)", DOMAIN).to_original())
+        assert not np.isnan(mapped.params()[0])  # the intercept in the user's units is that of level a

@@ -1,0 +1,139 @@
+"""Whole fits along one transcript: what neighbours shift in all answers together is what was charged, at most.
+
+A row function may depend on earlier releases, and here it does: each frame is asked the questions of the first frame's
+transcript, as an attacker would have it.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.api.regression import dp_lm
+from privstats.formula.domain import Domain
+from privstats.gate.gate import Gate
+from privstats.gate.questions import Sum
+from privstats.gate.rows import BlockRows
+from privstats.gate.sources import Frame
+from privstats.mechanisms.random import streams
+from tests.sets.members import norm_of
+
+RESPONSE = (-3, 5)
+ROUNDING = 1e-6
+
+
+class Replay(Gate):
+    """A gate that notes exact answers; where it is given a transcript, it gives that in place of its own releases."""
+
+    def __init__(self, rows, planned, stream, transcript=None):
+        super().__init__(rows, planned, stream)
+        self.transcript, self.exact = transcript, {}
+
+    def _answer(self, pairs, promises, relations):
+        totals = self._totals([question for question, _ in pairs if isinstance(question, Sum)])
+        assert len(totals) == len(pairs), "these fits ask sums only"
+        for (question, by), promise, relation, total in zip(pairs, promises, relations, totals, strict=True):
+            sensitivity = question.within.sensitivity(by.norm, relation)
+            self.exact[question.label] = total.value(), sensitivity, promise, by.law(promise, question.within, relation)
+        if self.transcript is None:
+            return super()._answer(pairs, promises, relations)
+        return [self.transcript[question.label] for question, _ in pairs]
+
+
+def along(plan, frames, seed):
+    """The exact answers of each frame along the transcript of the first."""
+    transcript, answers = None, []
+    for frame in frames:
+        rows = BlockRows(Frame(frame), plan.public.design, plan.specification.neighbors, b"key")
+        gate = Replay(rows, plan.planned, streams(seed, "digest"), transcript)
+        with np.errstate(all="ignore"):
+            plan.specification.converse(gate, plan.public, plan.choice.estimator)
+        transcript = transcript or {release.name: release for release in gate.releases}
+        assert set(gate.exact) == set(transcript)
+        answers.append(gate.exact)
+    return answers
+
+
+def mu_between(here, there):
+    """The shift of all answers together, in standard deviations of normal noise."""
+    shifts = [(here[k][0] - there[k][0]) ** 2 / here[k][3].variance() for k in here]
+    return math.sqrt(sum(shift.sum() for shift in shifts))
+
+
+def eps_between(here, there):
+    """The largest log ratio of K-norm densities that the shifts of all answers allow."""
+    total = 0.0
+    for k, (exact, sensitivity, promise, _) in here.items():
+        gap = norm_of(sensitivity)((sensitivity.weights * (exact - there[k][0]))[None])[0]
+        total += promise.as_pure().eps * gap / sensitivity.size
+    return total
+
+
+def base(n=240):
+    """Rows near a line, so that residuals are cut soon; predictors correlated and far from the ends of their domain."""
+    rng = np.random.default_rng(2)
+    X = 0.3 * rng.standard_normal((n, 2)) @ (np.eye(2) + 0.5) + 0.4
+    data = pd.DataFrame(np.clip(X, -2, 2), columns=["a", "b"])
+    data["y"] = np.clip(1 + data.sum(axis=1) / 2 + 0.05 * rng.standard_normal(n), *RESPONSE)
+    data["g"] = rng.choice(["u", "v"], n)
+    data["who"] = np.arange(n) // 3
+    return data
+
+
+def rows_to_try():
+    """Rows of growing leverage in two directions, with both extreme responses; corners, what is inside, and a gap."""
+    rng = np.random.default_rng(7)
+    ways = [np.eye(2)[0], np.ones(2), np.eye(2)[0] - np.eye(2)[1]]
+    X = [0.4 + far * way for way in ways for far in (0.6, 1.6, -2.4)]
+    tried = [(*x, y, g) for x in X for y, g in zip(RESPONSE, ("u", "v"), strict=True)]
+    tried += [(*rng.uniform(-2, 2, 2), rng.uniform(*RESPONSE), "v") for _ in range(3)]
+    return [*tried, (np.nan, np.nan, 1.0, "u"), (2.0, -2.0, 5.0, "neither"), (1e308, -1e308, -np.inf, "v")]
+
+
+def neighbours(unit, kind):
+    """Frames in which the rows of one unit, or one row, are exchanged for others or vanish."""
+    data = base()
+    rows = [0] if unit is None else [0, 1, 2]
+    away = data.drop(index=rows)
+    frames = [data, away] if kind == "add_remove" else [data]
+    for number, row in enumerate(rows_to_try()):
+        frame = data.copy()
+        signs = [1, 1, -1] if number % 4 == 3 else [1, 1, 1]  # of the rows of a unit, some against the others
+        for at, sign in zip(rows, signs, strict=False):
+            frame.loc[at, ["a", "b", "y"]] = sign * np.array(row[:3])
+            frame.loc[at, "g"] = row[3]
+        frames.append(frame)
+    return frames
+
+
+# rows of units get little of a small budget: releases would say too little to bring rows to the ends of bounds
+MU, EPS, MUCH, LARGE = {"mu": 1.0}, {"eps": 8.0}, {"mu": 8.0}, {"eps": 60.0}
+CASES = [
+    ("newton", MU, "replace", None),
+    ("newton", MUCH, "replace", "who"),
+    ("newton", MUCH, "add_remove", "who"),
+    ("newton", EPS, "replace", None),
+    ("newton", LARGE, "add_remove", "who"),
+    ("suffstats", MU, "replace", "who"),
+    ("suffstats", EPS, "replace", None),
+    ("suffstats", EPS, "add_remove", "who"),
+    ("auto", MU, "replace", None),
+]
+
+
+@pytest.mark.parametrize(("mech", "budget", "kind", "unit"), CASES)
+def test_no_neighbours_shift_all_answers_of_a_transcript_by_more_than_the_budget(mech, budget, kind, unit):
+    (whole,), between = budget.values(), mu_between if "mu" in budget else eps_between
+    domain = Domain({"a": (-2, 2), "b": (-2, 2), "y": RESPONSE, "g": ["u", "v"]})
+    options = {"domain": domain, "mech": mech, "neighbors": kind, "dry_run": True, **budget}
+    options |= {} if unit is None else {"unit": unit, "rows_per_unit": 3}
+    plan = dp_lm("y ~ a + b + g", base(), **options)
+    frames = neighbours(unit, kind)
+    answers = along(plan, frames, seed=3)
+    if kind == "replace":
+        shifts = [between(here, there) for k, here in enumerate(answers) for there in answers[:k]]
+    else:
+        shifts = [between(here, answers[1]) for here in answers]
+    assert max(shifts) <= whole * (1 + ROUNDING)
+    assert max(shifts) >= 0.9 * whole  # the budget is used: noise a little smaller would be seen

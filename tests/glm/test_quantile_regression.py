@@ -1,0 +1,115 @@
+"""Quantile regressions: intervals that cover, or are not given."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from privstats.errors import OptionError
+from privstats.estimators.base import PURE
+from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
+from privstats.mechanisms.random import public_stream
+from privstats.privacy.promise import GaussianDP, PureDP
+from tests.glm.conversation import LEAST, coverage, fit
+
+
+def linear(errors, n=8000, spread=0.0, width=12.0):
+    """Rows with quantile slopes 3 and -2, heteroskedastic where `spread` is not zero, of bounds -width to width."""
+
+    def rows(rng):
+        X = np.clip(rng.standard_normal((n, 2)) / 3, -1, 1)
+        y = 1 + X @ np.array([3.0, -2.0]) + (1 + spread * X[:, 0]) * errors(rng, n)
+        return X, np.clip(y, -width, width), {}
+
+    return rows
+
+
+def normal_errors(rng, n):
+    return rng.standard_normal(n)
+
+
+def with_atoms(rng, n):
+    """A third of the errors are rounded to halves."""
+    e = rng.standard_normal(n)
+    return np.where(rng.uniform(size=n) < 0.33, np.rint(2 * e) / 2, e)
+
+
+def heavy(rng, n):
+    return rng.standard_normal(n) / np.sqrt(rng.standard_gamma(1.5, n) / 1.5)  # t with three degrees of freedom
+
+
+MEDIANS = {
+    "normal": (normal_errors, 0.0, 12.0),
+    "heteroskedastic": (normal_errors, 0.7, 12.0),
+    "heavy tails in a wide box": (heavy, 0.0, 300.0),
+}
+
+
+@pytest.mark.parametrize("name", MEDIANS)
+@pytest.mark.parametrize("budget", ["mu", "eps"])
+def test_medians_cover(name, budget):
+    errors, spread, width = MEDIANS[name]
+    estimator, promise = (QuantileSteps(), GaussianDP(1.0)) if budget == "mu" else (PerturbedQuantile(), PureDP(2.0))
+    known = {"low": -width, "high": width, "key": name}
+    truth = np.array([1.0, 3.0, -2.0]) / width
+    covered, given, length = coverage(estimator, linear(errors, spread=spread, width=width), promise, truth, **known)
+    assert (covered >= LEAST).all()
+    assert given.min() > 0.9
+    assert length[1] * width < 0.16  # without privacy .08: the width of the box is no matter
+
+
+def test_medians_with_atoms_have_no_interval_that_is_far_off():
+    known = {"low": -12.0, "high": 12.0, "key": "atoms"}
+    truth = np.array([1.0, 3.0, -2.0]) / 12
+    covered, _, _ = coverage(QuantileSteps(), linear(with_atoms), GaussianDP(1.0), truth, repeats=12, **known)
+    assert (covered >= 0.85).all()
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.9])
+def test_outer_quantiles_cover_under_mu_where_the_spread_differs(tau):
+    z = float(norm.ppf(tau))
+    truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
+    known = {"low": -12.0, "high": 12.0, "key": tau}
+    estimator = QuantileSteps(taus=(tau,))
+    covered, given, _ = coverage(estimator, linear(normal_errors, spread=0.7), GaussianDP(1.0), truth, **known)
+    assert (covered >= LEAST).all()
+    assert given.min() > 0.9
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.9])
+def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
+    """Heteroskedastic rows, where the minimiser of a smoothed loss has slopes that are several std errors off."""
+    z = float(norm.ppf(tau))
+    truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
+    known = {"low": -12.0, "high": 12.0, "key": ("pure", tau), "repeats": 10}
+    estimator = QuantileSteps(PURE, (tau,))
+    covered, given, _ = coverage(estimator, linear(normal_errors, spread=0.7), PureDP(4.0), truth, **known)
+    assert (covered >= 0.93 - 2.6 * (0.95 * 0.05 / 10) ** 0.5).all()
+    assert given.min() > 0.9
+
+
+def test_outer_quantiles_have_estimates_and_no_intervals_under_pure_eps():
+    X, y, _ = linear(normal_errors)(public_stream(1))
+    result = fit(PerturbedQuantile(taus=(0.9,)), X, y, PureDP(2.0), 1, -12.0, 12.0, key="outer")
+    assert np.isnan(result.bse()).all()
+    truth = np.array([1 + norm.ppf(0.9), 3.0, -2.0]) / 12
+    assert np.abs(result.params() - truth).max() < 0.1
+    assert "unproved tau" in {one.key for one in result.notes}
+
+
+def test_several_quantiles_are_one_estimate_with_covariances():
+    taus = (0.25, 0.5, 0.75)
+    X, y, _ = linear(normal_errors)(public_stream(2))
+    result = fit(QuantileSteps(taus=taus), X, y, GaussianDP(2.0), 2, -12.0, 12.0, key="several")
+    estimate, se, _, _ = result.coefficients()
+    truth = np.concatenate([[1 + norm.ppf(tau), 3.0, -2.0] for tau in taus]) / 12
+    assert len(estimate) == 9
+    assert (np.abs(estimate - truth) < 4 * se).all()
+    correlation = result.covariance()[1, 4] / (se[1] * se[4])
+    assert 0.2 < correlation < 0.75  # sqrt(1/3) = .58 without privacy
+
+
+def test_orders_that_are_no_quantiles_are_refused():
+    for taus in ((), (0.0,), (0.5, 0.5), (0.9, 0.1), (1.0,)):
+        for estimator in (QuantileSteps, PerturbedQuantile):
+            with pytest.raises(OptionError):
+                estimator(taus=taus)

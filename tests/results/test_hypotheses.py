@@ -1,0 +1,167 @@
+"""Hypotheses read from text, and what tests of them return."""
+
+import numpy as np
+import pytest
+
+from privstats.errors import FormulaError, OptionError
+from privstats.results.hypotheses import constraint, in_words
+from tests.results.fits import HOUSES, LM, PARTLY, RQ, partly_facts, results, rq_facts
+
+NAMES = (
+    "Intercept",
+    "x",
+    "x2",
+    "np.log(x)",
+    "C(g)[T.a b]",
+    "C(g)[T.a, b]",
+    "bs(x, df=3)[0]",
+    "x:x2",
+    "y[0.5]",
+    "I(x == 1)",
+)
+
+
+def row(**values):
+    """Return coefficients by position."""
+    full = np.zeros(len(NAMES))
+    for key, value in values.items():
+        full[int(key.removeprefix("at"))] = value
+    return full
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "values"),
+    [
+        ("x", [row(at1=1)], [0]),
+        ("x = 2", [row(at1=1)], [2]),
+        ("x = x2", [row(at1=1, at2=-1)], [0]),
+        ("2 * x - x2 / 4 = 1e-1", [row(at1=2, at2=-0.25)], [0.1]),
+        ("(x + x2) / 2 = -(3 - 1)", [row(at1=0.5, at2=0.5)], [-2]),
+        ("x = 0, x2 = 1", [row(at1=1), row(at2=1)], [0, 1]),
+        ("np.log(x) = x", [row(at3=1, at1=-1)], [0]),
+        ("C(g)[T.a b] = C(g)[T.a, b], x == 1", [row(at4=1, at5=-1), row(at1=1)], [0, 1]),
+        ("bs(x, df=3)[0] = 0, x:x2 = 3", [row(at6=1), row(at7=1)], [0, 3]),
+        ("y[0.5] = 1", [row(at8=1)], [1]),
+        ("I(x == 1) = 1", [row(at9=1)], [1]),
+        ("3 = x", [row(at1=-1)], [-3]),
+        ("x*3*2 = 1", [row(at1=6)], [1]),
+        ("x - Intercept + 1 = 0", [row(at1=1, at0=-1)], [-1]),
+    ],
+)
+def test_a_text_is_read_as_linear_equations(text, rows, values):
+    R, r = constraint(text, NAMES)
+    np.testing.assert_allclose(R, rows)
+    np.testing.assert_allclose(r, values)
+
+
+def test_lists_dicts_and_matrices_are_read_too():
+    for hypothesis in (["x = 0", "x2 = 1"], {"x": 0, "x2": 1}, (np.eye(10)[1:3], [0, 1])):
+        R, r = constraint(hypothesis, NAMES)
+        np.testing.assert_array_equal(R, np.eye(10)[1:3])
+        np.testing.assert_array_equal(r, [0, 1])
+    R, r = constraint(np.eye(10)[1], NAMES)
+    np.testing.assert_array_equal(R, np.eye(10)[1:2])
+    np.testing.assert_array_equal(r, [0])
+
+
+def test_an_unknown_name_is_named_with_the_names_that_exist():
+    with pytest.raises(
+        FormulaError, match=r"^the fit has no coefficient 'z'; it has Intercept, C.hlthf..T.1., lncoins, disea$"
+    ):
+        results(LM).t_test("lncoins = z")
+    with pytest.raises(FormulaError, match=r"no coefficient 'np.exp\(q\)'"):
+        constraint("np.exp(q) = 1", NAMES)
+    with pytest.raises(FormulaError, match="no coefficient 'x3'"):
+        constraint("x3 = 1", NAMES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x * x2 = 0",
+        "1 / x = 0",
+        "x = 1 = 2",
+        "x = ",
+        "= 1",
+        "1 = 1",
+        "x / 0 = 1",
+        "x ** 2 = 1",
+        "x = 0,",
+        "x @ 1",
+        "(x",
+    ],
+)
+def test_equations_that_are_not_linear_are_refused_with_a_pattern(text):
+    with pytest.raises(FormulaError, match="; write it as 'I\\(x == 1\\) = 0'"):
+        constraint(text, NAMES)
+
+
+@pytest.mark.parametrize(
+    "array", [np.ones(3), np.zeros((1, 10)), [[1, 2], [3]], None, 7, (np.eye(10), [1.0]), np.full(10, np.nan)]
+)
+def test_matrices_of_another_shape_are_refused(array):
+    with pytest.raises(OptionError, match="10 columns"):
+        constraint(array, NAMES)
+
+
+def test_an_equation_is_written_as_it_can_be_read():
+    for text in ("x - 2 x2 = 1", "-x = 0", "Intercept + x = -0.5"):
+        R, r = constraint(text.replace("2 x2", "2 * x2"), NAMES)
+        assert in_words(R[0], r[0], NAMES) == text
+
+
+def test_a_test_has_statistic_and_p_value_of_one_law():
+    fit = results(LM)
+    test = fit.t_test("disea = 0.02")
+    np.testing.assert_allclose(test.tvalue, (0.02825 - 0.02) / 0.00242)
+    np.testing.assert_allclose(test.effect, 0.02825)
+    np.testing.assert_allclose(test.pvalue, fit.estimate.contrast(np.eye(4)[3:], 0.05, 0.02)[4])
+    each = fit.t_test(np.eye(4))
+    np.testing.assert_array_equal(each.tvalue, fit.tvalues)
+    np.testing.assert_array_equal(each.pvalue, fit.pvalues)
+    np.testing.assert_array_equal(each.conf_int(0.1), fit.conf_int(0.1))
+
+
+def test_frames_of_tests_have_the_columns_of_statsmodels():
+    frame = results(LM).t_test("disea = 0.02, lncoins").summary_frame()
+    assert list(frame.columns) == ["coef", "null", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
+    np.testing.assert_array_equal(frame["null"], [0.02, 0.0])
+
+
+def test_a_test_of_a_coefficient_that_is_not_given_says_so():
+    fit = results(PARTLY, partly_facts())
+    test = fit.t_test("np.log(rooms) = 0, np.log(income) = 1")
+    assert np.isnan(test.effect[0]) and not np.isnan(test.effect[1])
+    assert repr(test) == (
+        "                        coef   std err       z   P>|z|    [0.025    0.975]\n"
+        "np.log(rooms) = 0 not given\n"
+        "np.log(income) = 1\n"
+        "                      0.7043    0.0131  -22.57  <0.001    0.6786    0.7300"
+    )
+    joint = fit.wald_test("np.log(rooms) = 0, np.log(income) = 1")
+    assert np.isnan(joint.statistic) and np.isnan(joint.pvalue)
+    assert "not identified" in str(joint)
+    assert set(fit.names) == set(HOUSES)
+
+
+def test_joint_tests_count_hypotheses_and_refuse_contradictions():
+    fit = results(LM)
+    joint = fit.wald_test("disea = 0, lncoins = 0")
+    assert joint.df == 2
+    np.testing.assert_allclose(joint.statistic, (0.02825 / 0.00242) ** 2 + (0.04664 / 0.00346) ** 2)
+    assert str(joint) == "Wald test: chi2 = 318, df = 2, P < 0.001"
+    with pytest.raises(FormulaError, match="contradict each other; leave one"):
+        fit.wald_test("disea = 0, disea = 1")
+
+
+def test_hypotheses_across_tau_use_names_with_tau_in_brackets():
+    test = results(RQ, rq_facts()).t_test("np.log(sqft)[0.1] = np.log(sqft)[0.9]")
+    np.testing.assert_allclose(test.effect, 0.7702 - 0.9011)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, 2, -0.1, "x", None, True, np.nan])
+def test_alpha_is_between_zero_and_one(alpha):
+    fit = results(LM)
+    for call in (fit.conf_int, fit.t_test("disea").conf_int, fit.summary, fit.tidy, fit.plot):
+        with pytest.raises(OptionError, match=r"such as alpha=0\.05"):
+            call(alpha)

@@ -1,0 +1,104 @@
+"""Predictions go through the fitted linear map."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.errors import FormulaError, OptionError, PrivacyError
+from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from privstats.inference.marginal_effects import MarginalEffects
+from tests.results.fits import MEANS, PLACES, facts, given, mean_facts, results, rq_facts
+from tests.results.test_record import normal
+
+DOMAIN = Domain({"x": (0, 1), "x2": (0, 1), "g": ["a", "b", "c"], "y": (0, 10), "w": (0, 2)})
+COLUMNS = {"x": [0.1, 0.7, np.nan], "x2": [0.1, 0.2, 0.3], "g": ["c", "b", "a"], "w": [0.0, 1.0, 2.0]}
+NEW = pd.DataFrame(COLUMNS, [3, 1, 2])
+
+
+def test_a_prediction_is_the_sum_of_the_terms():
+    design = bind_regression("y ~ x + C(g)", DOMAIN)
+    fit = results(given(design.names, [1.0, 10.0, 100.0, 1000.0], 0.1), facts(design=design, formula="y ~ x + C(g)"))
+    order = [design.names.index(name) for name in ("Intercept", "C(g)[T.b]", "C(g)[T.c]", "x")]
+    one, b, c, x = fit.params.to_numpy()[order]
+    shown = fit.predict(NEW)
+    np.testing.assert_allclose(shown, [one + c + 0.1 * x, one + b + 0.7 * x, np.nan])
+    assert list(shown.index) == [3, 1, 2] and shown.name == "y"
+
+
+def test_an_offset_is_added_and_a_link_applied():
+    design = bind_regression("y ~ x", DOMAIN, offset="w")
+    fact = facts(design=design, offset="w", link="log", verb="glm")
+    fit = results(given(("Intercept", "x"), [0.5, 2.0], 0.1), fact)
+    eta = np.array([0.5 + 0.2, 0.5 + 1.4 + 1.0, np.nan])
+    np.testing.assert_allclose(fit.predict(NEW, which="linear"), eta)
+    np.testing.assert_allclose(fit.predict(NEW), np.exp(eta))
+    logit = results(fit.estimate, facts(design=design, link="logit", verb="glm"))
+    np.testing.assert_allclose(logit.predict(NEW)[:1], 1 / (1 + np.exp(-0.7)))
+
+
+def test_a_sum_of_collinear_terms_is_predicted_though_neither_is_given():
+    design = bind_regression("y ~ x + x2", DOMAIN)
+    lost = np.array([[0.0], [1.0], [-1.0]])
+    estimate = normal(design, theta=np.array([1.0, 2.0, 3.0]), hidden=lost, hidden_size=np.abs(lost).sum(axis=1))
+    fit = results(estimate, facts(design=design))
+    assert fit.params.isna().tolist() == [False, True, True]
+    shown = fit.predict(NEW)
+    np.testing.assert_allclose(shown.iloc[0], 1 + 0.1 * 5)
+    assert np.isnan(shown.iloc[1])
+
+
+def test_quantiles_of_several_tau_do_not_cross():
+    design = bind_regression("y ~ x", DOMAIN)
+    labels = tuple((term, tau) for term in ("Intercept", "x") for tau in (0.25, 0.75))
+    fit = results(given(tuple("abcd"), [1.0, 1.1, 3.0, 2.0], 0.1), rq_facts(design=design, labels=labels))
+    shown = fit.predict(NEW)
+    assert list(shown.columns) == [0.25, 0.75] and shown.columns.name == "tau"
+    np.testing.assert_allclose(shown.iloc[0], [1.3, 1.3])
+    np.testing.assert_allclose(shown.iloc[1], [2.5, 3.1])
+    assert shown.iloc[2].isna().all()
+
+
+class Groups:
+    """A design of groups."""
+
+    domain = None
+
+    def matrix(self, new_data):
+        return np.array([[place == one for one in PLACES] for place in new_data["place"]], dtype=float)
+
+
+def test_the_mean_of_a_group_is_predicted_for_its_rows():
+    fit = results(MEANS, mean_facts(design=Groups()))
+    shown = fit.predict(pd.DataFrame({"place": ["INLAND", "ISLAND"]}))
+    np.testing.assert_array_equal(shown, [124790, np.nan])
+    several = results(given(tuple("ab"), 1.0, 0.1), mean_facts(design=Groups(), labels=(("x", "a"), ("x", "b"))))
+    with pytest.raises(FormulaError, match="one number of it for each group"):
+        several.predict(pd.DataFrame({"place": ["INLAND"]}))
+
+
+def test_predictions_need_new_rows():
+    design = bind_regression("y ~ x", DOMAIN)
+    fit = results(given(("Intercept", "x"), [0.5, 2.0], 0.1), facts(design=design))
+    with pytest.raises(FormulaError, match=r"fitted values of the private rows are not kept; write fit\.predict"):
+        fit.predict()
+    with pytest.raises(OptionError, match="write which='mean'"):
+        fit.predict(NEW, which="response")
+    with pytest.raises(FormulaError, match="x"):
+        fit.predict(NEW[["w"]])
+    with pytest.raises(FormulaError, match="no predictors"):
+        results(fit.estimate, facts(design=None)).predict(NEW)
+
+
+def test_margins_are_effects_with_the_names_of_statsmodels():
+    effects = given(("x", "C(g)[T.b]"), [0.02, -0.1], [0.01, 0.02])
+    released = MarginalEffects((1, 2), np.array([True, False]), effects)
+    fit = results(given(("Intercept",), 1.0, 0.1, margins=released))
+    margins = fit.get_margeff()
+    np.testing.assert_array_equal(margins.margeff, [0.02, -0.1])
+    np.testing.assert_allclose(margins.margeff_se, [0.01, 0.02])
+    frame = margins.summary_frame()
+    assert list(frame.columns) == ["dy/dx", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
+    assert list(frame.index) == ["x", "C(g)[T.b]"]
+    with pytest.raises(PrivacyError, match="add margins=True"):
+        results(given(("Intercept",), 1.0, 0.1)).get_margeff()

@@ -1,0 +1,174 @@
+"""Results as pickles and as dicts: nothing is lost, and nothing of the rows is in them."""
+
+import copy
+import datetime
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from privstats.errors import OptionError, PrivacyError
+from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from privstats.inference.estimate import NormalEstimate
+from privstats.inference.notes import note
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.release import Release
+from privstats.results.absent import ABSENT
+from privstats.results.facts import FitFacts
+from privstats.results.record import read, written
+from privstats.results.results import Results
+from privstats.sets.vectors import Ball
+from tests.results.fits import LM, facts, results
+
+PLANTED = 0.123456789123
+DOMAIN = Domain({"x": (0, 1), "g": ["a", "b", "c"], "y": (0, 10), "w": (0, 2)})
+
+
+def normal(design, **more):
+    """Return an estimate of the coefficients of a design."""
+    k = len(design.names)
+    root = np.random.default_rng(3).standard_normal((k, k))
+    usual = {
+        "names": design.names,
+        "theta": np.arange(k) + PLANTED / 3,
+        "sampling": root @ root.T,
+        "noise": np.eye(k),
+        "hidden": np.zeros((k, 0)),
+        "hidden_size": np.zeros(k),
+        "unidentified": np.zeros((k, 0)),
+        "ranges": np.zeros(k),
+        "remarks": (note("no ridge"),),
+        "diagnostics": {"noise_to_signal": 0.2, "sigma": np.float64(0.5), "nothing": np.nan},
+    }
+    return NormalEstimate(**{**usual, **more})
+
+
+ONE = PureDP(1)
+
+
+def fitted(promise=ONE, **changes):
+    """Return a whole result: a real design, a real estimate, releases and a ledger."""
+    design = bind_regression("y ~ x + C(g)", DOMAIN, offset="w")
+    ledger = Ledger(promise)
+    ledger.charge([("moments", promise)], "dp_lm")
+    releases = (Release("moments", np.array([1.5, -2.0, np.inf]), None, promise, Ball(3, 1.0)),)
+    fact = facts(formula="y ~ x + C(g)", promise=promise, design=design, offset="w", **changes)
+    return Results(normal(design), fact, releases, ledger)
+
+
+FITS = [
+    fitted(),
+    fitted(GaussianDP(0.5), seeded=3, used=None),
+    fitted(ApproxDP(1, 1e-6, Neighbors("add_remove", unit="person", rows_per_unit=3)), rows=None),
+]
+
+
+def ways():
+    """Return ways to store a result and get it back."""
+    yield lambda fit: pickle.loads(pickle.dumps(fit))
+    yield lambda fit: Results.from_dict(json.loads(json.dumps(fit.to_dict(), allow_nan=False)))
+    yield copy.deepcopy
+
+
+@pytest.mark.parametrize("way", list(ways()))
+@pytest.mark.parametrize("fit", FITS)
+def test_what_is_stored_comes_back(fit, way):
+    back = way(fit)
+    assert isinstance(back, Results)
+    assert str(back.summary()) == str(fit.summary())
+    pd.testing.assert_frame_equal(back.tidy(), fit.tidy())
+    pd.testing.assert_frame_equal(back.glance(), fit.glance())
+    pd.testing.assert_frame_equal(back.budget, fit.budget)
+    pd.testing.assert_frame_equal(back.cov_params(), fit.cov_params())
+    new = pd.DataFrame({"x": [0.1, 0.7], "g": ["c", "b"], "w": [0.0, 1.0]})
+    pd.testing.assert_series_equal(back.predict(new), fit.predict(new))
+    assert back.guarantee == fit.guarantee
+    assert back.ledger.spent() == fit.ledger.spent()
+    np.testing.assert_array_equal(back.releases[0].value, fit.releases[0].value)
+    assert back.releases[0].within == fit.releases[0].within
+    assert repr(back.domain) == repr(fit.domain)
+    assert back.t_test("x = 1").pvalue == fit.t_test("x = 1").pvalue
+
+
+def test_nothing_planted_in_rows_is_in_a_pickle_or_a_dict():
+    frame = pd.DataFrame({"x": [PLANTED], "g": ["planted secret"], "y": [1.0], "w": [1.0]})
+    fit = fitted()
+    fit.facts.design.block(frame)
+    for stored in (pickle.dumps(fit), json.dumps(fit.to_dict()).encode()):
+        assert b"planted secret" not in stored
+        assert str(PLANTED).encode() not in stored
+        assert np.float64(PLANTED).tobytes() not in stored
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        None,
+        {},
+        {"format": "privstats results, version 1"},
+        {"format": "privstats results, version 1", "content": {"float": "nan"}},
+        {"format": "privstats results, version 1", "content": {"call": ["os:system", ["true"], None]}},
+        {"format": "privstats results, version 1", "content": {"call": ["privstats.errors:quote", [1], None]}},
+        {"format": "privstats results, version 1", "content": {"object": ["builtins:dict", [], None]}},
+        {"format": "privstats results, version 1", "content": {"name": "privstats.results.record:import_module"}},
+        {"format": "privstats results, version 1", "content": {"object": ["privstats.nowhere:A", [], None]}},
+        {"format": "another", "content": []},
+    ],
+)
+def test_other_dicts_are_refused(saved):
+    with pytest.raises(OptionError, match="write fit"):
+        Results.from_dict(saved)
+
+
+def test_a_dict_of_another_object_is_no_result():
+    with pytest.raises(OptionError, match="not that of a result"):
+        Results.from_dict(written(facts()))
+
+
+def test_sparse_matrices_and_times_come_back():
+    parts = (sparse.csr_matrix(np.diag([1.0, 0.0, 2.0])), pd.Timestamp("2024-02-29"), datetime.date(2024, 1, 1), {1, 2})
+    fact = facts(assumes=parts)
+    back = read(json.loads(json.dumps(written(fact))), FitFacts)
+    np.testing.assert_array_equal(back.assumes[0].toarray(), parts[0].toarray())
+    assert back.assumes[1:] == parts[1:]
+
+
+def test_objects_of_other_packages_are_not_written():
+    with pytest.raises(OptionError, match="pickle the result"):
+        results(LM, facts(design=pd.Series([1]))).to_dict()
+
+
+# ---------------------------------------------------------------- absent attributes
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_attributes_that_would_need_the_rows_say_what_to_use(name):
+    fit = results(LM)
+    with pytest.raises(PrivacyError, match=f"^{name} (would need the rows|was not released); "):
+        getattr(fit, name)
+    assert not hasattr(fit, name)
+    assert name not in dir(fit)
+
+
+def test_other_attributes_are_python_s_attribute_errors():
+    with pytest.raises(AttributeError, match="'Results' object has no attribute 'prams'"):
+        results(LM).prams  # noqa: B018
+
+
+def test_facts_and_results_are_frozen():
+    fit = results(LM)
+    for target in (fit, fit.facts):
+        with pytest.raises(AttributeError):
+            target.formula = "z"
+
+
+def test_facts_have_the_neighbours_of_their_promise():
+    unit = Neighbors("add_remove", unit="person")
+    fact = facts(promise=PureDP(1, unit))
+    assert fact.neighbors == unit
+    assert isinstance(fact, FitFacts)

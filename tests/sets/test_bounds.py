@@ -1,0 +1,298 @@
+"""Laws of every set: the clamp is the proof of the sensitivity, and the fast total is the sum of contributions."""
+
+import itertools
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privstats.errors import OptionError
+from privstats.numerics.exact import Total
+from privstats.privacy.promise import Relation
+from privstats.sets.base import Sensitivity
+from privstats.sets.cells import ByCell, Cells, Shells
+from privstats.sets.vectors import Ball, Box, BoxProducts, Products, Squares, SumAndProducts
+from tests.sets.members import (
+    BOXES,
+    EXCHANGE,
+    MEMBERS,
+    MISSING,
+    ONLY_APPEAR,
+    RELATIONS,
+    SQUARES,
+    TOUGH,
+    contributions,
+    gaps,
+)
+
+
+def sensitivity_of(within, norm, relation):
+    """The sensitivity, or None where there is none: the norm is not proved, the count not released, nothing moves."""
+    try:
+        return within.sensitivity(norm, relation)
+    except OptionError:
+        return None
+
+
+def examined(within, norm):
+    """Boxes are examined in the norms of matrices with one scale each; the hull knows no scale of the response."""
+    if isinstance(within, BoxProducts) and within.last_scale != 1:
+        return norm in ("nuclear", "l2")
+    return not (isinstance(within, BoxProducts) and norm == "nuclear")
+
+
+CASES = [
+    pytest.param(within, norm, relation, id=f"{within}-{norm}-{name}")
+    for within, norm, (name, relation) in itertools.product(
+        MEMBERS, ("l1", "l2", "linf", "nuclear", "hull"), RELATIONS.items()
+    )
+    if examined(within, norm) and sensitivity_of(within, norm, relation) is not None
+]
+
+
+def grid_of(within, column):
+    """Values that an entry of a row may have where a search looks for the farthest pair."""
+    match within:
+        case Cells():
+            return np.arange(within.cells, dtype=float)
+        case ByCell():
+            return np.arange(within.cells, dtype=float) if column == 0 else grid_of(within.inner, column - 1)
+        case Ball() | Products() | SumAndProducts():
+            return np.linspace(-1, 1, 21) * within.radius
+        case Box():
+            return np.linspace(-1, 1, 21) * within.half
+        case Shells():
+            return np.linspace(-2, 2, 21) * within.edges[-1]
+    return np.linspace(-1, 1, 21)
+
+
+def farthest(within, sensitivity, relation, rng):
+    """Coordinate ascent over pairs of rows, one of which may be absent: the largest gap found."""
+    grids = [grid_of(within, column) for column in range(within.dim)]
+    pair = [np.array([rng.choice(grid) for grid in grids]) for _ in range(2)]
+    fixed = isinstance(within, BoxProducts)  # a row of full weight; other weights are tried at random above
+    for row in pair[: 2 * fixed]:
+        row[0] = 1.0
+    nothing = relation.appear or (fixed and within.counted)  # a row of weight zero is a member
+    gone = not relation.exchange or (nothing and rng.random() < 0.5)
+
+    def gap(here, there):
+        nothing = np.zeros(within.size)
+        return gaps(sensitivity, contributions(within, here), nothing if gone else contributions(within, there))
+
+    best = gap(*pair)[0]
+    while True:
+        before = best
+        for side, column in itertools.product(range(1 if gone else 2), range(int(fixed), within.dim)):
+            trials = np.repeat(pair[side][None], len(grids[column]), axis=0)
+            trials[:, column] = grids[column]
+            found = gap(trials, pair[1]) if side == 0 else gap(pair[0], trials)
+            if found.max() > best:
+                best, pair[side] = found.max(), trials[found.argmax()]
+        if best <= before:
+            return best
+
+
+@pytest.mark.parametrize(("within", "norm", "relation"), CASES)
+def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(within, norm, relation):
+    rng = np.random.default_rng(1)
+    sensitivity, n = within.sensitivity(norm, relation), 400
+    for draw in (
+        lambda: rng.choice(TOUGH, (n, within.dim)),
+        lambda: rng.choice([-1.0, 0.0, 1.0], (n, within.dim)),
+        lambda: rng.normal(0, within.reach, (n, within.dim)),
+    ):
+        here, there = contributions(within, draw()), contributions(within, draw())
+        if relation.exchange:
+            assert gaps(sensitivity, here, there).max() <= sensitivity.size * (1 + 1e-12)
+        if relation.appear:
+            assert gaps(sensitivity, here, 0 * here).max() <= sensitivity.size * (1 + 1e-12)
+
+
+LOOSE = {  # what part of the claim a search reaches, where less than 95 %
+    ("nuclear", BoxProducts): 0.8,  # two rows that are full in all of few entries are not orthogonal
+    ("groups", BoxProducts): 0.9,
+}
+
+
+def tight(within, norm):
+    """Whether the claim is meant to be tight, for a search in few entries."""
+    if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
+        return False
+    groups = getattr(within, "groups", ())
+    return not (groups and norm in ("l1", "linf"))  # extremes of groups and of other entries differ
+
+
+@pytest.mark.parametrize(("within", "norm", "relation"), [case for case in CASES if tight(*case.values[:2])])
+def test_some_neighbour_nearly_reaches_the_sensitivity(within, norm, relation):
+    rng = np.random.default_rng(2)
+    sensitivity = within.sensitivity(norm, relation)
+    reached = max(farthest(within, sensitivity, relation, rng) for _ in range(6))
+    kind = "groups" if getattr(within, "groups", ()) else norm
+    assert reached >= LOOSE.get((kind, type(within)), 0.95) * sensitivity.size
+
+
+@pytest.mark.parametrize("within", MEMBERS, ids=str)
+def test_projection_brings_everything_in_and_leaves_members_where_they_are(within):
+    rng = np.random.default_rng(3)
+    inside = within.project(rng.choice(TOUGH, (500, within.dim)))
+    assert np.isfinite(inside).all()
+    if isinstance(within, Shells):  # projected rows are numbers of shells, not vectors
+        assert set(inside[:, 0]) <= set(range(within.size))
+        return
+    assert (np.abs(inside) <= within.reach).all()
+    np.testing.assert_array_equal(within.project(inside), inside)
+
+
+@pytest.mark.parametrize("within", MEMBERS, ids=str)
+def test_each_row_is_projected_by_itself(within):
+    rows = np.random.default_rng(4).choice(TOUGH, (50, within.dim))
+    whole = within.project(rows)
+    for k in range(0, 50, 7):
+        np.testing.assert_array_equal(within.project(rows[k : k + 3]), whole[k : k + 3])
+    np.testing.assert_array_equal(within.project(rows[::-1]), whole[::-1])
+
+
+@pytest.mark.parametrize("within", MEMBERS, ids=str)
+def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(within):
+    rows = within.project(np.random.default_rng(5).normal(0, within.reach, (300, within.dim)))
+    units = within.contribution(rows) / within.step
+    assert (units == np.rint(units)).all()
+    exact = tuple(int(sum(Fraction(float(unit)) for unit in column)) for column in units.T)
+    assert within.total(rows) == Total(exact, within.step)
+    assert within.total(rows[:0]) == Total.nothing(within.size, within.step)
+
+
+@pytest.mark.parametrize("within", MEMBERS, ids=str)
+def test_totals_of_parts_add_up_to_the_bit(within):
+    rows = within.project(np.random.default_rng(6).normal(0, within.reach, (5000, within.dim)))
+    assert within.total(rows[:1]) + within.total(rows[1:2077]) + within.total(rows[2077:]) == within.total(rows)
+
+
+@pytest.mark.parametrize("within", [m for m in MEMBERS if not isinstance(m, Shells)], ids=str)
+def test_the_largest_rows_of_a_block_do_not_overflow(within):
+    row = within.project(np.full((1, within.dim), within.reach))
+    many = np.repeat(row, 1 << 20, axis=0)
+    units = [int(unit) for unit in np.rint(within.contribution(row)[0] / within.step)]
+    assert within.total(many).units == tuple(unit << 20 for unit in units)
+
+
+@pytest.mark.parametrize("within", MEMBERS, ids=str)
+def test_several_rows_of_a_unit_move_a_sum_as_many_times_as_far(within):
+    for norm in ("l1", "l2", "linf"):
+        one = sensitivity_of(within, norm, MISSING)
+        if one is not None:
+            five = within.sensitivity(norm, Relation(5, True, True))
+            assert five.size == 5 * one.size
+            np.testing.assert_array_equal(five.weights, one.weights)
+
+
+def test_a_set_without_a_count_is_refused_where_the_number_of_rows_is_private():
+    for within in (BoxProducts(2, True, False), ByCell(BoxProducts(1, True, False), 2)):
+        for relation in (MISSING, ONLY_APPEAR):
+            with pytest.raises(OptionError, match="number is not public"):
+                within.sensitivity("l2", relation)
+
+
+def test_the_count_of_rows_that_cannot_vanish_is_not_a_question():
+    with pytest.raises(OptionError, match="not a positive number"):
+        Cells(1).sensitivity("l1", EXCHANGE)
+    assert Cells(1).sensitivity("l1", MISSING).size == 1
+
+
+@pytest.mark.parametrize("q", [1, 2, 5, 6, 13])
+def test_moment_sensitivities_are_the_tight_ones_of_the_literature_corrected(q):
+    for within in (BoxProducts(q, True, False), BoxProducts(q, True, True)):  # the count is free in all three norms
+        assert within.sensitivity("l1", EXCHANGE).size == pytest.approx(q * (q + 2) ** 2 / (2 * (q + 1)))
+        assert within.sensitivity("l2", EXCHANGE).size == pytest.approx(q + 1)
+        assert within.sensitivity("linf", EXCHANGE).size == 2
+        squares = within.pairs[0] == within.pairs[1]
+        squares &= within.pairs[0] > 0
+        assert within.sensitivity("l2", EXCHANGE).weights[squares] ** 2 == pytest.approx((q + 3) / 2)
+
+
+def test_an_unknown_norm_is_refused_with_the_known_ones():
+    for within in MEMBERS:
+        with pytest.raises(OptionError, match=r"choose among .*l2"):
+            within.sensitivity("l7", MISSING)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.0, np.nan, np.inf])
+def test_sizes_that_would_switch_noise_off_are_refused(bad):
+    for make in (Ball, Products, SumAndProducts, Box):
+        with pytest.raises(OptionError, match="positive"):
+            make(2, bad)
+    with pytest.raises(OptionError, match="positive"):
+        Shells(2, (bad, 1.0))
+
+
+def test_edges_of_shells_increase_and_cells_exist():
+    for edges in ((), (1.0, 1.0), (2.0, 1.0)):
+        with pytest.raises(OptionError, match="increase"):
+            Shells(2, edges)
+    for make in (lambda: Cells(0), lambda: ByCell(Ball(1), 0)):
+        with pytest.raises(OptionError, match="cell"):
+            make()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("within", SQUARES, ids=str)
+def test_neither_count_nor_squares_cost_anything_where_rows_are_replaced_and_weigh_as_much_as_they_may(within, norm):
+    free = within.sensitivity(norm, EXCHANGE)
+    assert free.size == Squares(within.k, True, False).sensitivity(norm, EXCHANGE).size
+    count, squares = [slice(0, 1)] * within.counted, [slice(within.size - within.k, within.size)] * within.squares
+    full = contributions(within, np.ones(1 + within.k))
+    others = [[w, *[end] * within.k] for w in (0.0, 0.5, 1.0) for end in np.linspace(-1, 1, 41)]
+    others = contributions(within, others)
+    assert gaps(free, full, others).max() <= free.size * (1 + 1e-12)
+    for part in (*count, *squares):
+        weights = free.weights.copy()
+        weights[part] *= 1.1
+        heavier = Sensitivity(norm, free.size, weights)
+        assert gaps(heavier, full, others).max() > free.size * (1 + 1e-9)
+
+
+def test_a_vector_on_an_edge_lies_in_the_inner_shell_and_the_last_shell_is_open():
+    within = Shells(2, (0.6, 1.0, 3.0))
+    vectors = [
+        [0.6, 0.0],
+        [0.0, -0.6],
+        [np.nextafter(0.6, 1), 0],
+        [0, 1.0],
+        [1e-3, 1.0],
+        [50, 0],
+        [np.inf, 0],
+        [np.nan, 0],
+    ]
+    assert within.project(np.array(vectors)).ravel().tolist() == [0, 0, 1, 1, 2, 2, 2, 0]
+
+
+def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
+    """A row leaves one group and joins another: the counts of both move, though each count is of an inner sum."""
+    within = ByCell(Squares(1, True), 2)
+    sensitivity = within.sensitivity("l2", EXCHANGE)
+    here, there = contributions(within, [[0, 1, 1.0], [1, 1, 1.0]])
+    assert gaps(sensitivity, here[None], there[None])[0] == pytest.approx(sensitivity.size)
+    assert sensitivity.size == pytest.approx(np.sqrt(2) * within.inner.length("l2"))
+
+
+@pytest.mark.parametrize(
+    ("within", "seconds"),
+    [(Products(12), 1.5), (Cells(50), 0.3), (Shells(5, (0.5, 1.0, 2.0)), 0.6), (ByCell(Squares(1, True), 20), 0.8)],
+    ids=str,
+)
+def test_a_million_rows_are_added_up_in_a_fraction_of_a_second(within, seconds):
+    """Slow machines get a margin of several times what is usual; adding up in Python takes minutes."""
+    rows = np.random.default_rng(7).uniform(0, 1, (1 << 20, within.dim))
+    start = time.perf_counter()
+    for at in range(0, len(rows), 1 << 15):
+        within.total(within.project(rows[at : at + (1 << 15)]))
+    assert time.perf_counter() - start < 3 * seconds
+
+
+def test_every_box_is_examined_in_each_norm_that_it_has():
+    seen = {(case.values[0], case.values[1]) for case in CASES}
+    for norm in ("l1", "linf"):
+        assert sum(within in BOXES and n == norm for within, n in seen) >= 12
+    assert sum(within in BOXES and n == "hull" for within, n in seen) >= 12

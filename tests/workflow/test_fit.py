@@ -1,0 +1,258 @@
+"""A ledger is charged before a row is read; sources agree; units, several kinds of promises, and estimated bounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError
+from privstats.gate.rows import BlockRows
+from privstats.gate.sources import Frame
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from tests.workflow.calls import DOMAIN, LM, N, fitted, frame
+
+# ------------------------------------------------------------------ charged first
+
+
+class Spy:
+    """A source that counts passes, and says what had been charged when the first one began."""
+
+    in_memory = False
+
+    def __init__(self, data, ledger):
+        self.data, self.ledger, self.spent = data, ledger, []
+
+    @property
+    def n(self):
+        return len(self.data)
+
+    @property
+    def columns(self):
+        return tuple(self.data.columns)
+
+    def batches(self):
+        self.spent.append(len(self.ledger.entries))
+        yield self.data
+
+
+def test_a_ledger_is_charged_before_a_row_is_read(monkeypatch):
+    ledger, seen = ps.Ledger(PureDP(1.0)), []
+
+    def blocks(self):
+        if isinstance(self.source, Frame) and len(self.source.frame) == N:
+            seen.append(ledger.spent().eps)
+            raise OSError("918273")
+        yield from works(self)
+
+    works = BlockRows.blocks
+    monkeypatch.setattr(BlockRows, "blocks", blocks)
+    with pytest.raises(PrivacyError, match=r"inside the gate|could not be computed") as caught:
+        fitted(ledger=ledger)
+    assert seen
+    assert seen[0] == pytest.approx(1.0)
+    assert "918273" not in str(caught.value)
+    assert ledger.spent().eps == pytest.approx(1.0)  # what was begun stays charged
+
+
+def test_before_the_charge_a_source_is_looked_at_for_its_columns_only():
+    ledger = ps.Ledger(PureDP(1.0))
+    spy = Spy(frame(), ledger)
+    ps.dp_lm(data=spy, ledger=ledger, **LM)
+    assert spy.spent[0] == 0  # names and types of columns
+    assert set(spy.spent[1:]) == {1}
+
+
+def test_a_fit_that_is_refused_has_charged_nothing():
+    ledger = ps.Ledger(PureDP(9.0))
+    cases = [
+        ({"data": frame().drop(columns="x")}, FormulaError),
+        ({"shares": {"none": 1.0}}, OptionError),
+        ({"eps": 10.0}, BudgetError),
+        ({"rng": "seed"}, PrivacyError),
+        ({"unit": "nobody"}, FormulaError),
+    ]
+    for change, error in cases:
+        with pytest.raises(error):
+            fitted(**{"ledger": ledger, **change})
+        assert ledger.entries == ()
+
+
+def test_text_is_never_estimated_as_a_range():
+    data = pd.DataFrame({"x": np.linspace(-1, 1, 4000), "y": "text"})
+    ledger = ps.Ledger(PureDP(99.0))
+    with pytest.raises(DomainError, match="column 'y' is not numeric and is not declared; write domain="):
+        fitted(data=data, domain={"x": (-1, 1)}, eps=50.0, ledger=ledger)
+    assert ledger.entries == ()
+
+
+# ------------------------------------------------------------------ ledgers
+
+
+def test_fits_of_several_kinds_share_a_ledger_of_eps_and_delta():
+    ledger = ps.Ledger(ApproxDP(3.0, 1e-5))
+    fitted("mean", ledger=ledger)
+    fitted("mean", ledger=ledger, eps=None, mu=0.3)
+    fitted("median", formula="y", eps=0.5, delta=1e-6, mech="ptr", ledger=ledger)
+    assert len(ledger.entries) == 3
+    assert 1.0 < ledger.spent().eps < 3.0
+    with pytest.raises(BudgetError, match="left and this fit costs"):
+        fitted("mean", ledger=ledger, eps=2.9)
+
+
+def test_a_ledger_of_pure_eps_refuses_a_fit_in_mu_with_the_cure():
+    with pytest.raises(BudgetError, match=r"counts pure eps and this fit costs mu = .*ps.GaussianDP\(1\)"):
+        fitted("mean", ledger=ps.Ledger(PureDP(3.0)), eps=None, mu=1.0)
+
+
+def test_a_ledger_of_replaced_rows_counts_an_add_or_remove_fit_twice():
+    ledger = ps.Ledger(PureDP(2.0))
+    fitted("mean", ledger=ledger, neighbors="add_remove", eps=0.6)
+    assert ledger.spent().eps == pytest.approx(1.2)
+    with pytest.raises(BudgetError, match="add_remove"):
+        fitted("mean", ledger=ps.Ledger(PureDP(2.0, "add_remove")), eps=0.6)
+
+
+def test_a_ledger_of_persons_refuses_a_fit_of_rows():
+    with pytest.raises(BudgetError, match="id"):
+        fitted("mean", ledger=ps.Ledger(PureDP(2.0, Neighbors("replace", "id"))))
+
+
+def test_the_entry_names_verb_method_and_formula():
+    ledger = ps.Ledger(PureDP(1.0))
+    fitted(ledger=ledger)
+    assert ledger.entries[0].what == "dp_lm suffstats y ~ x"
+
+
+# ------------------------------------------------------------------ sources, and which rows count
+
+
+def batches(data, size):
+    return lambda: (data.iloc[start : start + size] for start in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("change", [{}, {"mech": "newton"}, {"unit": "id"}, {"subset": "z > 1", "weights": "w"}])
+@pytest.mark.parametrize("size", [7, 150])
+def test_frames_in_pieces_release_the_same_bits(change, size):
+    data = frame()
+    whole, pieces = (fitted(data=source, rng=1, **change) for source in (data, batches(data, size)))
+    assert whole.params.equals(pieces.params)
+    assert [release.value.tolist() for release in whole.releases] == [r.value.tolist() for r in pieces.releases]
+
+
+def test_rows_of_one_person_count_as_rows_per_unit_says():
+    data = frame()
+    fits = [fitted("hist", data, formula="x", bins=[-1, 1], eps=1e4, unit="id", rows_per_unit=k) for k in (1, 2)]
+    assert [round(float(fit.params.iloc[0])) for fit in fits] == [N // 2, N]
+
+
+def test_the_number_of_units_is_public_however_their_names_are_written():
+    data = frame()
+    text = data.assign(id=data["id"].map("p{}".format))
+    mixed = data.assign(id=pd.Series([None if k % 7 == 0 else k for k in data["id"]], dtype=object))
+    dry = [fitted(data=one, unit="id", dry_run=True).public.units for one in (data, text, mixed)]
+    assert dry[:2] == [N // 2, N // 2]
+    assert dry[2] == mixed["id"].nunique()
+
+
+def test_a_complete_column_has_a_public_number_of_rows_and_any_other_a_released_one():
+    domain = ps.Domain(DOMAIN, complete=["y"])
+    complete, plain = fitted("mean", domain=domain), fitted("mean")
+    assert complete.facts.complete
+    assert not plain.facts.complete
+    assert plain.facts.used is not None
+
+
+# ------------------------------------------------------------------ what a result is told
+
+
+def test_a_result_knows_its_guarantee_method_budget_and_seed():
+    fit = fitted(rng=3, mech="auto", formula="y ~ x + g")
+    facts = fit.facts
+    assert facts.promise == PureDP(1.0)
+    assert facts.mech in ("suffstats", "newton")
+    assert "chosen by auto: expected length" in facts.why
+    assert sum(share for _, share in facts.budget) == pytest.approx(1.0)
+    assert facts.seeded == 3
+    assert fitted().facts.seeded is None
+    assert fitted(delta=1e-6, noise="gaussian").facts.accounted is not None
+
+
+def test_under_eps_and_delta_the_guarantee_is_the_one_that_was_asked_for():
+    fit = fitted(delta=1e-6)
+    assert fit.guarantee == ApproxDP(1.0, 1e-6)
+    assert isinstance(fitted(eps=None, mu=1.0).guarantee, GaussianDP)
+
+
+def test_a_declaration_that_fits_nothing_is_named_in_the_summary():
+    text = " ".join(str(fitted(domain={**DOMAIN, "xx": (0, 1)}).summary()).split())
+    assert "the domain declares 'xx', which is no column of the data and no term of the formula" in text
+    assert "the domain declares" not in str(fitted().summary())
+
+
+# ------------------------------------------------------------------ estimated bounds
+
+
+def rows_without_bounds(n=40_000):
+    rng = np.random.default_rng(1)
+    x = rng.normal(1e5, 20, n)
+    return pd.DataFrame({"x": x, "y": 3 + 0.01 * (x - 1e5) + 0.1 * rng.standard_normal(n), "g": "text"})
+
+
+def test_bounds_are_estimated_inside_the_same_charge():
+    ledger = ps.Ledger(PureDP(1.0))
+    fit = ps.dp_lm("y ~ x", rows_without_bounds(), 1.0, domain={"y": (0, 6)}, ledger=ledger, bounds_share=0.2, rng=1)
+    assert ledger.spent().eps == pytest.approx(1.0)
+    spent = [release.keeps.as_pure().eps for release in fit.releases if release.name.startswith("bounds")]
+    assert sum(spent) == pytest.approx(0.2)
+    ((name, low, high),) = fit.facts.estimated_bounds
+    assert name == "x"
+    assert 9.9e4 < low < 1e5 - 40 < 1e5 + 40 < high < 1.01e5
+    assert fit.params["x"] == pytest.approx(0.01, abs=5 * fit.bse["x"])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"eps": 0.1}, DomainError, r"would need eps = 7.5 at 4,000 rows"),
+        ({"neighbors": "add_remove"}, DomainError, "number of rows is private"),
+        ({"bounds_share": 1.0}, BudgetError, "bounds_share"),
+        ({"formula": "y ~ C(g)"}, DomainError, "'g'"),
+    ],
+)
+def test_bounds_that_cannot_be_estimated_are_refused_from_public_facts(change, error, says):
+    ledger = ps.Ledger(PureDP(50.0))
+    call = {"formula": "y ~ x", "eps": 20.0, "domain": {"y": (0, 6)}, "ledger": ledger}
+    with pytest.raises(error, match=says):
+        ps.dp_lm(data=rows_without_bounds(4000), **{**call, **change})
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("column", [np.nan, np.inf, 0.0, -1e308])
+def test_a_column_that_shows_no_range_still_gives_a_result(column):
+    data = pd.DataFrame({"x": np.full(8000, column), "y": np.linspace(0, 1, 8000)})
+    fit = ps.dp_lm("y ~ x", data, 5.0, domain={"y": (0, 1)}, mech="suffstats", rng=1)
+    assert list(fit.params.index) == ["Intercept", "x"]
+
+
+@pytest.mark.parametrize("formula", ["y ~ np.exp(x)", "y ~ I(x ** 2)", "y ~ x * z", "np.sqrt(x) ~ y"])
+def test_a_release_however_far_off_makes_no_fit_fail_that_was_charged(formula):
+    n = 8000
+    data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
+    for seed in range(6):  # of nothing but missing values the rank mechanism draws any number there is
+        fit = ps.dp_lm(formula, data, 8.0, domain={"y": (0, 1)}, bounds_share=0.5, mech="suffstats", rng=seed)
+        assert len(fit.params) >= 2
+
+
+def test_bins_of_a_column_without_bounds_are_named_by_the_estimated_ones():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(1000, 1, 20_000)})
+    fit = ps.dp_hist("x", data, 4.0, bins=3, rng=1)
+    first = fit.params.index[0][1]
+    assert first.startswith("[99")
+    assert fit.params.sum() == pytest.approx(20_000, rel=0.01)
+
+
+def test_edges_of_bins_are_bounds_of_a_column_that_has_none():
+    data = pd.DataFrame({"x": np.linspace(0, 4, 1000)})
+    plan = ps.dp_hist("x", data, 1.0, bins=[0, 1, 4], dry_run=True)
+    assert plan.estimated == ()

@@ -1,0 +1,390 @@
+"""A plan is what the fit then does; its digest tells calls apart and nothing else; forecasts answer for others."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError
+from privstats.formula.domain import Domain
+from privstats.gate.questions import Sum
+from privstats.inference.estimate import NormalEstimate
+from privstats.losses.rows import Columns
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.models.base import Choice
+from privstats.models.regression import LinearModel
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.sets.vectors import Squares
+from privstats.workflow.plan import Specification, make_plan
+from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
+
+# ------------------------------------------------------------------ digests
+
+CHANGES = {
+    "formula": {"formula": "y ~ x + z"},
+    "domain": {"domain": {**DOMAIN, "x": (-1, 1.0000001)}},
+    "domain of a column that is not read": {"domain": {**DOMAIN, "g": ["b", "a"]}},
+    "complete": {"domain": Domain(DOMAIN, complete=["x"])},
+    "eps": {"eps": 1.5},
+    "mu": {"eps": None, "mu": 1.0},
+    "delta": {"delta": 1e-6},
+    "mech": {"mech": "newton"},
+    "noise": {"noise": "l2"},
+    "neighbors": {"neighbors": "add_remove"},
+    "inference": {"inference": "none"},
+    "cov_type": {"cov_type": "nonrobust"},
+    "subset": {"subset": "z > 1"},
+    "weights": {"weights": "w"},
+    "unit": {"unit": "id"},
+    "rows_per_unit": {"unit": "id", "rows_per_unit": 2},
+    "shares": {"shares": {"moments": 0.5}},
+    "n": {"n": N + 1},
+    "theta_bound": {"mech": "kng", "theta_bound": 1.5},
+}
+
+
+def test_the_digest_tells_every_argument_apart():
+    digests = {"": planned().digest} | {name: planned(**change).digest for name, change in CHANGES.items()}
+    assert len(set(digests.values())) == len(digests)
+
+
+def test_levels_1_and_text_1_are_told_apart():
+    one, other = (planned(formula="y ~ C(k)", domain={"y": (0, 1), "k": k}) for k in ([1, 2], ["1", "2"]))
+    assert one.digest != other.digest
+
+
+@pytest.mark.parametrize("change", [{}, {"mech": "auto"}, {"eps": None, "mu": 1.0}, {"delta": 1e-6}, {"unit": "id"}])
+def test_a_plan_has_the_digest_of_the_fit(change):
+    data = frame()
+    n = data["id"].nunique() if "unit" in change else len(data)
+    dry = fitted(data=data, dry_run=True, **change)
+    assert planned(n=n, **change).digest == dry.digest
+
+
+def test_a_ledger_a_seed_and_the_rows_themselves_have_no_part_in_it():
+    dry = fitted(dry_run=True)
+    assert fitted(data=frame(seed=9), dry_run=True, rng=3, ledger=ps.Ledger(PureDP(9.0))).digest == dry.digest
+
+
+def test_the_same_seed_never_gives_two_calls_one_noise():
+    data = frame().assign(x2=lambda d: d["x"])
+    fits = [fitted("mean", data, formula=f, rng=1, domain={**DOMAIN, "x2": (-1, 1)}) for f in ("x", "x2")]
+    assert fits[0].params.iloc[0] != fits[1].params.iloc[0]
+    assert fitted("mean", data, formula="x", rng=1, domain={**DOMAIN, "x2": (-1, 1)}).params.equals(fits[0].params)
+
+
+def test_the_same_seed_and_call_repeat_themselves():
+    one, other = fitted(rng=7), fitted(rng=7)
+    assert one.params.equals(other.params)
+    assert not one.params.equals(fitted(rng=8).params)
+
+
+def test_names_of_our_classes_are_no_part_of_a_digest():
+    before = planned().digest
+    kinds = (type(planned().choice.estimator), MatrixT, LinearModel, PureDP, Neighbors)
+    names = [(kind.__name__, kind.__module__) for kind in kinds]
+    try:
+        for kind in kinds:
+            kind.__name__, kind.__module__ = "Renamed", "elsewhere"
+        assert planned().digest == before
+    finally:
+        for kind, (name, module) in zip(kinds, names, strict=True):
+            kind.__name__, kind.__module__ = name, module
+
+
+# ------------------------------------------------------------------ what is planned
+
+
+def test_a_dry_run_charges_nothing_and_reads_no_cell():
+    class Untouchable:
+        def __getattr__(self, name):
+            raise AssertionError("a cell was read")
+
+    data = pd.DataFrame({"y": [Untouchable()] * 50, "x": [Untouchable()] * 50}, dtype=object)
+    ledger = ps.Ledger(PureDP(1.0))
+    assert fitted(data=data, dry_run=True, ledger=ledger).rows == 50
+    assert ledger.entries == ()
+
+
+def test_a_dry_run_does_not_show_a_private_number_of_rows():
+    plans = [fitted(data=frame(n), dry_run=True, neighbors="add_remove") for n in (60, 61)]
+    assert plans[0].digest == plans[1].digest
+    assert repr(plans[0]) == repr(plans[1])
+    assert plans[0].rows is None
+    with pytest.raises(OptionError, match="private"):
+        plans[0].expected()
+
+
+def test_an_assumed_number_of_rows_never_reaches_the_estimator():
+    plan = planned(neighbors="add_remove", n=1000)
+    assert (plan.public.offered, plan.public.used, plan.public.units) == (None, None, None)
+    assert plan.rows == 1000
+    assert plan.digest == planned(neighbors="add_remove", n=2000).digest
+
+
+def test_under_units_the_number_of_units_is_public_and_that_of_rows_is_not():
+    plan = planned(unit="id", n=100)
+    assert (plan.public.offered, plan.public.units, plan.public.by_unit) == (None, 100, True)
+    assert fitted(unit="id", dry_run=True).public.units == N // 2
+
+
+def test_shares_of_a_plan_add_up_to_one_in_each_branch():
+    for change in ({}, {"mech": "auto", "formula": "y ~ x + g"}, {"eps": None, "mu": 1.0, "mech": "auto"}):
+        plan = planned(**change)
+        optional = [p.within_share_of is not None for p in plan.planned]
+        for branch in plan.branches or (None,):
+            own = [
+                plan.division.fractions[p.label]
+                for p, no in zip(plan.planned, optional, strict=True)
+                if p.branch in (None, branch) and not no
+            ]
+            assert math.fsum(own) == pytest.approx(1.0)
+
+
+def test_branches_are_charged_as_one_entry():
+    plan = planned(mech="auto")
+    assert len(plan.branches) == 2
+    charged = dict(plan.charge)
+    assert set(charged) == {p.label for p in plan.planned if p.branch is None and p.within_share_of is None} | {
+        " or ".join(plan.branches)
+    }
+    assert math.fsum(promise.eps for promise in charged.values()) == pytest.approx(1.0)
+
+
+def test_a_fit_charges_its_ledger_what_the_plan_says():
+    for change in ({}, {"mech": "auto"}, {"eps": None, "mu": 0.8}, {"delta": 1e-6}):
+        plan = planned(**change)
+        ledger = ps.Ledger(plan.guarantee)
+        fit = fitted(ledger=ledger, **change)
+        (entry,) = ledger.entries
+        assert entry.parts == plan.charge
+        left = ledger.remaining()
+        assert getattr(left, "eps", getattr(left, "mu", 0.0)) < 1e-6
+        assert {release.name for release in fit.releases} <= {p.label for p in plan.planned}
+
+
+def test_a_ledger_that_cannot_pay_is_left_as_it_was():
+    ledger = ps.Ledger(PureDP(0.5))
+    with pytest.raises(BudgetError, match=r"eps = 0\.5 left and this fit costs eps = 1"):
+        fitted(ledger=ledger)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [({}, PureDP), ({"eps": None, "mu": 1.0}, GaussianDP), ({"delta": 1e-6, "noise": "gaussian"}, GaussianDP)],
+)
+def test_the_promise_that_is_divided(change, kind):
+    assert isinstance(planned(**change).accounted, kind)
+
+
+def test_under_eps_and_delta_the_shorter_of_pure_and_normal_noise_is_taken_and_named():
+    kinds = {}
+    for delta in (1e-12, 1e-3):
+        plan = ps.plan("mean", "y + x + z", 900, eps=1.0, delta=delta, domain=DOMAIN)
+        kinds[delta] = type(plan.accounted)
+        assert "times as long as with" in plan.choice.why
+    assert kinds[1e-12] is PureDP
+    assert kinds[1e-3] is GaussianDP
+
+
+def test_a_method_with_a_delta_of_its_own_is_planned_in_eps_and_delta():
+    plan = ps.plan("median", "y", 500, eps=1.0, delta=1e-6, mech="ptr", domain=DOMAIN)
+    assert plan.accounted == ApproxDP(1.0, 1e-6)
+    assert any(p.mechanism.needs_delta for p in plan.planned)
+
+
+def test_a_method_without_normal_noise_is_planned_in_pure_eps():
+    assert ps.plan("median", "y", 500, eps=1.0, delta=1e-6, domain=DOMAIN).accounted == PureDP(1.0)
+
+
+# ------------------------------------------------------------------ rehearsals, with a toy estimator
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Sums of the columns, by two accountings, after a common beginning."""
+
+    tweak: str = ""
+    shares: dict = field(
+        default_factory=lambda: {"scales": 0.2, "moments": 0.8, "score": 0.5, "meat": 0.5, "more": 0.2}
+    )
+
+    def __call__(self, ask, public):
+        width = public.design.width
+        of, within, by = Columns(np.eye(width)), Squares(width, counted=True, squares=True), Laplace()
+        first = ask(Sum("scales", of, within=within), by=by)
+        if self.tweak == "depends on the release" and first.value[0] > 300:
+            ask(Sum("more", of, within=within), by=by)
+        if self.tweak == "twice":
+            ask(Sum("scales", of, within=within), by=by)
+        branch = "a"
+        if self.tweak != "line":
+            branch = ask.choose("way", {"a": 1.0, "b": 2.0})
+        name = "moments" if branch == "a" else "score"
+        if self.tweak == "one label in two branches":
+            name = "moments"
+        ask(Sum(name, of, within=within), by=by)
+        if branch == "b":
+            ask(Sum("meat", of, within=within), by=by)
+        k = len(public.design.names)
+        return NormalEstimate.of(public.design.names, np.zeros(k), np.eye(k))
+
+
+class ToyModel(LinearModel):
+    """The usual model with the toy."""
+
+    tweak = ""
+
+    def estimator(self, mech, promise, options, design, neighbors):
+        return Choice(Toy(self.tweak), "toy")
+
+
+def toy(tweak="", n=N):
+    kind = type("Tweaked", (ToyModel,), {"tweak": tweak})
+    promise, neighbors = PureDP(1.0), Neighbors()
+    spec = Specification(
+        "lm", kind("y ~ x", DOMAIN), "toy", {}, promise, neighbors, None, 0.1, True, {"formula": "y ~ x"}
+    )
+    return make_plan(spec, n)
+
+
+def test_every_branch_is_planned():
+    plan = toy()
+    assert [(p.label, p.branch) for p in plan.planned] == [
+        ("scales", None),
+        ("moments", "a"),
+        ("score", "b"),
+        ("meat", "b"),
+    ]
+    assert {what: promise.eps for what, promise in plan.charge} == pytest.approx({"scales": 0.2, "a or b": 0.8})
+    parts = {"scales": 0.2, "moments": 0.8, "score": 0.4, "meat": 0.4}
+    assert {p.label: p.promise.eps for p in plan.planned} == pytest.approx(parts)
+
+
+@pytest.mark.parametrize(
+    ("tweak", "says"),
+    [
+        ("depends on the release", "depend on their own noise"),
+        ("twice", "twice"),
+        ("one label in two branches", "in two accountings, or in two branches"),
+    ],
+)
+def test_an_estimator_whose_questions_depend_on_releases_is_refused(tweak, says):
+    with pytest.raises(PrivacyError, match=says):
+        toy(tweak, n=30_000)
+
+
+def test_without_a_choice_all_shares_are_relative():
+    plan = toy("line")
+    assert {p.label: p.promise.eps for p in plan.planned} == pytest.approx({"scales": 0.2, "moments": 0.8})
+    assert [what for what, _ in plan.charge] == ["scales", "moments"]
+
+
+# ------------------------------------------------------------------ forecasts
+
+
+@pytest.mark.parametrize("price", [{}, {"eps": None, "mu": 0.5}])
+def test_the_budget_and_the_rows_for_a_width_reach_it_and_no_more(price):
+    name = "mu" if "mu" in price else "eps"
+    plan = planned("mean", n=4000, formula="y ~ g", **price)
+    enough = plan.budget_for(0.3)
+    for budget, meets in ((enough, True), (0.99 * enough, False)):
+        other = planned("mean", n=4000, formula="y ~ g", **{**price, name: budget})
+        assert (other.expected()["width"] <= 0.3).all() == meets
+    rows = plan.n_for(0.3, term="y[a]")
+    for n, meets in ((rows, True), (int(0.99 * rows), False)):
+        assert (planned("mean", n=n, formula="y ~ g", **price).expected().loc["y[a]", "width"] <= 0.3) == meets
+
+
+def test_what_no_budget_and_no_number_of_rows_can_do_is_said():
+    plan = planned("mean", n=1000)
+    with pytest.raises(BudgetError, match="less than that without privacy; take more rows"):
+        plan.budget_for(0.001)
+    with pytest.raises(OptionError, match=r"a width of 1e-14 would take more than 1e\+12 rows; choose a larger width"):
+        plan.n_for(1e-14)
+    with pytest.raises(OptionError, match="'y'"):
+        plan.n_for(0.3, term="q")
+    for bad in (0, -1, math.nan, math.inf, "1", True):
+        with pytest.raises(OptionError, match="width is"):
+            plan.n_for(bad)
+    with pytest.raises(OptionError, match="budget_for"):
+        planned(eps=None, mu=1.0).eps_for(0.3)
+
+
+def test_rows_that_resemble_the_data_may_stand_for_them():
+    plan = planned(n=20_000)
+    narrow = frame(2000).assign(x=lambda d: d["x"] / 10)
+    wide, like = plan.expected(residual=1.0), plan.expected(like=narrow, residual=1.0)
+    assert like.loc["x", "width"] > 2 * wide.loc["x", "width"]
+    with pytest.raises(FormulaError, match="no column"):
+        plan.expected(like=narrow.drop(columns="x"))
+    for bad in (-1.0, 0.0, math.nan, math.inf, "1"):
+        with pytest.raises(OptionError, match="residual"):
+            plan.expected(residual=bad)
+
+
+def test_the_widths_to_expect_are_those_that_fits_then_have():
+    def rows(seed):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-0.25, 0.25, 4000)
+        return pd.DataFrame({"x": x, "y": 2.5 + x + rng.normal(0, 1.25, 4000)})
+
+    for change in ({}, {"eps": None, "mu": 0.5}):
+        widths = [np.diff(fitted(data=rows(seed), rng=seed, **change).conf_int().loc["x"])[0] for seed in range(7)]
+        assert planned(n=4000, **change).expected().loc["x", "width"] == pytest.approx(np.median(widths), rel=0.15)
+
+
+@pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert"])
+def test_every_method_has_widths_to_expect_and_they_fall_with_the_number_of_rows(mech):
+    widths = [planned(n=n, mech=mech, eps=4.0).expected().loc["x", "width"] for n in (3000, 30_000)]
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_what_to_expect_without_bounds_is_refused():
+    plan = planned(n=20_000, domain={"x": (-1, 1)}, eps=4.0)
+    assert plan.estimated == ("y",)
+    with pytest.raises(DomainError, match="'y'"):
+        plan.expected()
+    assert "bounds" in repr(plan)
+
+
+# ------------------------------------------------------------------ text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"mech": "auto", "formula": "y ~ x + g"}, {"eps": None, "mu": 1.0, "mech": "auto"}, {"unit": "id"},
+     {"neighbors": "add_remove"}, {"subset": "z > 1", "weights": "w"}, {"inference": "none"},
+     {"domain": {"x": (-1, 1)}, "eps": 80.0}],
+)  # fmt: skip
+def test_a_plan_prints_its_questions_and_is_80_columns_wide(change):
+    text = repr(planned(**change))
+    assert text.startswith("Plan of dp_lm: ")
+    assert "No row was read and no budget was spent." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "nan" not in text.lower().replace("finance", "")
+
+
+def test_the_shares_that_a_plan_prints_add_up_to_100_in_each_branch():
+    text = repr(planned(mech="auto", formula="y ~ x + g")).partition("what is released")[2]
+    lines = [line for line in text.splitlines()[1:] if "%" in line]
+    shares = {
+        line[:18].strip(): (int(line.partition("%")[0].split()[-1]), line.partition("%  ")[2][:2]) for line in lines
+    }
+    newton = [share for share, mark in shares.values() if mark != "s "]
+    assert sum(newton) == 100
+
+
+def test_a_plan_shows_its_public_face_only():
+    assert dir(planned()) == ["budget_for", "digest", "eps_for", "expected", "guarantee", "n_for", "plot", "questions"]
+
+
+def test_a_plan_can_be_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = planned().plot()
+    assert len(ax.patches) == len(planned().questions)
