@@ -16,6 +16,7 @@ from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
 from privstats.losses import families, location, psi, rows
 from privstats.losses.base import HuberLoss, SquaredLoss
+from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.workflow import stage0
 
 ROOT = Path(privstats.__file__).parent
@@ -174,6 +175,7 @@ P = np.vstack([rng.normal(size=(WIDTH - 1, 3)), np.zeros((1, 3))])
 Q = rng.normal(size=(WIDTH, 2))
 THETA = np.append(rng.normal(size=WIDTH - 1) / 3, 0.0)
 STEP = rows.HessianRows(SquaredLoss(), P, THETA)
+GROUPS = (Dummies((1, 2), np.array([-1.0, -1.0]), np.array([1.0, 1.0])),)
 LOSSES = {
     "squares": SquaredLoss(),
     "huber": HuberLoss(1.345, 0.1),
@@ -206,6 +208,7 @@ REGRESSIONS = {
     "WeightedRows": [rows.WeightedRows(Q)],
     "ResidualSizes": [rows.ResidualSizes(THETA)],
     "KernelRows": [rows.KernelRows(Q, THETA, 0.4)],
+    "EffectParts": [EffectParts(THETA, WIDTH - 1, kind(), GROUPS) for kind in families.FAMILIES.values()],
     "MallowsRows": [
         psi.MallowsRows(loss, P, P, THETA, 0.8, 0.5, how) for loss in LOSSES.values() for how in (True, False)
     ],
