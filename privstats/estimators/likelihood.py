@@ -60,6 +60,8 @@ USUAL = 2.5  # times its expected length: a longer last step is not trusted
 LEAST_LEVERAGE = 1.25  # rows of the Hessian are held at no less than this times root m
 SPARSE = 4  # every fourth made-up row serves where all responses are summed over
 SKEW_RADII = 16  # radii at which that is done; between them is interpolated
+CURVATURES = 0.5, 4.0  # met by a step along itself, in those of made-up rows: least and largest to be believed
+CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
 BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
 SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
 FEW = 2.3  # noise sds of a count: so many rows at the radius might be unseen
@@ -135,6 +137,26 @@ def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
 
 
 @dataclass(frozen=True, eq=False)
+class Stride:
+    """A step of the burn-in.
+
+    Parameters
+    ----------
+    metric : ndarray, shape (m, m)
+    score : ndarray, shape (m,)
+        Released, in the metric.
+    noise : float
+        Standard deviation of a coordinate of `score`.
+    step : ndarray, shape (m,)
+    """
+
+    metric: FloatArray
+    score: FloatArray
+    noise: float
+    step: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class _Steps:
     """The steps: what each asks, and what it makes of the releases."""
 
@@ -157,9 +179,10 @@ class _Steps:
 
     def estimate(self, names: Any) -> NormalEstimate:
         # 2. a start, and steps of known length
-        start, before = self.prefix.start, 0.0
+        start, last = self.prefix.start, None
         for k in range(BURN_IN):
-            start, before = self.burn_in(start, k)
+            start, last = self.burn_in(start, last, k)
+        before = last.noise if last else 0.0
 
         # 3. sizes of scores, and the score clipped where the interval is shortest
         metric = self.metric(start)
@@ -225,8 +248,8 @@ class _Steps:
         """Return the noise sd of a coordinate of a score that is clipped at 1."""
         return sd_of(self.ask.law(self.scores(name, item, w, Ball(w.m)), by=self.by.vector))
 
-    def burn_in(self, start: Start, k: int) -> tuple[Start, float]:
-        """Return the start after a step along a clipped score, no longer than is linear; and the noise of the score."""
+    def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
+        """Return the start after a step along a clipped score, no longer than is linear; and the step."""
         metric = self.metric(start)
         w = start.remapped(metric)
         lengths = self.lengths(w, "step sizes", str(k + 1))
@@ -237,8 +260,25 @@ class _Steps:
         taken = np.array([seen.excess(B) for B in tried]) + self.skew(w, tried)
         B = float(tried[np.argmin((noise * tried) ** 2 * w.m + (BURN_IN_EXCESS * taken) ** 2)])
         release = self.ask(self.scores(name, item, w, Ball(w.m, B)), by=self.by.vector)
-        step = metric @ (release.value / self.prefix.sizes.rows)
-        return start.moved(self.shortened(step)), noise * B
+        value = release.value if last is None else self.bent(last, metric, release.value, noise * B)
+        step = self.shortened(metric @ (value / self.prefix.sizes.rows))
+        return start.moved(step), Stride(metric, release.value, noise * B, step)
+
+    def bent(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
+        """Return the score, divided along the last step by the curvature that this step met.
+
+        Where predictors are nearly collinear the rows may have twice the information that made-up rows have, and steps
+        would go back and forth.
+        """
+        along = np.linalg.solve(metric, last.step)
+        length = float(np.linalg.norm(along))
+        expected = length * self.prefix.sizes.rows
+        if np.hypot(last.noise, noise) >= CURVATURE_SD * expected:
+            return score
+        along = along / length
+        before = metric.T @ np.linalg.solve(last.metric.T, last.score)
+        met = float(np.clip(along @ (before - score) / expected, *CURVATURES))
+        return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
         """Return a step, its constant and its slopes each no longer than eta may move."""
