@@ -105,8 +105,8 @@ else:
 # School pays those who earn much a little better, in percent, than those who earn little; experience pays them twice
 # as well. (A private interval may be the shorter one: the density it needs is estimated by another kernel, and with
 # noise.) Wages do not rise with experience for ever: a parabola says so. It is centred at a public 30 years, so that
-# its columns do not lean on each other more than they must, and intervals cost eps = 3. For four coefficients no exact
-# sampler is quick, so that `mech="auto"` takes another algorithm. By name, `mech="kng"`, the draw is the end of a
+# its columns do not lean on each other more than they must, and intervals cost eps = 3. For so many rows `mech="auto"`
+# takes steps. By name, `mech="kng"`, the draw for four coefficients, for which no exact sampler is quick, is the end of a
 # Markov chain; its distance from the law that is promised is measured, not proved, and the summary says so.
 
 # %%

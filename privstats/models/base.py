@@ -135,9 +135,25 @@ class Model(ABC):
 
     @abstractmethod
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         """Return the estimator of this name with the options that were given; "auto" by a public table.
+
+        Parameters
+        ----------
+        mech : str
+        promise : Promise
+        options : mapping of str to object
+        design : Design
+        neighbors : Neighbors
+        rows : int or None
+            Their public number; None where it is private.
 
         Raises
         ------

@@ -124,7 +124,13 @@ class ColumnQuantile(Location):
         return bind_columns(self.formula, self.known, subset=self.subset, components=self.q, component="q")
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         given = dict(options)
         noise = given.pop("noise", None)
@@ -178,10 +184,16 @@ class ColumnMedian(ColumnQuantile):
         return ("geometric median" if self.geometric else "median") + (" by group" if "~" in self.formula else "")
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         if not self.geometric:
-            return super().estimator(mech, promise, options, design, neighbors)
+            return super().estimator(mech, promise, options, design, neighbors, rows)
         one_of("mech", mech, ("auto", "kng"))
         if mech == "auto" and design.width > EXACT_COLUMNS:
             raise PrivacyError(
@@ -203,7 +215,13 @@ class ColumnMean(Location):
         return "means by group" if "~" in self.formula else "mean"
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
         table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
@@ -262,7 +280,13 @@ class ColumnMode(Binned):
         return Labels(labels.keys, labels.labels, each)
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         given = dict(options)
         if given.pop("noise", None) is not None:
@@ -300,7 +324,13 @@ class ColumnHistogram(Binned):
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         own = {"bins": self.bins, "neighbors": neighbors}
         table, auto, given = _noisy(mech, promise, options, counts.Histogram, own)

@@ -17,6 +17,7 @@ from privstats.models.regression import OF_VECTORS, Regression, noises_of, refus
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
+FEW_ROWS = 750.0  # rows times eps a coefficient: with fewer, steps lose to a sampler even where bounds are wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +61,18 @@ class QuantileModel(Regression):
         return Labels(("term", "tau"), tuple((name, tau) for name in design.names for tau in self.tau))
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         given = dict(options)
         noise = given.pop("noise", None)
         refuse_scales(design)
-        auto, because = self._auto(isinstance(promise, GaussianDP), noise, len(design.names))
+        auto, because = self._auto(promise, noise, len(design.names), rows)
         taken = auto if mech == "auto" else mech
         if taken == "expmech" and noise is not None:
             raise OptionError("mech='expmech' has no choice of noise; leave noise out")
@@ -82,10 +89,15 @@ class QuantileModel(Regression):
         }
         return chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
 
-    def _auto(self, normal: bool, noise: str | None, coefficients: int) -> tuple[str, str]:
-        """Return the method to take, and why; never a sampler whose law is only approached."""
-        if normal:
+    def _auto(self, promise: Promise, noise: str | None, coefficients: int, rows: int | None) -> tuple[str, str]:
+        """Return the method to take, and why; never a sampler whose law is only approached.
+
+        A sampler's intervals are about as short as those of steps where predictors fill their bounds, and many times
+        longer where they fill a fifth; steps need rows enough to find the scales of the columns.
+        """
+        if isinstance(promise, GaussianDP):
             return "newton", "shortest expected intervals under this budget"
-        if exact_for(coefficients) and (noise is None or noise in NORMS):
-            return "kng", "exact sampler, shortest expected intervals for so few coefficients"
-        return "newton", "the method with intervals for so many coefficients"
+        few = rows is not None and rows * promise.as_pure().eps < FEW_ROWS * coefficients
+        if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
+            return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
+        return "newton", "intervals that wide bounds do not lengthen"

@@ -141,7 +141,13 @@ class LinearModel(Regression):
         return "robust linear regression" if self.loss == "huber" else "linear regression"
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         given = self._assumed(options, neighbors)
         noise = given.pop("noise", None)
@@ -232,7 +238,13 @@ class GeneralizedLinearModel(Regression):
         return "logistic regression" if family.link == "logit" else f"{family.name} regression, {family.link} link"
 
     def estimator(
-        self, mech: str, promise: Promise, options: Mapping[str, Any], design: Any, neighbors: Neighbors
+        self,
+        mech: str,
+        promise: Promise,
+        options: Mapping[str, Any],
+        design: Any,
+        neighbors: Neighbors,
+        rows: int | None,
     ) -> Choice:
         given, family = self._assumed(options, neighbors), self.linked
         noise = given.pop("noise", None)

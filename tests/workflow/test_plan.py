@@ -240,7 +240,7 @@ class ToyModel(LinearModel):
 
     tweak = ""
 
-    def estimator(self, mech, promise, options, design, neighbors):
+    def estimator(self, mech, promise, options, design, neighbors, rows):
         return Choice(Toy(self.tweak), "toy")
 
 

@@ -1,0 +1,36 @@
+"""Which method `mech="auto"` takes for quantile regressions, by public facts alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+
+DOMAIN = {"x": (-5, 5), "y": (-5, 5)}
+
+
+def rows(n):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, n)
+    return pd.DataFrame({"x": x, "y": np.clip(0.1 + 0.5 * x + 0.2 * rng.normal(size=n), -5, 5)})
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "mech"),
+    [
+        (1_000, {"eps": 1.0}, "kng"),
+        (1_000, {"eps": 4.0}, "newton"),
+        (4_000, {"eps": 1.0}, "newton"),
+        (4_000, {"eps": 1.0, "noise": "hull"}, "kng"),
+        (1_000, {"mu": 1.0}, "newton"),
+    ],
+)
+def test_a_sampler_is_taken_where_rows_are_too_few_for_steps(n, options, mech):
+    assert ps.plan("rq", "y ~ x", n, domain=DOMAIN, **options).choice.mech == mech
+
+
+def test_bounds_five_times_wider_do_not_make_intervals_twice_as_long():
+    data = rows(10_000)
+    wide = ps.dp_rq("y ~ x", data, 1.0, domain=DOMAIN, rng=2).bse
+    close = ps.dp_rq("y ~ x", data, 1.0, domain={"x": (-1, 1), "y": (-1, 1)}, rng=2).bse
+    assert (np.asarray(wide) < 2 * np.asarray(close)).all()
