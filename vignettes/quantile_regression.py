@@ -106,7 +106,7 @@ else:
 # as well. (A private interval may be the shorter one: the density it needs is estimated by another kernel, and with
 # noise.) Wages do not rise with experience for ever: a parabola says so. It is centred at a public 30 years, so that
 # its columns do not lean on each other more than they must, and intervals cost eps = 3. For so many rows `mech="auto"`
-# takes steps. By name, `mech="kng"`, the draw for four coefficients, for which no exact sampler is quick, is the end of a
+# takes steps. By name, `mech="kng"`, the draw for four coefficients, where no exact sampler is quick, is the end of a
 # Markov chain; its distance from the law that is promised is measured, not proved, and the summary says so.
 
 # %%
