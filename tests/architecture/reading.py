@@ -7,6 +7,7 @@ import ast
 import io
 import sys
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,7 @@ def read_of(route):
     return used
 
 
+@cache
 def definitions(name):
     """Return the trusted classes and functions of a file by name."""
     body = ast.parse((ROOT / name).read_text()).body
@@ -121,6 +123,7 @@ def lines(name, used):
     return len((code - words) & inside), len(filled & inside)
 
 
+@cache
 def lists():
     """Return the text of PRIVACY.md between the two marks."""
     parts = []

@@ -46,7 +46,7 @@ def test_a_ledger_is_charged_before_a_row_is_read(monkeypatch):
 
     works = BlockRows.blocks
     monkeypatch.setattr(BlockRows, "blocks", blocks)
-    with pytest.raises(PrivacyError, match=r"inside the gate|could not be computed") as caught:
+    with pytest.raises(PrivacyError, match="could not be computed") as caught:
         fitted(ledger=ledger)
     assert seen
     assert seen[0] == pytest.approx(1.0)
