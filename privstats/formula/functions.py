@@ -133,8 +133,8 @@ def rowwise(
     ...     return np.exp2(-dose)
     >>> _ = ps.rowwise(half_life, bounds=lambda dose: (2.0 ** -dose[1], 2.0 ** -dose[0]))
     >>> domain = {"y": (0, 1), "dose": (0, 4)}
-    >>> ps.plan("lm", "y ~ half_life(dose)", 1000, eps=1.0, domain=domain).design.names
-    ('Intercept', 'half_life(dose)')
+    >>> print(str(ps.plan("lm", "y ~ half_life(dose)", 1000, eps=1.0, domain=domain)).splitlines()[0])
+    Plan of dp_lm: y ~ half_life(dose)
     """
     called = str(name or getattr(function, "__name__", ""))
     if not called.isidentifier() or called in _BUILT_IN:
