@@ -93,14 +93,23 @@ class Fit:
 
 
 def replicate(
-    number: int, design: str, n: int, d: int, mu: float, seed: int, mech: str = "newton", noise: int | None = None
+    number: int,
+    design: str,
+    n: int,
+    d: int,
+    mu: float,
+    seed: int,
+    mech: str = "newton",
+    noise: int | None = None,
+    cov_type: str = "HC",
 ) -> Fit:
     """Draw a data set and fit it, with the operating system's noise or that of a seed, and without privacy."""
     rng = np.random.default_rng([seed, DESIGNS.index(design), n, d, round(100 * mu), number])
     data, domain = draw(design, n, d, rng)
     truth = np.array([0.5, *slopes(d)])
     start = time.perf_counter()
-    fit = ps.dp_lm("y ~ " + " + ".join(data.columns[:-1]), data, mu=mu, domain=domain, mech=mech, rng=noise)
+    formula = "y ~ " + " + ".join(data.columns[:-1])
+    fit = ps.dp_lm(formula, data, mu=mu, domain=domain, mech=mech, cov_type=cov_type, rng=noise)
     seconds = time.perf_counter() - start
     interval = fit.conf_int().to_numpy()
     X, y = np.column_stack([np.ones(n), data.to_numpy()[:, :-1]]), data["y"].to_numpy()

@@ -235,7 +235,7 @@ class Moments(Branch):
         penalty, size = np.zeros(c), self.ridge
         if isinstance(size, str):
             center = schur_complement(A.value, self.box.intercept)
-            sd = float(np.sqrt(np.max(A.variance_along(np.eye(c)[:, slopes]), initial=0.0) / 2))
+            sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
             weakest = float(np.linalg.eigvalsh(center).min(initial=np.inf))
             size = max(0.0, 2 * np.sqrt(max(len(slopes), 1)) * sd - weakest)
             penalty[slopes] = size
@@ -280,6 +280,12 @@ class Moments(Branch):
 
 def _first(loading: Loading, c: int) -> Loading:
     return replace(loading, matrix=loading.matrix[:c])
+
+
+def cross_product_variance(A: NoisyMatrix, j: int) -> float:
+    """Return the largest variance of the noise in a product of column j with another column, or half its square's."""
+    column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
+    return float(np.max(np.delete(column, j), initial=column[j] / 2))
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:

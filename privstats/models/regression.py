@@ -297,5 +297,5 @@ def refuse_scales(design: Any) -> None:
     if scaled:
         raise DomainError(
             f"'{scaled[0]}' is declared by its scale and this method needs its bounds; write "
-            f"domain={{'{scaled[0]}': (low, high)}}, or loss='huber'"
+            f"domain={{'{scaled[0]}': (low, high)}}, or use dp_lm(..., loss='huber')"
         )

@@ -8,7 +8,7 @@ import statsmodels.formula.api as smf
 import privstats as ps
 from tests.conftest import slow
 
-REPLICATES = 15
+REPLICATES = 9
 
 
 def uniform(n, slopes, sd, seed):
@@ -42,12 +42,15 @@ def test_no_estimate_is_given_in_a_hopeless_cell_and_the_note_has_cause_and_cure
 
 @pytest.mark.parametrize(("p", "eps"), [(1, 0.1), (2, 0.2), (5, 0.4)])
 def test_a_strong_signal_is_not_shrunk_away(p, eps):
-    fits = [fit(uniform(2000, np.ones(p), 0.1, seed), eps, p, rng=seed, mech="suffstats") for seed in range(REPLICATES)]
-    errors = [np.linalg.norm(one.params.to_numpy()[1:] - 1) for one in fits]
+    options = {"mech": "suffstats", "cov_type": "nonrobust"}  # all of the budget for the moments
+    fits = [fit(uniform(2000, np.ones(p), 0.1, seed), eps, p, rng=seed, **options) for seed in range(REPLICATES)]
+    errors = [np.linalg.norm(one.params.fillna(0.0).to_numpy()[1:] - 1) for one in fits]  # not given: taken for zero
     assert np.median(errors) < 0.65 * np.sqrt(p)  # the zero vector's is sqrt(p)
+    assert np.mean([one.params.notna().mean() for one in fits]) >= 0.7
     for one in fits:
-        interval = one.conf_int()
-        assert interval[0].le(one.params).all() and interval[1].ge(one.params).all()
+        interval, given = one.conf_int(), one.params.notna()
+        assert interval[0].notna().equals(given)
+        assert (interval[0].le(one.params) & interval[1].ge(one.params))[given].all()
 
 
 def test_ridge_is_that_of_the_paper_on_scaled_columns():
@@ -66,13 +69,14 @@ def test_adaptive_ridge_lifts_the_weakest_direction_above_the_noise_of_a_cross_p
     notes = [
         str(fit(data, 0.7, 6, ridge="adaptive", mech="suffstats", noise=noise, rng=seed).summary()) for seed in range(5)
     ]
-    assert all("ridge " in note for note in notes)
-    assert any("(scaled units)" in note for note in notes)
+    assert all("penalty is" in note or "adaptive ridge is 0" in note for note in notes)
+    assert any("(predictors scaled to [-1, 1])" in note for note in notes)
 
 
-def test_coefficients_of_nearly_collinear_predictors_are_covered_or_nan():
+@pytest.mark.parametrize("replicates", [8, slow(40)])
+def test_coefficients_of_nearly_collinear_predictors_are_covered_or_nan(replicates):
     rng, covered = np.random.default_rng(3), []
-    for _ in range(40):
+    for _ in range(replicates):
         x0 = rng.uniform(-1, 1, 2000)
         x1 = np.clip(x0 + 0.1 * rng.standard_normal(2000), -1, 1)
         data = pd.DataFrame({"x0": x0, "x1": x1, "y": x0 - x1 + 0.2 * rng.standard_normal(2000)})
@@ -83,7 +87,7 @@ def test_coefficients_of_nearly_collinear_predictors_are_covered_or_nan():
             assert any("not given" in text for text in one.summary().notes)
             assert np.isnan(one.wald_test("x0 = 0, x1 = 0").pvalue)
             assert one.conf_int().loc["Intercept"].notna().all()
-    assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 40)
+    assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / replicates)
 
 
 @pytest.mark.parametrize("mech", ["suffstats", "objpert"])
