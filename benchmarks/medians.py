@@ -205,7 +205,7 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
     """Return that of the rank mechanism: its density is geometric along runs of grid points."""
-    grid, n = rank_sampler.Grid(*sample.within, sample.within.step), len(sample.values)
+    grid, n = rank_sampler.RankGrid(*sample.within, sample.within.step), len(sample.values)
     knots = knots_between(sample.values, 0, n + 1, grid)
     runs = runs_between(knots, 0, LEVEL * (n + 1), eps / (2 * HALF[relation]))
     some = runs.count > 0

@@ -15,7 +15,7 @@ import pandas as pd
 
 from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
-from privstats.mechanisms.random import Source
+from privstats.mechanisms.random import NoiseSource
 
 HOMES = {
     "king_county_house_sales.csv": "Kaggle, harlfoxem/housesalesprediction (CC0), saved under this name",
@@ -195,7 +195,7 @@ def make_housing(n: int, seed: int) -> Dataset:
     >>> data.shape
     (1000, 9)
     """
-    chance = Source(seed).generator("make_housing", n)
+    chance = NoiseSource(seed).generator("make_housing", n)
     county = np.searchsorted([0.12, 0.34, 0.52, 0.68, 0.78], chance.uniform(0.0, 1.0, n))
     latitude = np.array([38.1, 37.7, 37.95, 37.65, 38.4, 37.3])[county] + 0.12 * chance.standard_normal(n)
     longitude = np.array([-122.0, -122.1, -122.0, -122.4, -122.6, -121.9])[county] + 0.12 * chance.standard_normal(n)

@@ -38,7 +38,7 @@ from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
 from privstats.losses.base import Loss, SquaredLoss
-from privstats.losses.rows import HessianRowsAndScore, Residuals
+from privstats.losses.rows import HessianRowsAndScore, RowResiduals
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
@@ -252,7 +252,7 @@ class Steps(Branch):
     def residual_scale(self, start: Start) -> float:
         """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
         ends = edges(SCALE_BINS, start.largest_psi)
-        question = Sum("residual scale", Residuals(start.eta), Shells(1, ends), self.levels.keep)
+        question = Sum("residual scale", RowResiduals(start.eta), Shells(1, ends), self.levels.keep)
         counts = np.maximum(self.ask(question, by=self.by.counts).value, 0.0)
         below = np.r_[0.0, np.cumsum(counts)] / max(counts.sum(), 1.0)
         return float(np.exp(np.interp(0.5, below, np.log(np.r_[ends[0] / 2, ends]))) / MEDIAN)

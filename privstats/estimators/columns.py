@@ -12,10 +12,9 @@ import numpy as np
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts
-from privstats.gate.questions import Sum
-from privstats.gate.questions import Values as ValuesQuestion
+from privstats.gate.questions import Sum, Values
 from privstats.inference.notes import Note, note
-from privstats.losses.location import Group, InGroup, RowFunction, Values
+from privstats.losses.location import ColumnValues, Group, InGroup, RowFunction
 from privstats.losses.rows import Weight
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.base import Mechanism
@@ -172,13 +171,13 @@ class Grouping:
         """Return the mechanism, in each group by itself."""
         return InEachCell(by) if self.groups else by
 
-    def column(self, j: int) -> Values:
+    def column(self, j: int) -> ColumnValues:
         """Return the row function of a column's values."""
-        return Values((j,), self.width)
+        return ColumnValues((j,), self.width)
 
-    def values(self, name: str, j: int, facts: ColumnFacts, item: str = "") -> ValuesQuestion:
+    def values(self, name: str, j: int, facts: ColumnFacts, item: str = "") -> Values:
         """Return the question for the values of column j."""
-        return ValuesQuestion(name, self.rows(self.column(j)), self.within(facts.line), item=f"of {facts.code}{item}")
+        return Values(name, self.rows(self.column(j)), self.within(facts.line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
         """Return the question for the number of rows, of each group."""

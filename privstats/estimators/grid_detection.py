@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.estimators.columns import ColumnFacts, Grouping
 from privstats.gate.questions import Ask, Sum
-from privstats.losses.location import OnGrids, Values
+from privstats.losses.location import ColumnValues, OnGrids
 from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
@@ -49,7 +49,7 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     return tuple(replace(column, step=found.get(j) or column.step) for j, column in enumerate(columns))
 
 
-def _question(column: ColumnFacts, values: Values, steps: tuple[float, ...]) -> Sum:
+def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
     """Return the question for how many rows there are, and how many of them lie on each grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 

@@ -14,7 +14,7 @@ from privstats.gate.questions import Ask, Sum
 from privstats.inference.group_means import GroupMeans
 from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.location import Scaled, Values
+from privstats.losses.location import ColumnValues, Scaled
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.comparison.duff import DuffMean
@@ -51,7 +51,7 @@ class Means:
         half = np.array([(column.high - column.low) / 2 for column in columns])
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squares=not why)
-        of = Scaled(Values(tuple(range(len(columns))), grouping.width), centre, half)
+        of = Scaled(ColumnValues(tuple(range(len(columns))), grouping.width), centre, half)
         release = ask(Sum("sums", grouping.rows(of), grouping.within(within)), by=self.noise)
         places = _places(within, grouping.cells)
         sums = np.where(places >= 0, np.append(release.value, 0.0)[places], 0.0)

@@ -17,7 +17,16 @@ from privstats.estimators.base import Noises, PublicFacts
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
-from privstats.losses.rows import AtLevels, Columns, HessianRows, Level, LevelWeight, One, Scores, WeightedLinear
+from privstats.losses.rows import (
+    AtLevels,
+    HessianRows,
+    Level,
+    LevelWeight,
+    One,
+    Scores,
+    WeightedColumns,
+    WeightedLinear,
+)
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
@@ -395,7 +404,7 @@ def column_scales(ask: Ask, by: Noises, box: Box, used: int | None) -> Scales:
     """0. Release sums of columns and of their squares; with them the number of rows, where it is not public."""
     where = [*box.slopes, box.c]
     within = Squares(len(where), counted=used is None)
-    release = ask(Sum("scales", Columns(box.entries), within=within), by=by.columns)
+    release = ask(Sum("scales", WeightedColumns(box.entries), within=within), by=by.columns)
     return read_scales(release, within, box, used)
 
 
@@ -513,7 +522,9 @@ def reread_scales(ask: Ask, by: Noises, box: Box, frame: Frame, scales: Scales, 
         frame = with_products(box, frame, scales)
     where = [*box.slopes, box.c]
     within = Squares(len(where), counted=False)
-    question = Sum("scales", Columns(frame.K[:, where] / WIDE), within=within, item="again", within_share_of=share_of)
+    question = Sum(
+        "scales", WeightedColumns(frame.K[:, where] / WIDE), within=within, item="again", within_share_of=share_of
+    )
     release = ask(question, by=by.columns)
     k = len(where)
     sums, squares = np.split(release.value / scales.rows, [k])

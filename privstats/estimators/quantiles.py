@@ -27,11 +27,10 @@ from privstats.estimators.columns import (
     spelled,
 )
 from privstats.estimators.grid_detection import on_grids
-from privstats.gate.questions import Ask
-from privstats.gate.questions import Values as ValuesQuestion
+from privstats.gate.questions import Ask, Values
 from privstats.inference.notes import Note, note
 from privstats.inference.order_intervals import OrderStatisticEstimate
-from privstats.losses.location import InStretch, Values
+from privstats.losses.location import ColumnValues, InStretch
 from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.comparison.ptr import PART_OF_RANGE, ProposeTestRelease
@@ -312,15 +311,13 @@ class Stretch:
 
 def _in_stretches(
     grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
-) -> ValuesQuestion:
+) -> Values:
     """Return the question for the values of column j in each cell between released quantiles, shape (groups, known)."""
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
     ends = tuple(zip(edges[:, :-1].ravel().tolist(), edges[:, 1:].ravel().tolist(), strict=True))
     within = Stretches(column.line, len(ends), ends)
-    return ValuesQuestion(
-        "quantile", InStretch(grouping.column(j), cuts), within, item=f"of {column.code}, round {turn}"
-    )
+    return Values("quantile", InStretch(grouping.column(j), cuts), within, item=f"of {column.code}, round {turn}")
 
 
 @dataclass(frozen=True)
@@ -344,8 +341,8 @@ class GeometricMedian:
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         low, high = min(column.low for column in columns), max(column.high for column in columns)
         line = Line(low, high, min(column.step for column in columns), len(columns))
-        of = grouping.rows(Values(tuple(range(len(columns))), len(columns)))
-        release = ask(ValuesQuestion("quantile", of, grouping.within(line)), by=grouping.answered(KNGMedian()))
+        of = grouping.rows(ColumnValues(tuple(range(len(columns))), len(columns)))
+        release = ask(Values("quantile", of, grouping.within(line)), by=grouping.answered(KNGMedian()))
         values = release.value.reshape(grouping.cells, len(columns)).T.ravel()
         why = no_intervals(public, self.neighbors) or (note("geometric median"),)
         notes = (*why, *_chain_note(release))

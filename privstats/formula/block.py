@@ -167,7 +167,7 @@ class Block:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
-def on_grid(values: FloatArray) -> FloatArray:
+def on_block_grid(values: FloatArray) -> FloatArray:
     """Return numbers rounded to whole multiples of 2^-21, NaN to zero."""
     rounded: FloatArray = np.rint(values * 2.0**ROW_BITS)
     rounded *= 2.0**-ROW_BITS

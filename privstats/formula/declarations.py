@@ -81,7 +81,7 @@ UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
 @dataclass(frozen=True)
-class Grid(Numbers):
+class DeclaredGrid(Numbers):
     """Numbers from `lo` to `hi` in steps, as a ``range`` declares them; other values stay as they are.
 
     Parameters
@@ -287,7 +287,7 @@ def declared(what: Any, name: str) -> Known:
         case range():
             within = _numbers(min(what), max(what)) if what else _numbers(0, 0)
             step = abs(what.step)
-            return Grid(within.lo, within.hi, float(step)) if min(what) % step == 0 else within
+            return DeclaredGrid(within.lo, within.hi, float(step)) if min(what) % step == 0 else within
         case (str() | datetime.date(), str() | datetime.date()) if isinstance(what, tuple):
             return Dates(*what)
         case (low, high) if isinstance(what, tuple):

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.block import CHUNK, Block, Layout, on_grid
+from privstats.formula.block import CHUNK, Block, Layout, on_block_grid
 from privstats.formula.declarations import Estimated, Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.factors import (
@@ -172,7 +172,7 @@ class Design:
         if self._offset is not None:
             added = self._offset.values(rows)[:, 0]
             present &= ~np.isnan(added)
-            numbers[:, -2] = on_grid(added)
+            numbers[:, -2] = on_block_grid(added)
         response = _numbers_of(self._outcome, rows)
         _fill(numbers[:, -1], present, response, self.response_center, self.response_half)
         codes = self._made.codes(rows, present)
@@ -304,7 +304,7 @@ def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, cente
         rows = slice(start, start + CHUNK)
         scaled = (values[rows] - center) / half
         present[rows] &= ~np.isnan(scaled)
-        out[rows] = on_grid(np.clip(scaled, -1.0, 1.0, out=scaled))
+        out[rows] = on_block_grid(np.clip(scaled, -1.0, 1.0, out=scaled))
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import DomainError, quote
-from privstats.formula.declarations import UNKNOWN, Dates, Estimated, Grid, Known, Levels, Numbers, declared
+from privstats.formula.declarations import UNKNOWN, Dates, DeclaredGrid, Estimated, Known, Levels, Numbers, declared
 from privstats.formula.expression import spelling
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.scale import Scale
@@ -214,7 +214,7 @@ def _from_json(known: Mapping[str, Any]) -> Known:
     if known.get("estimated") and isinstance(within, Numbers):
         return Estimated(within.lo, within.hi)
     if "step" in known and isinstance(within, Numbers):
-        return Grid(within.lo, within.hi, float(known["step"]))
+        return DeclaredGrid(within.lo, within.hi, float(known["step"]))
     return within
 
 

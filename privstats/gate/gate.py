@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from privstats.errors import PrivacyError
-from privstats.gate.questions import Mechanism, Question, Sum, Values
+from privstats.gate.questions import AnyMechanism, Question, Sum, Values
 from privstats.gate.rows import BlockRows, RowMap, RowValues, SourceChangedError, changed
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import Promise, Relation
@@ -25,7 +25,7 @@ from privstats.privacy.release import Release
 
 T = TypeVar("T")
 Streams = Callable[[str, str], Any]  # of a kind and a label: a source of random numbers
-Pairs = Sequence[tuple[Question, Mechanism]]
+Pairs = Sequence[tuple[Question, AnyMechanism]]
 
 FAILED = (
     "a release could not be computed; the cause is not shown because it may depend on the rows. The budget of this "
@@ -52,7 +52,7 @@ class Planned:
     ----------
     label, name, kind : str
         Of the question.
-    mechanism : Mechanism
+    mechanism : AnyMechanism
         Which answers it.
     branch : str or None
         Which must have been chosen; None for questions before the choice.
@@ -78,7 +78,7 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
 
-class Ask(ABC):
+class Conversation(ABC):
     """A conversation about rows: ask, know a law beforehand, choose a branch once.
 
     Parameters
@@ -133,7 +133,7 @@ class Ask(ABC):
         Parameters
         ----------
         question : Question
-        by : Mechanism
+        by : AnyMechanism
             Which would answer it.
 
         Returns
@@ -172,11 +172,11 @@ class Ask(ABC):
         self._rows = self._rows.through(design)
 
     @abstractmethod
-    def _promise(self, question: Question, by: Mechanism) -> Promise:
+    def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         """Return what a planned question may spend now."""
 
     @abstractmethod
-    def _spend(self, question: Question, by: Mechanism) -> Promise:
+    def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         """Return the same, once, and cross the question out; or refuse."""
 
     @abstractmethod
@@ -234,7 +234,7 @@ class Ask(ABC):
         raise PrivacyError("a conversation cannot be copied: each of its questions is asked once")
 
 
-class Gate(Ask):
+class Gate(Conversation):
     """The real conversation: each planned question at most once, by its mechanism, in the branch that was chosen.
 
     Parameters
@@ -275,13 +275,13 @@ class Gate(Ask):
     def decide(self, label: str, wanted: bool) -> bool:
         return bool(wanted)
 
-    def _promise(self, question: Question, by: Mechanism) -> Promise:
+    def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         planned = self._planned.get(question.label)
         if planned is None or planned.mechanism != by or planned.within_share_of != question.within_share_of:
             raise _unplanned(question)
         return self._left(question.label)
 
-    def _spend(self, question: Question, by: Mechanism) -> Promise:
+    def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise, planned = self._promise(question, by), self._planned[question.label]
         home = planned.branch if planned.within_share_of is None else self._home(planned)
         begun = self._branch or self._begun()

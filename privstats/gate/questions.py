@@ -109,7 +109,7 @@ class Values(Question):
     """The vectors themselves, sealed: a mechanism alone may look at them (`privstats.gate.rows.RowValues`)."""
 
 
-class Mechanism(Protocol):
+class AnyMechanism(Protocol):
     """A mechanism as the gate knows it: equal mechanisms compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:

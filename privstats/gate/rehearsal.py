@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import OptionError, PrivacyError
-from privstats.gate.gate import Ask, Planned, Streams, quiet
-from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.gate import Conversation, Planned, Streams, quiet
+from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowMap, RowValues
 from privstats.gate.sources import Frame
 from privstats.numerics.exact import Total
@@ -52,7 +52,7 @@ class Asked:
     ----------
     label, name, kind : str
         Of the question.
-    mechanism : Mechanism
+    mechanism : AnyMechanism
         Which answered.
     branch : str or None
         Which had been chosen before it.
@@ -68,7 +68,7 @@ class Asked:
     optional: str | None
 
 
-class Rehearsal(Ask):
+class Rehearsal(Conversation):
     """A conversation about made-up rows that notes each question and audits it.
 
     Parameters
@@ -143,10 +143,10 @@ class Rehearsal(Ask):
         super().through(design)
         self._audit = self._audit.through(design)
 
-    def _promise(self, question: Question, by: Mechanism) -> Promise:
+    def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         return self._left(question.label) if question.label in self._planned else self._whole
 
-    def _spend(self, question: Question, by: Mechanism) -> Promise:
+    def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
         with quiet():

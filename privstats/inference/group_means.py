@@ -95,7 +95,9 @@ class GroupMeans(Estimate):
         -----
         The mean is S / N; its error is ``(noise of S - mean x noise of N) / N`` and the sampling error. The released
         variance is ``Q / N - mean^2`` plus the mean's own noise variance, which that expression lacks; noise may have
-        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``.
+        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``. A variance known with mean m and relative
+        variance r has nearly an inverse gamma law: errors are Student's with ``4 + 2 / r`` degrees of freedom and the
+        scale of a variance of ``m (1 + r) / (1 + 2 r)``, whose own variance is m.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -122,9 +124,9 @@ class GroupMeans(Estimate):
         noise = np.diag(total_covariance(tuple(of_mean), g * k))[index.T] / half**2
         freedom = np.maximum(1.0, count - 1)
         variance, sd = positive_mean(second / count - mean**2 + noise, np.sqrt(of_square))
-        variance = np.minimum(variance, 1 - mean**2) / freedom
-        sd = sd / freedom
-        uncertain = 2 * variance**2 / freedom + sd**2
+        relative = (sd / np.maximum(variance, 1e-300)) ** 2
+        variance = np.minimum(variance, 1 - mean**2) * (1 + relative) / (1 + 2 * relative) / freedom
+        uncertain = 2 * variance**2 * (1 / freedom + relative / (2 + 4 * relative))
         needed = np.maximum(LEAST, LEAST * np.sqrt(of_count))
         missing = (sums[:, 0] < needed) & (not known)
         empty = tuple(

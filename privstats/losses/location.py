@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 NEARLY = 1e-6  # of a step: .3 and 3 times .1 are different floats
 
 
-class Block(Protocol):
+class ColumnBlock(Protocol):
     """Rows inside the gate, as far as these functions read them."""
 
     @property
@@ -30,11 +30,11 @@ class Block(Protocol):
 class RowFunction(Protocol):
     """A vector for each row of a block."""
 
-    def __call__(self, block: Block) -> FloatArray: ...
+    def __call__(self, block: ColumnBlock) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """Values of some of the columns, as they are.
 
     Parameters
@@ -52,7 +52,7 @@ class Values:
     def _matrix(self) -> FloatArray:
         return np.eye(self.width)[:, list(self.which)]
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, number of columns)."""
         return block.times(self._matrix)
 
@@ -63,15 +63,15 @@ class Scaled:
 
     Parameters
     ----------
-    of : Values
+    of : ColumnValues
     middle, half : ndarray, shape (number of columns,)
     """
 
-    of: Values
+    of: ColumnValues
     middle: FloatArray
     half: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + number of columns)."""
         return np.column_stack([block.weight, (self.of(block) - self.middle) / self.half])
 
@@ -80,7 +80,7 @@ class Scaled:
 class Group:
     """The row's group: a number of a cell."""
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1)."""
         return block.codes[0].astype(np.float64)[:, None]
 
@@ -91,7 +91,7 @@ class InGroup:
 
     of: RowFunction
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + length of the vector)."""
         return np.column_stack([block.codes[0], self.of(block)])
 
@@ -104,16 +104,16 @@ class InStretch:
 
     Parameters
     ----------
-    of : Values
+    of : ColumnValues
         A single column.
     cuts : ndarray, shape (groups, number of cuts)
         Released values, ascending; one row where there are no groups.
     """
 
-    of: Values
+    of: ColumnValues
     cuts: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
@@ -128,16 +128,16 @@ class OnGrids:
 
     Parameters
     ----------
-    of : Values
+    of : ColumnValues
         A single column.
     steps : tuple of float
         Of the grids.
     """
 
-    of: Values
+    of: ColumnValues
     steps: tuple[float, ...]
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + steps)."""
         times = self.of(block) / np.array(self.steps)
         on = np.abs(times - np.rint(times)) < NEARLY
@@ -150,16 +150,16 @@ class BinOf:
 
     Parameters
     ----------
-    of : Values
+    of : ColumnValues
         A single column.
     edges : tuple of float
         Ascending.
     """
 
-    of: Values
+    of: ColumnValues
     edges: tuple[float, ...]
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1): numbers of bins."""
         inner = np.array(self.edges[1:-1])
         return np.searchsorted(inner, self.of(block)[:, 0], side="right")[:, None].astype(np.float64)

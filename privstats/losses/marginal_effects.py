@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.losses.families import Family
-from privstats.losses.rows import Block
+from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
 
@@ -89,7 +89,7 @@ class EffectParts:
                 found.append(_Change(base, low, theta, eta, move, float(rise * self.theta[j])))
         return tuple(found)
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         eta = block.times(self.theta[:, None])[:, 0]
         parts = [np.ones(len(eta)), self.family.slope(eta)]
         parts += [*(self.family.bend(eta)[:, None] * block.times(self.every)).T]

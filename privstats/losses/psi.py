@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats.losses.base import Loss
 from privstats.losses.families import Family
-from privstats.losses.rows import Block
+from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
 
@@ -120,7 +120,7 @@ class Standardized:
 class _TransformedBlock:
     """A block whose response is another function of the same cells."""
 
-    block: Block
+    block: RowBlock
     response: FloatArray
 
     @property
@@ -151,7 +151,7 @@ class OfTransformed:
     inner: Callable[[Any], FloatArray]
     transform: Transform
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return self.inner(_TransformedBlock(block, self.transform(block.response)))
 
 
@@ -162,7 +162,7 @@ class Within:
     theta: FloatArray
     widths: tuple[float, ...]
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         size = np.abs(block.response - block.times(self.theta[:, None])[:, 0])
         return np.column_stack([(size <= width) * block.weight for width in self.widths])
 
@@ -174,7 +174,7 @@ class StretchedResiduals:
     theta: FloatArray
     unit: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         residual = block.response - block.times(self.theta[:, None])[:, 0]
         stretched: FloatArray = np.arcsinh(residual / self.unit)
         return stretched[:, None]
@@ -196,7 +196,7 @@ class LogSizes:
     center: float
     least: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         size = np.abs(block.response - block.times(self.theta[:, None])[:, 0] - self.center)
         return np.log(np.maximum(size, self.least))[:, None]
 
@@ -214,7 +214,7 @@ class Shortened:
     width: float
     radius: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         w = block.times(self.P)
         root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300)) * block.weight)
         near = np.abs(block.response - block.times(self.theta[:, None])[:, 0]) < self.width
@@ -230,7 +230,7 @@ class ClippedScores:
     theta: FloatArray
     radius: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         w = block.times(self.P)
         eta = block.times(self.theta[:, None])[:, 0]
         clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300))
@@ -256,7 +256,7 @@ class LossRows:
     center: float = 0.0
     half: float = 1.0
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         eta = block.times(self.theta[:, None])
         return np.column_stack([block.weight, block.times(self.P), self.center + self.half * block.response, eta])
 
@@ -296,7 +296,7 @@ class MallowsRows:
     curvature: float
     squared: bool
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         length = np.maximum(_lengths(block.times(self.Q)), 1e-300)
         weight = np.minimum(block.weight, np.minimum(self.radius / length, self.curvature / length**2))
         eta = block.times(self.theta[:, None])[:, 0]

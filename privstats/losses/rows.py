@@ -17,7 +17,7 @@ from privstats.losses.base import Loss
 from privstats.numerics.law import FloatArray
 
 
-class Block(Protocol):
+class RowBlock(Protocol):
     """Rows inside the gate, as far as row functions read them."""
 
     @property
@@ -37,17 +37,17 @@ class Linear:
 
     matrix: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return block.times(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class WeightedColumns:
     """(weight, z'M): rows of `Squares`, whose sums and sums of squares are moments of columns."""
 
     matrix: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return np.column_stack([block.weight, block.times(self.matrix)])
 
 
@@ -57,7 +57,7 @@ class WeightedLinear:
 
     matrix: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return block.times(self.matrix) * np.sqrt(block.weight)[:, None]
 
 
@@ -67,7 +67,7 @@ class WeightedRows:
 
     matrix: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return block.times(self.matrix) * block.weight[:, None]
 
 
@@ -77,7 +77,7 @@ class RootWeighted:
 
     matrix: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         root = np.sqrt(block.weight)
         return np.column_stack([root, block.times(self.matrix) * root[:, None]])
 
@@ -99,7 +99,7 @@ class Scores:
     P: FloatArray
     theta: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         eta = block.times(self.theta[:, None])[:, 0]
         psi = self.loss.psi(eta, block.response) * block.weight
         return block.times(self.P) * psi[:, None]
@@ -113,7 +113,7 @@ class HessianRows:
     P: FloatArray
     theta: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         eta = block.times(self.theta[:, None])[:, 0]
         root = np.sqrt(self.loss.slope(eta, block.response) * block.weight)
         return block.times(self.P) * root[:, None]
@@ -132,7 +132,7 @@ class HessianRowsAndScore:
     clip: float
     beside: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         x = self.rows(block)
         eta = block.times(self.rows.theta[:, None])[:, 0]
         part = np.clip(self.rows.loss.psi(eta, block.response) / self.clip, -1.0, 1.0) * np.sqrt(block.weight)
@@ -144,12 +144,12 @@ class HessianRowsAndScore:
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class RowResiduals:
     """The residual ``y - z'theta`` of a row, shape (n, 1)."""
 
     theta: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         residual: FloatArray = block.response - block.times(self.theta[:, None])[:, 0]
         return residual[:, None]
 
@@ -160,7 +160,7 @@ class ResidualSizes:
 
     theta: FloatArray
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return np.abs(block.response[:, None] - block.times(self.theta[:, None]))
 
 
@@ -175,7 +175,7 @@ class KernelRows:
     theta: FloatArray
     width: float
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         u = (block.response - block.times(self.theta[:, None])[:, 0]) / self.width
         root = np.sqrt(np.maximum(1.0 - u * u, 0.0) * block.weight)
         return np.column_stack([root, block.times(self.matrix) * root[:, None]])
@@ -187,7 +187,7 @@ class Level:
 
     factor: int
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return block.codes[self.factor].astype(np.float64)[:, None]
 
 
@@ -197,7 +197,7 @@ class LevelWeight:
 
     factor: int
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return np.column_stack([block.codes[self.factor].astype(np.float64), block.weight])
 
 
@@ -205,7 +205,7 @@ class LevelWeight:
 class Weight:
     """The row's weight, 1 where there are none: its sum is the number of rows."""
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return block.weight[:, None]
 
 
@@ -213,7 +213,7 @@ class Weight:
 class One:
     """Every row counts once, in the only cell."""
 
-    def __call__(self, block: Block) -> FloatArray:
+    def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
 
 
@@ -223,7 +223,7 @@ class AtLevels:
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 
-    def __call__(self, block: Block) -> NDArray[np.bool_]:
+    def __call__(self, block: RowBlock) -> NDArray[np.bool_]:
         keep = np.ones(len(block.present), dtype=np.bool_)
         for codes, kept in zip(block.codes, self.kept, strict=True):
             if kept is not None:

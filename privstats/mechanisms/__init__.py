@@ -6,7 +6,7 @@ from privstats.mechanisms.additive.hull import Hull
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
-from privstats.mechanisms.base import Additive, Mechanism, RowValues, ScaledLaw
+from privstats.mechanisms.base import Additive, Mechanism, ScaledLaw, SealedValues
 
 ADDITIVE: dict[str, Additive] = {
     "l1": Laplace(),
@@ -26,7 +26,7 @@ __all__ = [
     "Laplace",
     "MatrixT",
     "Mechanism",
-    "RowValues",
     "ScaledLaw",
+    "SealedValues",
     "Spherical",
 ]

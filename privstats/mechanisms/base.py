@@ -23,7 +23,7 @@ from privstats.privacy.release import Release
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-class Sensitivity(Protocol):
+class ProvedBound(Protocol):
     """A proved bound: ``|weights * (total - neighbouring total)| <= size`` in a norm.
 
     Attributes
@@ -44,7 +44,7 @@ class Sensitivity(Protocol):
     def pairs(self) -> Pairs | None: ...
 
 
-class RowValues(Protocol):
+class SealedValues(Protocol):
     """The values of rows, sealed: only a mechanism may look at them. Each call may be a pass over the data."""
 
     def count(self) -> int:
@@ -59,7 +59,7 @@ class RowValues(Protocol):
     def sum(self, function: Callable[[FloatArray], FloatArray], within: Any, step: float | None = None) -> Total:
         """Return the exact total of ``function(values)``, each bounded by the set `within`."""
 
-    def cell(self, k: int) -> RowValues:
+    def cell(self, k: int) -> SealedValues:
         """Return the values of one cell of a partition, sealed as well."""
 
     def all(self) -> FloatArray:
@@ -157,7 +157,7 @@ class Additive(Mechanism):
     norm: ClassVar[str]
 
     @abstractmethod
-    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+    def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         """Return the law of the noise that keeps the promise for totals this far apart."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
@@ -183,7 +183,7 @@ class KNorm(Additive):
 
     unit_law: ClassVar[type[ScaledLaw]]
 
-    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+    def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         return self.unit_law(sensitivity.size / promise.as_pure().eps / sensitivity.weights)
 
 

@@ -31,7 +31,7 @@ def _key(*parts: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Source:
+class NoiseSource:
     """Where the noise of one fit comes from.
 
     Parameters
@@ -54,7 +54,7 @@ class Source:
         return _stream(_key("noise", self.seed, digest, index))
 
 
-def source(rng: Any) -> Source:
+def source(rng: Any) -> NoiseSource:
     """Return the source that the argument ``rng`` of a verb names.
 
     Parameters
@@ -65,7 +65,7 @@ def source(rng: Any) -> Source:
 
     Returns
     -------
-    Source
+    NoiseSource
 
     Raises
     ------
@@ -78,11 +78,11 @@ def source(rng: Any) -> Source:
     (False, True)
     """
     if rng is None:
-        return Source()
+        return NoiseSource()
     if isinstance(rng, np.random.Generator):
-        return Source(int.from_bytes(rng.bytes(32), "little"))
+        return NoiseSource(int.from_bytes(rng.bytes(32), "little"))
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
-        return Source(int(rng))
+        return NoiseSource(int(rng))
     raise PrivacyError("rng must be None (private), or an int or numpy Generator (tests and vignettes only)")
 
 

@@ -29,7 +29,7 @@ MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; b
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
+class LossDistribution:
     """A privacy-loss distribution: a normal pair of mean `mu`, losses `atoms` of probability `weights`, and failure.
 
     Parameters
@@ -90,14 +90,14 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
     return losses(promises).eps(delta, sums(promises, delta))
 
 
-def losses(promises: tuple[Promise, ...]) -> Losses:
+def losses(promises: tuple[Promise, ...]) -> LossDistribution:
     """Return the privacy-loss distribution of promises that are kept one after the other."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
     failed = math.fsum(promise.delta for promise in promises if isinstance(promise, ApproxDP))
     atoms, weights = _atoms(tuple(sorted(_fewer(pure).items())))
-    return Losses(mu, atoms, weights, min(failed, 1 - kept) if failed > 1e-8 else failed)
+    return LossDistribution(mu, atoms, weights, min(failed, 1 - kept) if failed > 1e-8 else failed)
 
 
 def _fewer(counts: Mapping[float, int]) -> dict[float, int]:

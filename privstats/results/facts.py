@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 REGRESSIONS = ("lm", "glm", "rq")  # functions whose coefficients are tested against zero
 
 
-class Design(Protocol):
+class PublicDesign(Protocol):
     """The members of a design that results use: it holds no rows."""
 
     @property
@@ -115,7 +115,7 @@ class FitFacts:
     levels: tuple[tuple[Any, ...] | None, ...] = ()
     residual_unit: float = 1.0
     link: str | None = None
-    design: Design | None = None
+    design: PublicDesign | None = None
     subset: str | None = None
     weights: str | None = None
     offset: str | None = None

@@ -16,7 +16,7 @@ from privstats.errors import FormulaError, OptionError, quote
 from privstats.inference.estimate import Estimate
 from privstats.inference.notes import listed
 from privstats.results.facts import FloatArray
-from privstats.results.text import Column, Table, aligned, decimals, number
+from privstats.results.text import Column, TextTable, aligned, decimals, number
 
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sign>[-+*/()]))")
@@ -101,7 +101,7 @@ class ContrastTest:
             *tests(self.tvalue, self.pvalue),
         )
         ordered = (*columns[:2], *columns[4:], *columns[2:4])
-        return "\n".join(Table(("",), tuple((name,) for name in self.names), ordered, spans).as_text())
+        return "\n".join(TextTable(("",), tuple((name,) for name in self.names), ordered, spans).as_text())
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
     return WaldTest(float(statistic), float(p), int(df))
 
 
-def constraint(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Return (R, r) such that the hypothesis reads ``R @ params = r``.
 
     Parameters
@@ -167,7 +167,7 @@ def constraint(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, Float
     if isinstance(hypothesis, Mapping):
         return _stacked([_equation(f"{name} = {value!r}", names) for name, value in hypothesis.items()])
     if isinstance(hypothesis, Sequence) and hypothesis and all(isinstance(part, str) for part in hypothesis):
-        pairs = [constraint(part, names) for part in hypothesis]
+        pairs = [parsed_hypothesis(part, names) for part in hypothesis]
         return np.vstack([R for R, _ in pairs]), np.concatenate([r for _, r in pairs])
     left, right = hypothesis if isinstance(hypothesis, tuple) and len(hypothesis) == 2 else (hypothesis, None)
     try:

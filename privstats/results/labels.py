@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def spelled(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
+def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
     """Return one name a label: ``x[0.5]``, ``x[a, 0.5]``, ``x in [0, 1)``; exact texts where short ones coincide."""
     names = tuple(_name(label[0], [part_of(part) for part in label[1:]]) for label in labels)
     if len(set(names)) == len(names):

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import PrivacyError
-from privstats.inference.marginal_effects import MarginalEffects as Released
+from privstats.inference.marginal_effects import MarginalEffects
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import ContrastTest
 
 
-class MarginalEffects(ContrastTest):
+class EffectsTable(ContrastTest):
     """Average marginal effects, each tested against zero; the vocabulary is that of statsmodels."""
 
     @property
@@ -29,9 +29,9 @@ class MarginalEffects(ContrastTest):
         return frame.set_axis(list(self.names))
 
 
-def marginal_effects(released: Released | None) -> MarginalEffects:
+def marginal_effects(released: MarginalEffects | None) -> EffectsTable:
     """Return what `Results.get_margeff` does."""
     if released is None:
         raise PrivacyError("average marginal effects were not released; add margins=True to the fit")
     k = len(released.estimate.names)
-    return MarginalEffects(released.estimate, np.eye(k), np.zeros(k), tuple(released.estimate.names))
+    return EffectsTable(released.estimate, np.eye(k), np.zeros(k), tuple(released.estimate.names))

@@ -15,7 +15,7 @@ from privstats.privacy.promise import Promise
 from privstats.privacy.release import Release
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
-from privstats.results.labels import spelled
+from privstats.results.labels import spelled_label
 
 COUNTS = ("rows used", "rows used sd")  # diagnostics that `nobs_used` and the summary's line of rows show
 
@@ -150,7 +150,7 @@ class FitNumbers:
         """Names of the estimates as text: for hypotheses, ``x[0.5]`` where there are several tau."""
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
-        return spelled(self.facts.labels)
+        return spelled_label(self.facts.labels)
 
     @property
     def _index(self) -> pd.Index:

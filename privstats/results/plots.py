@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ALONG = ("tau", "q")  # keys along which a term has a path
 
 
-def draw(results: FitNumbers, alpha: float) -> Figure:
+def draw_intervals(results: FitNumbers, alpha: float) -> Figure:
     """Return a figure of estimates with their intervals: of each term along tau, or of all terms in one panel.
 
     Raises

@@ -34,7 +34,7 @@ def written(value: object) -> dict[str, Any]:
     return {"format": FORMAT, "content": _write(value)}
 
 
-def read(saved: Mapping[str, Any], kind: type[T]) -> T:
+def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
     """Return the object that `written` wrote.
 
     Raises

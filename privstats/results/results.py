@@ -12,10 +12,10 @@ from privstats.boundary import door
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.results import record
 from privstats.results.absent import missing
-from privstats.results.hypotheses import ContrastTest, WaldTest, constraint, contrast_test, level, wald_test
-from privstats.results.margins import MarginalEffects, marginal_effects
+from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
+from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
-from privstats.results.plots import draw
+from privstats.results.plots import draw_intervals
 from privstats.results.prediction import predicted
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
@@ -87,7 +87,7 @@ class Results(FitNumbers):
         FormulaError
             If the hypothesis is not linear in the coefficients, or names another one.
         """
-        return contrast_test(self.estimate, *constraint(hypothesis, self.names), self.names)
+        return contrast_test(self.estimate, *parsed_hypothesis(hypothesis, self.names), self.names)
 
     def wald_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses jointly.
@@ -106,9 +106,9 @@ class Results(FitNumbers):
         FormulaError
             If the hypotheses are not linear in the coefficients, name another one, or contradict each other.
         """
-        return wald_test(self.estimate, *constraint(hypothesis, self.names))
+        return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
-    def get_margeff(self) -> MarginalEffects:
+    def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
 
         Of a dummy, the change of the mean from the reference to its level; of any other column, the mean derivative.
@@ -147,7 +147,7 @@ class Results(FitNumbers):
 
     def plot(self, alpha: float = 0.05) -> Any:
         """Return a matplotlib figure of the estimates with their intervals; of several tau, each term's path."""
-        return draw(self, level(alpha))
+        return draw_intervals(self, level(alpha))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in numbers, texts, lists and dicts only, as JSON has them."""
@@ -162,7 +162,7 @@ class Results(FitNumbers):
         OptionError
             If the mapping is none that `to_dict` wrote.
         """
-        return record.read(saved, cls)
+        return record.read_record(saved, cls)
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)

@@ -18,7 +18,7 @@ from privstats.results.text import (
     NAME,
     RULE,
     Column,
-    Table,
+    TextTable,
     counted,
     headed,
     labelled,
@@ -45,7 +45,7 @@ class Summary:
     title, formula : str
     facts : tuple of (str, str)
         Lines above the table: guarantee, rows, method, assumptions, ledger.
-    table : Table
+    table : TextTable
         One row a coefficient.
     legend : tuple of str
         How to read the table.
@@ -58,7 +58,7 @@ class Summary:
     title: str
     formula: str
     facts: tuple[tuple[str, str], ...]
-    table: Table
+    table: TextTable
     legend: tuple[str, ...]
     below: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -135,7 +135,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
     numbers = Values.of(results, level(alpha))
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])
-    table = Table(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
+    table = TextTable(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
     table = replace(table, spans=_spans(facts, table, numbers, references)).without_gaps(references.rows)
     chain = any(release.chain for release in results.releases)
     above = [
@@ -330,7 +330,7 @@ def _shares(numbers: Values) -> tuple[str, ...]:
 
 
 def _spans(
-    facts: FitFacts, table: Table, numbers: Values, references: References
+    facts: FitFacts, table: TextTable, numbers: Values, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
     """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
     if _bare(facts, numbers):
@@ -351,7 +351,7 @@ def _spans(
     return tuple(spans)
 
 
-def _legend(facts: FitFacts, numbers: Values, table: Table, exp: bool) -> tuple[str, ...]:
+def _legend(facts: FitFacts, numbers: Values, table: TextTable, exp: bool) -> tuple[str, ...]:
     heads = [column.head for column in table.columns]
     lines: list[str] = []
     if "std err" in heads and not np.isnan(numbers.sd).all():

@@ -148,7 +148,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Labelled rows of numbers.
 
     Parameters
@@ -170,7 +170,7 @@ class Table:
     spans: tuple[tuple[int, str] | None, ...] = ()
     name: int = NAME
 
-    def without_gaps(self, notes: Sequence[int | None]) -> Table:
+    def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
         """Return the table with words in empty cells, and the number of the row's note that says why."""
         spans = self.spans or (None,) * len(self.labels)
         words = [
@@ -202,7 +202,7 @@ class Table:
         """Return head and rows in lines of at most 80 columns."""
         return self._fitted()._lines()
 
-    def _fitted(self) -> Table:
+    def _fitted(self) -> TextTable:
         """Return the same table with widths that fit into a line, its labels joined where nothing else helps."""
         keys = sum(self._key_widths())
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)

@@ -16,12 +16,12 @@ import pandas as pd
 
 from privstats.errors import OptionError, PrivacyError, quote
 from privstats.estimators.base import PublicFacts
-from privstats.formula.block import Block, on_grid
+from privstats.formula.block import Block, on_block_grid
 from privstats.formula.declarations import Dates, Known, Numbers
 from privstats.formula.domain import Domain
 from privstats.formula.schema import check_schema
-from privstats.gate.gate import Ask, Pairs, Planned, quiet, shortest
-from privstats.gate.questions import Mechanism, Question, Sum
+from privstats.gate.gate import Conversation, Pairs, Planned, quiet, shortest
+from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Frame
 from privstats.mechanisms.base import Additive
@@ -72,13 +72,13 @@ class AssumedDesign:
         residual = np.asarray(frame[ASSUMED], dtype=float)
         if not self.middle:
             residual = residual / np.sqrt(np.maximum(block.weight, 1e-6))
-        response = on_grid(np.clip(self.middle + residual, -1.0, 1.0))
+        response = on_block_grid(np.clip(self.middle + residual, -1.0, 1.0))
         numbers = block.numbers.copy(order="F")
         numbers[:, -1] = np.where(block.present, response, 0.0)
         return replace(block, numbers=numbers)
 
 
-class Forecast(Ask):
+class Forecast(Conversation):
     """A conversation about assumed rows that stand for `n`, answered without noise.
 
     Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise is the mean of
@@ -101,12 +101,12 @@ class Forecast(Ask):
     def decide(self, label: str, wanted: bool) -> bool:
         return bool(wanted)
 
-    def _promise(self, question: Question, by: Mechanism) -> Promise:
+    def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         if question.label not in self._planned:
             raise PrivacyError(f"the question '{question.label}' was not planned")
         return self._left(question.label)
 
-    def _spend(self, question: Question, by: Mechanism) -> Promise:
+    def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
         return promise
@@ -123,7 +123,7 @@ class Forecast(Ask):
         ]
 
     def _one(
-        self, question: Question, by: Mechanism, promise: Promise, relation: Relation, total: Total | None
+        self, question: Question, by: AnyMechanism, promise: Promise, relation: Relation, total: Total | None
     ) -> Release:
         law = by.law(promise, question.within, relation)
         if total is not None and isinstance(by, Additive):

@@ -11,7 +11,18 @@ import pandas as pd
 from privstats.gate.gate import Planned
 from privstats.privacy.promise import GaussianDP
 from privstats.results.header import QUESTIONS, implied
-from privstats.results.text import RULE, Column, Table, counted, decimals, filled, headed, labelled, number, percentages
+from privstats.results.text import (
+    RULE,
+    Column,
+    TextTable,
+    counted,
+    decimals,
+    filled,
+    headed,
+    labelled,
+    number,
+    percentages,
+)
 
 RELEASED = {  # what is released, by the name of the question
     "meat of moments": "variance of the scores",
@@ -108,7 +119,7 @@ def _expected(expected: pd.DataFrame) -> list[str]:
 
     noise = tuple("" if math.isnan(share) else f"{share:.0%}" for share in expected["noise_share"])
     ratio = tuple(number(value, 2) for value in expected["ratio"])
-    table = Table(
+    table = TextTable(
         ("expected",),
         tuple((name,) for name in names),
         (

@@ -183,16 +183,16 @@ LOSSES = {
     "smoothed check": psi.CheckLoss(0.3, 0.2),
     **{f"{kind.name} {kind.link}": psi.Likelihood(kind(), 0.5, 0.5) for kind in families.FAMILIES.values()},
 }
-X = location.Values((0,), 2)
+X = location.ColumnValues((0,), 2)
 REGRESSIONS = {
     "Linear": [rows.Linear(Q)],
-    "Columns": [rows.Columns(Q)],
+    "WeightedColumns": [rows.WeightedColumns(Q)],
     "WeightedLinear": [rows.WeightedLinear(Q)],
     "RootWeighted": [rows.RootWeighted(Q)],
     "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRowsAndScore": [rows.HessianRowsAndScore(STEP, 0.7, 0.2, 0.5)],
-    "Residuals": [rows.Residuals(THETA)],
+    "RowResiduals": [rows.RowResiduals(THETA)],
     "Level": [rows.Level(0)],
     "LevelWeight": [rows.LevelWeight(0)],
     "Weight": [rows.Weight()],
@@ -214,7 +214,7 @@ REGRESSIONS = {
     ],
 }
 LOCATIONS = {
-    "Values": [X, location.Values((1, 0), 2)],
+    "ColumnValues": [X, location.ColumnValues((1, 0), 2)],
     "Scaled": [location.Scaled(X, np.array([1.0]), np.array([2.0]))],
     "Group": [location.Group()],
     "InGroup": [location.InGroup(X)],

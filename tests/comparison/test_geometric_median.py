@@ -6,14 +6,14 @@ from scipy import stats
 
 from privstats.mechanisms.comparison.chain import Proposal, chain_geometric, geometric_median
 from privstats.mechanisms.comparison.geometric_median import (
-    Box,
-    Boxes,
-    Grid,
-    Rows,
+    DistinctRows,
+    LocationBox,
+    LocationBoxes,
+    LocationGrid,
     _split,
-    least_score,
+    least_location_score,
     sample_geometric,
-    sample_quantile,
+    sample_location_quantile,
 )
 from privstats.mechanisms.random import public_stream
 
@@ -56,19 +56,19 @@ def index_of(draws, grid):
 
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 def test_quantiles_have_the_stated_law_ties_and_ends_included(level):
-    units, grid = np.array([-3, -1, 4, 4, 4, 6, 20, 20]), Grid(-3, 20)
+    units, grid = np.array([-3, -1, 4, 4, 4, 6, 20, 20]), LocationGrid(-3, 20)
     rng = public_stream(51)
-    draws = np.array([sample_quantile(rng, units, level, grid, 0.6) for _ in range(6000)]) - grid.first
+    draws = np.array([sample_location_quantile(rng, units, level, grid, 0.6) for _ in range(6000)]) - grid.first
     assert p_value(draws, quantile_law(units, level, grid, 0.6)) > 1e-4
     assert p_value(draws, quantile_law(units, level, grid, 1.2)) < 1e-12
 
 
 @pytest.mark.parametrize(("dim", "size", "rate"), [(2, 11, 0.5), (2, 11, 3.0), (3, 5, 1.0)])
 def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size, rate):
-    grid = Grid(-1, size - 2)
+    grid = LocationGrid(-1, size - 2)
     units = np.clip(np.column_stack([ROWS, ROWS[:, :1] + 1])[:, :dim], *grid)
     rng = public_stream(52)
-    fresh = [Boxes(units, grid, rate) for _ in range(100)]  # every draw of each, from the first, has the law
+    fresh = [LocationBoxes(units, grid, rate) for _ in range(100)]  # every draw of each, from the first, has the law
     draws = index_of([boxes.draw(rng) for boxes in fresh for _ in range(20)], grid)
     assert p_value(draws, geometric_law(units, grid, rate)) > 1e-4
     assert p_value(draws, geometric_law(units, grid, 2 * rate)) < 1e-8
@@ -77,9 +77,9 @@ def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size,
 def test_on_a_fine_grid_each_coordinate_follows_the_continuous_density():
     rng = public_stream(53)
     values = rng.standard_normal((40, 2))
-    fine = Grid(-5 << 30, 5 << 30)
+    fine = LocationGrid(-5 << 30, 5 << 30)
     units = np.rint(values * 2.0**30).astype(int)
-    boxes = Boxes(units, fine, 0.25)
+    boxes = LocationBoxes(units, fine, 0.25)
     draws = np.array([boxes.draw(rng) for _ in range(1500)]) / 2.0**30
     axis = np.linspace(-5, 5, 301)
     scores = sum(
@@ -98,23 +98,23 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
     rng = public_stream(54)
     for dim in (2, 3, 6):
         units = rng.integers(-6, 7, (30, dim))
-        rows = Rows.of(units)
+        rows = DistinctRows.of(units)
         for radius in (0.3, 1.0, 4.0, 20.0):
             centre = rng.uniform(-6, 6, dim)
             offsets = rng.standard_normal((300, dim))
             offsets *= radius * rng.uniform(0, 1, (300, 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
             points = np.concatenate([centre + offsets, units[np.linalg.norm(units - centre, axis=1) <= radius]])
-            bound = least_score(rows, centre, radius)
-            assert min(least_score(rows, point) for point in points) >= bound - 1e-9
+            bound = least_location_score(rows, centre, radius)
+            assert min(least_location_score(rows, point) for point in points) >= bound - 1e-9
             assert bound > 0 or radius > 0.3
-    pair = Rows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
-    assert least_score(pair, np.zeros(2)) == 0  # two rows are there, and the others pull by less
-    assert least_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
+    pair = DistinctRows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
+    assert least_location_score(pair, np.zeros(2)) == 0  # two rows are there, and the others pull by less
+    assert least_location_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
 
 
 @pytest.mark.parametrize("rate", [0.3, 2.0])
 def test_the_chain_has_the_law_of_the_exact_draws(rate):
-    grid, rng = Grid(-1, 9), public_stream(55)
+    grid, rng = LocationGrid(-1, 9), public_stream(55)
     draws = index_of([chain_geometric(rng, ROWS, grid, rate, 20) for _ in range(800)], grid)
     assert p_value(draws, geometric_law(ROWS, grid, rate)) > 1e-4
     assert p_value(draws, geometric_law(ROWS, grid, 2 * rate)) < 1e-6
@@ -124,14 +124,14 @@ def test_a_row_at_the_corner_of_a_box_counts_as_inside_whatever_the_rounding():
     rng = public_stream(60)
     for _ in range(500):
         low, high = np.sort(rng.integers(-(2**40), 2**40, (2, 3)), axis=0)
-        rows = Rows.of(np.stack([high, *(high + (high - low) * 1000 * k for k in range(1, 11))]))
-        box = [part for part in _split(rows, Box(low - (high - low) - 1, high, 0.0)) if (part.low == low).all()]
-        assert box[0].bound <= least_score(rows, high.astype(float))
+        rows = DistinctRows.of(np.stack([high, *(high + (high - low) * 1000 * k for k in range(1, 11))]))
+        box = [part for part in _split(rows, LocationBox(low - (high - low) - 1, high, 0.0)) if (part.low == low).all()]
+        assert box[0].bound <= least_location_score(rows, high.astype(float))
 
 
 def test_the_density_of_the_proposal_is_that_of_its_draws():
-    grid, rng = Grid(-8, 8), public_stream(56)
-    proposal = Proposal.of(Rows.of(ROWS), np.median(ROWS, axis=0), grid, 0.5)
+    grid, rng = LocationGrid(-8, 8), public_stream(56)
+    proposal = Proposal.of(DistinctRows.of(ROWS), np.median(ROWS, axis=0), grid, 0.5)
     points = proposal.sample(rng, 40_000)
     inside = (np.abs(points) <= 8.5).all(axis=1)
     # the mean of 1 / density over draws is the volume: with 5 % uniform draws its terms are at most 20 volumes
@@ -144,15 +144,15 @@ def test_the_start_of_the_chain_is_a_point_of_no_score(dim):
     rng = public_stream(57)
     for n in (3, 40, 2000):
         units = np.rint(rng.standard_cauchy((n, dim)) * 2.0**20)
-        rows = Rows.of(units)
-        assert least_score(rows, geometric_median(rows, np.median(units, axis=0))) < 1e-6 * n
+        rows = DistinctRows.of(units)
+        assert least_location_score(rows, geometric_median(rows, np.median(units, axis=0))) < 1e-6 * n
 
 
 @pytest.mark.parametrize("sampler", [sample_geometric, lambda *args: chain_geometric(*args, 50)])
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("rate", [1e-7, 0.25, 10.0])
 def test_rows_that_are_none_few_equal_or_at_the_ends_are_drawn_from_all_the_same(sampler, dim, rate):
-    grid, rng = Grid(-(2**50), 2**50), public_stream(58)
+    grid, rng = LocationGrid(-(2**50), 2**50), public_stream(58)
     line = np.arange(-20, 21)[:, None] << 40
     for units in (
         np.zeros((0, dim), dtype=int),
@@ -168,12 +168,12 @@ def test_rows_that_are_none_few_equal_or_at_the_ends_are_drawn_from_all_the_same
 
 
 def test_many_equal_rows_are_found_to_the_last_bit():
-    grid, rng = Grid(-(2**50), 2**50), public_stream(59)
+    grid, rng = LocationGrid(-(2**50), 2**50), public_stream(59)
     # 2000 rows at rate 1/4 outweigh the e^71 points of the square, and the e^104 of the cube, by far
     for dim in (1, 2, 3, 5):
         units = np.full((2000, dim), 12345)
         if dim == 1:
-            assert sample_quantile(rng, units[:, 0], 0.3, grid, 0.25) == 12345
+            assert sample_location_quantile(rng, units[:, 0], 0.3, grid, 0.25) == 12345
         else:
             assert (chain_geometric(rng, units, grid, 0.25, 100) == 12345).all()
             if dim < 4:

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from privstats.mechanisms.comparison.chain import geometric_median
-from privstats.mechanisms.comparison.geometric_median import Grid, Rows
-from privstats.mechanisms.comparison.kng_median import KNGMedian, exact_for
+from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid
+from privstats.mechanisms.comparison.kng_median import KNGMedian, exact_location_for
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import Neighbors, PureDP, Relation
 from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
 from tests.comparison.test_geometric_median import geometric_law, index_of, p_value, quantile_law
 
-LINE, SQUARE = Grid(0, 300), Grid(0, 14)
+LINE, SQUARE = LocationGrid(0, 300), LocationGrid(0, 14)
 LINE_POOL = [(1,), (3,), (6,), (300,)]
 SQUARE_POOL = [(0, 0), (2, 2), (2, 3), (14, 14)]
 MOVES = {  # how far a row moves the score, written down once more
@@ -111,7 +111,9 @@ def test_the_geometric_median_of_normal_rows_is_off_by_the_known_amount(dim, err
     for _ in range(draws):
         values = rng.standard_normal((1000, dim))
         value = KNGMedian().release("q", Sealed.of(values), PureDP(1.0), line, relation, rng).value
-        off.append(np.linalg.norm(value - geometric_median(Rows(values.T.copy(), np.ones(1000)), np.zeros(dim))))
+        off.append(
+            np.linalg.norm(value - geometric_median(DistinctRows(values.T.copy(), np.ones(1000)), np.zeros(dim)))
+        )
     # lengths of K-norm noise are Gamma(dim): relative deviation 1 / sqrt(dim)
     assert np.mean(off) == pytest.approx(error, rel=4 / np.sqrt(dim * draws))
 
@@ -135,4 +137,4 @@ def test_every_data_set_gets_a_point_of_the_grid(kind, dim, eps):
 
 
 def test_it_says_where_it_is_exact():
-    assert [exact_for(dim) for dim in (1, 2, 3, 4, 10)] == [True, True, True, False, False]
+    assert [exact_location_for(dim) for dim in (1, 2, 3, 4, 10)] == [True, True, True, False, False]

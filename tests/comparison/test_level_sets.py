@@ -17,7 +17,7 @@ CUT = 1e-4  # p-value at which a fixed seed is taken to refute a law that is rig
 
 
 def gradient_potential(A, b, rate, norm):
-    return lambda theta: rate * polytope.size_of(norm, theta @ A - b) / (1 + np.abs(theta).sum(-1))
+    return lambda theta: rate * polytope.norm_of(norm, theta @ A - b) / (1 + np.abs(theta).sum(-1))
 
 
 def loss_potential(A, b, rate):
@@ -150,7 +150,7 @@ def test_the_lower_bound_of_the_residual_is_below_every_point_of_its_shell(norm)
         bound, y = union.residual_bounds(norm, A, b, edges[:-1], edges[1:], 2.0)
         points = 2.0 * polytope.unit_ball(rng, "l1", 20_000, d)
         shell = np.searchsorted(edges, np.abs(points).sum(axis=1)) - 1
-        assert np.all(polytope.size_of(norm, points @ A - b) >= bound[shell] * (1 - 1e-12))
+        assert np.all(polytope.norm_of(norm, points @ A - b) >= bound[shell] * (1 - 1e-12))
         assert bound[-1] >= max(0.0, union.lower(A, b, y, edges[-1:])[0])
 
 
@@ -161,7 +161,7 @@ def test_outside_the_ball_the_lower_bound_is_attained(norm):
     y = polytope.dual(norm, A, b, 1.0)
 
     def size(split):
-        return float(polytope.size_of(norm, A @ (split[:4] - split[4:]) - b))
+        return float(polytope.norm_of(norm, A @ (split[:4] - split[4:]) - b))
 
     start = optimize.minimize(
         lambda x: np.sum((A @ (x[:4] - x[4:]) - b) ** 2) / np.sum(b**2),
@@ -181,7 +181,7 @@ def test_every_cover_holds_the_level_set_that_it_is_asked_for():
         A, b = instance(rng, 3, 2.0)
         y = polytope.dual(norm, A, b, 1.0)
         points = polytope.unit_ball(rng, "l1", 150_000, 3)
-        g = polytope.size_of(norm, points @ A - b)
+        g = polytope.norm_of(norm, points @ A - b)
         floor = union.lower(A, b, y, np.ones(1))[0]
         for gamma in floor + np.array([0.02, 0.2, 1.0]) * (np.median(g) - floor):
             level = np.full(1, gamma)
@@ -193,7 +193,7 @@ def test_every_cover_holds_the_level_set_that_it_is_asked_for():
                 size = 20_000
                 wide = [np.full(size, float(x)) for x in (gamma, 2 * gamma, rise[0], 1.0)]
                 inside = each.draw(rng, *wide)
-                hit = (np.abs(inside).sum(axis=1) <= 1) & (polytope.size_of(norm, inside @ A - b) <= gamma)
+                hit = (np.abs(inside).sum(axis=1) <= 1) & (polytope.norm_of(norm, inside @ A - b) <= gamma)
                 error = volume * math.sqrt(max(hit.mean(), 1 / size) / size) + share / math.sqrt(
                     max(np.sum(g <= gamma), 1)
                 )

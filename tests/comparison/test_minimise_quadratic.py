@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 from privstats.mechanisms.comparison import minimise_quadratic as module
-from privstats.mechanisms.comparison.minimise_quadratic import exact, fractions, minimise_on_l1_ball, residual
+from privstats.mechanisms.comparison.minimise_quadratic import exact_quadratic, fractions, minimise_on_l1_ball, residual
 from privstats.mechanisms.random import public_stream
 
 
@@ -106,7 +106,7 @@ def test_ties_are_resolved(radius):
     A = np.eye(5) + 0.5
     for signs in ([1, 1, 1, 1, 1], [1, -1, 1, -1, 0], [0, 0, 0, 0, 0]):
         b = 9.0 * np.array(signs)
-        for theta in (minimise(A, b, radius, 1e-12), exact(fractions(A), fractions(b), radius, np.zeros(5))):
+        for theta in (minimise(A, b, radius, 1e-12), exact_quadratic(fractions(A), fractions(b), radius, np.zeros(5))):
             assert np.abs(theta - by_enumeration(A, b, radius)).max() < 1e-12
 
 
@@ -121,7 +121,7 @@ def test_exact_arithmetic_agrees_with_the_fast_way_from_whatever_start(d):
         A, b, radius = problem(d, index)
         theta = minimise(A, b, radius, 1e-7)
         starts = (np.zeros(d), theta, -theta, np.ones(d))
-        slow = [exact(fractions(A), fractions(b), radius, start) for start in starts]
+        slow = [exact_quadratic(fractions(A), fractions(b), radius, start) for start in starts]
         assert all(np.array_equal(slow[0], other) for other in slow)
         assert np.linalg.norm(theta - slow[0]) <= distance_bound(A, 1e-7)
 
@@ -130,7 +130,7 @@ def test_when_the_fast_way_fails_the_promise_is_kept(monkeypatch):
     A, b, radius = problem(4, 2, shrink=0.5)
     known = by_enumeration(A, b, radius)
     for wrong in (np.zeros(4), np.full(4, radius / 4), -known, known * (1 + 1e-6)):
-        monkeypatch.setattr(module, "fast", lambda *_, wrong=wrong: wrong)
+        monkeypatch.setattr(module, "fast_quadratic", lambda *_, wrong=wrong: wrong)
         assert np.abs(minimise(A, b, radius, 1e-7) - known).max() < 1e-12
 
 
@@ -140,7 +140,7 @@ def test_the_residual_bounds_the_distance_to_the_minimiser():
     for index in range(40):
         d = 1 + index % 6
         A, b, radius = problem(d, index)
-        best = exact(fractions(A), fractions(b), radius, np.zeros(d))
+        best = exact_quadratic(fractions(A), fractions(b), radius, np.zeros(d))
         low = np.linalg.eigvalsh(A)[0]
         for size in (0.0, 1e-15, 1e-9, 1e-3):
             theta = best * (1 + size * rng.uniform(-1, 1, d)) + size * rng.integers(0, 2) * rng.uniform(-1, 1, d)
@@ -150,7 +150,7 @@ def test_the_residual_bounds_the_distance_to_the_minimiser():
 
 
 def test_an_ill_conditioned_problem_is_certified_without_the_fallback(monkeypatch):
-    monkeypatch.setattr(module, "exact", lambda *_: pytest.fail("the fallback was used"))
+    monkeypatch.setattr(module, "exact_quadratic", lambda *_: pytest.fail("the fallback was used"))
     for index in range(20):
         A, b, radius = problem(13, index, gamma=0.0)
         A[-1], A[:, -1] = A[0], A[:, 0]  # a duplicate
@@ -200,7 +200,7 @@ def test_neither_sum_is_believed_to_be_what_rounding_makes_of_it():
     for index in range(20):
         tilt = 50 * public_stream(index).standard_normal(3)
         theta = minimise_on_l1_ball(A, b, gamma, tilt, 2.0, 1e-9 * gamma)
-        best = exact(
+        best = exact_quadratic(
             fractions(A) + Fraction(gamma) * np.eye(3, dtype=int), fractions(b) - fractions(tilt), 2.0, np.zeros(3)
         )
         assert np.linalg.norm(theta - best) <= 1e-9

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privstats.estimators.quantiles import RankQuantiles
-from privstats.losses.location import OnGrids, Values
+from privstats.losses.location import ColumnValues, OnGrids
 from privstats.privacy.promise import Neighbors, PureDP, Relation
 from privstats.sets.vectors import Fractions
 from tests.estimators.location import Fit, fit
@@ -92,7 +92,7 @@ def test_only_columns_whose_grid_is_not_declared_are_asked_about_in_all_groups_t
 @pytest.mark.parametrize("exchange", [True, False])
 def test_rows_on_grids_lie_in_the_set_that_prices_them(exchange):
     x = np.array([0.3, 0.1 + 0.2, 7.0, 20.0, -0.0, 7.5])
-    rows = OnGrids(Values((0,), 1), (10.0, 1.0, 0.1))(SimpleNamespace(times=lambda matrix: x[:, None] @ matrix))
+    rows = OnGrids(ColumnValues((0,), 1), (10.0, 1.0, 0.1))(SimpleNamespace(times=lambda matrix: x[:, None] @ matrix))
     expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 1]]
     np.testing.assert_array_equal(rows, expected)
     within = Fractions(4)

@@ -15,7 +15,7 @@ from privstats.mechanisms.base import Additive
 from privstats.mechanisms.comparison.duff import Duff, DuffQuantile
 from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.in_each_cell import ONE_STEP, InEachCell
-from privstats.mechanisms.order.mode import Mode as ModeMechanism
+from privstats.mechanisms.order.mode import ModeMechanism as ModeMechanism
 from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.order.stretches import RankInStretches
 from privstats.numerics.exact import Total

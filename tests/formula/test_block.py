@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.formula.block import Block, Layout, Term, on_grid
+from privstats.formula.block import Block, Layout, Term, on_block_grid
 from privstats.formula.design import bind_regression
 from tests.formula.zoo import DOMAIN, FORMULAS, INCOMPLETE, OURS, all_columns, frame, odd_frame
 
@@ -78,4 +78,4 @@ def test_an_empty_block_has_no_rows():
 
 
 def test_no_number_becomes_zero_on_the_grid():
-    assert on_grid(np.array([np.nan, 0.3, -1.0])).tolist() == [0.0, np.rint(0.3 * 2**21) / 2**21, -1.0]
+    assert on_block_grid(np.array([np.nan, 0.3, -1.0])).tolist() == [0.0, np.rint(0.3 * 2**21) / 2**21, -1.0]

@@ -9,7 +9,7 @@ import pytest
 
 from privstats.errors import DomainError
 from privstats.formula.cells import cells, numbers
-from privstats.formula.declarations import Dates, Grid, Levels
+from privstats.formula.declarations import Dates, DeclaredGrid, Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import bounds_of, parse
 from privstats.formula.interval import Interval
@@ -147,7 +147,7 @@ def test_booleans_ranges_and_ordered_levels_are_declared_in_a_word():
     domain = Domain({"works": bool, "children": range(0, 13), "health": Levels(["poor", "fair", "good"], ordered=True)})
     assert domain["works"] == Levels((False, True))
     assert domain.known("children") == Interval(0, 12)
-    assert domain["children"] == Grid(0, 12, 1)
+    assert domain["children"] == DeclaredGrid(0, 12, 1)
     assert str(domain["health"]) == "levels 'poor' < 'fair' < 'good'"
     assert Domain.from_json(domain.to_json()) == domain
 

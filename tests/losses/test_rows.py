@@ -8,16 +8,16 @@ import pytest
 from privstats.losses.base import HuberLoss, LeastSquaresStart, SquaredLoss
 from privstats.losses.rows import (
     AtLevels,
-    Columns,
     HessianRows,
     HessianRowsAndScore,
     Level,
     LevelWeight,
     One,
-    Residuals,
     RootWeighted,
+    RowResiduals,
     Scores,
     Weight,
+    WeightedColumns,
     WeightedLinear,
 )
 
@@ -59,7 +59,7 @@ def test_scores_are_predictors_times_psi_times_weight(rows):
     residual = rows.response - rows.z @ ETA
     expected = (rows.z @ P) * (residual * rows.weight)[:, None]
     assert np.allclose(Scores(SquaredLoss(), P, ETA)(rows), expected)
-    assert np.allclose(Residuals(ETA)(rows)[:, 0], residual)
+    assert np.allclose(RowResiduals(ETA)(rows)[:, 0], residual)
 
 
 def test_products_of_hessian_rows_add_up_to_the_weighted_hessian(rows):
@@ -86,7 +86,7 @@ def test_rows_of_moments_carry_the_root_of_the_weight(rows):
     root = np.sqrt(rows.weight)
     assert np.allclose(RootWeighted(M)(rows), np.column_stack([root, rows.z[:, 1:3] * root[:, None]]))
     assert np.allclose(WeightedLinear(M)(rows), rows.z[:, 1:3] * root[:, None])
-    assert np.allclose(Columns(M)(rows), np.column_stack([rows.weight, rows.z[:, 1:3]]))
+    assert np.allclose(WeightedColumns(M)(rows), np.column_stack([rows.weight, rows.z[:, 1:3]]))
     assert np.allclose(Weight()(rows)[:, 0], rows.weight)
 
 

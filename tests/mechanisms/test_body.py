@@ -10,7 +10,7 @@ from scipy import stats
 from privstats.mechanisms.additive import body
 from privstats.mechanisms.random import public_stream
 
-KINDS = {"body": (body.gauge, body.sample), "hull": (body.gauge_hull, body.sample_hull)}
+KINDS = {"body": (body.gauge, body.sample_body), "hull": (body.gauge_hull, body.sample_hull)}
 kinds = pytest.mark.parametrize("kind", KINDS)
 ROUNDING = 1e-12
 
@@ -111,7 +111,7 @@ def test_the_sampler_agrees_with_rejection_from_the_cube(q):
     cube = points_of_the_cube(q, 40_000, 5)
     keep = inside(*cube)
     plain = np.concatenate(cube, axis=1)[keep]
-    drawn = np.concatenate(body.sample(public_stream(6), len(plain), q), axis=1)
+    drawn = np.concatenate(body.sample_body(public_stream(6), len(plain), q), axis=1)
     summaries = [plain, drawn]
     for i, points in enumerate(summaries):
         size = np.abs(points)
@@ -124,9 +124,9 @@ def test_the_sampler_agrees_with_rejection_from_the_cube(q):
 
 @pytest.mark.parametrize("q", [1, 2, 3, 6, 13, 31])
 def test_points_of_the_body_are_uniform_and_as_wide_as_announced(q):
-    points = body.sample(public_stream(7), 10_000 if q < 31 else 3000, q)
+    points = body.sample_body(public_stream(7), 10_000 if q < 31 else 3000, q)
     assert inside(*points).all()
-    assert doubt(points, body.gauge, body.second_moments(q)) > 1e-4
+    assert doubt(points, body.gauge, body.second_moments_body(q)) > 1e-4
 
 
 @pytest.mark.parametrize("q", [2, 3])
@@ -137,26 +137,26 @@ def test_points_of_the_hull_are_uniform_and_as_wide_as_announced(q):
 
 @pytest.mark.parametrize("q", [6, 13, 31])
 def test_a_sampler_without_its_last_rejection_is_caught(q, monkeypatch):
-    moments = body.second_moments(q)
+    moments = body.second_moments_body(q)
     monkeypatch.setattr(body, "_ratio", lambda above, J, q: np.ones(len(above)))
-    assert doubt(body.sample(public_stream(9), 10_000 if q < 31 else 3000, q), body.gauge, moments) < 1e-6
+    assert doubt(body.sample_body(public_stream(9), 10_000 if q < 31 else 3000, q), body.gauge, moments) < 1e-6
 
 
 def test_a_sampler_that_forgets_the_crossed_limits_is_caught(monkeypatch):
-    moments = body.second_moments(6)
+    moments = body.second_moments_body(6)
     monkeypatch.setattr(body, "_h", lambda above, t: np.ones_like(t))
-    assert doubt(body.sample(public_stream(10), 10_000, 6), body.gauge, moments) < 1e-6
+    assert doubt(body.sample_body(public_stream(10), 10_000, 6), body.gauge, moments) < 1e-6
 
 
 def test_second_moments_are_those_of_the_published_table():
-    np.testing.assert_allclose(body.second_moments(6), (0.69, 1.26, 1.27), atol=0.01)
+    np.testing.assert_allclose(body.second_moments_body(6), (0.69, 1.26, 1.27), atol=0.01)
 
 
 @pytest.mark.parametrize("q", [6, 13])
 def test_second_moments_do_not_depend_on_the_number_of_quadrature_points(q, monkeypatch):
-    usual = body.second_moments.__wrapped__(q)
+    usual = body.second_moments_body.__wrapped__(q)
     monkeypatch.setattr(body, "POINTS", 2 * body.POINTS)
-    np.testing.assert_allclose(usual, body.second_moments.__wrapped__(q), rtol=3e-4)
+    np.testing.assert_allclose(usual, body.second_moments_body.__wrapped__(q), rtol=3e-4)
 
 
 @pytest.mark.parametrize("q", [2, 6, 31])
@@ -171,7 +171,7 @@ def test_at_least_six_in_ten_proposals_are_accepted_and_none_too_often(q):
 @pytest.mark.parametrize(("q", "share"), [(2, 0.67), (3, 0.227)])
 def test_the_hull_lies_in_the_body_and_fills_a_known_share_of_it(q, share):
     # the closed hull of all differences takes .65 and about .20, as far as rows on a grid can show
-    points = body.sample(public_stream(13), 10_000, q)
+    points = body.sample_body(public_stream(13), 10_000, q)
     ratio = body.gauge_hull(*points) / body.gauge(*points)
     assert ratio.min() >= 1
     assert np.mean(body.gauge_hull(*points) <= 1) == pytest.approx(share, abs=0.02)  # 4 standard errors
@@ -187,7 +187,7 @@ def test_each_cut_is_the_range_of_its_polynomial(q):
 
 
 def test_a_draw_repeats_and_none_is_an_empty_sample():
-    first, again = (np.concatenate(body.sample(public_stream(14), 5, 4), axis=1) for _ in range(2))
+    first, again = (np.concatenate(body.sample_body(public_stream(14), 5, 4), axis=1) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    assert [part.shape for part in body.sample(public_stream(14), 0, 4)] == [(0, 4), (0, 4), (0, 6)]
+    assert [part.shape for part in body.sample_body(public_stream(14), 0, 4)] == [(0, 4), (0, 4), (0, 6)]
     assert [part.shape for part in body.sample_hull(public_stream(14), 0, 3)] == [(0, 3), (0, 3), (0, 3)]

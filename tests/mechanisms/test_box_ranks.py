@@ -18,7 +18,7 @@ def log_normaliser(values, targets, rate):
     knots = np.concatenate([[LOW], np.sort(values), [HIGH]])
     n = len(values)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
-    levels = box_ranks.Boxes.of(knots, 0, n, targets, nearest, math.inf)
+    levels = box_ranks.RankBoxes.of(knots, 0, n, targets, nearest, math.inf)
     return np.logaddexp.reduce(levels.log_mass(rate, math.inf))
 
 

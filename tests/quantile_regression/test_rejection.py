@@ -6,7 +6,7 @@ from scipy import stats
 
 from privstats.mechanisms.quantile_regression.minimise import Target, loss, size_of
 from privstats.mechanisms.quantile_regression.rejection import CheckBoxes, exact_for, sample_boxes
-from privstats.mechanisms.quantile_regression.rows import Frame, Pool, Ties
+from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Ties
 from privstats.mechanisms.random import public_stream
 from tests.quantile_regression.test_minimise import rows
 
@@ -105,7 +105,7 @@ def test_boxes_and_cuts_far_away_have_bounds_that_hold(n):
 def test_rows_on_the_rim_of_a_box_count_as_undecided(tied):
     x, y = np.ones((3, 1)), np.array([-0.5, 0.0, 0.5])
     target = Target(x, y, 0.5, 1.0, 1.0)
-    every = Ties.of(target) if tied else Pool.of(Frame.of(target))
+    every = Ties.of(target) if tied else Pool.of(RowFrame.of(target))
     middle, half = np.zeros(1), np.array([abs(0.5 / every.frame.basis[0, 0])])
     np.testing.assert_allclose(every.within(middle, half).undecided(middle, half), [3])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import FormulaError, OptionError
-from privstats.results.hypotheses import constraint, in_words
+from privstats.results.hypotheses import in_words, parsed_hypothesis
 from tests.results.fits import HOUSES, LM, PARTLY, RQ, partly_facts, results, rq_facts
 
 NAMES = (
@@ -49,17 +49,17 @@ def row(**values):
     ],
 )
 def test_a_text_is_read_as_linear_equations(text, rows, values):
-    R, r = constraint(text, NAMES)
+    R, r = parsed_hypothesis(text, NAMES)
     np.testing.assert_allclose(R, rows)
     np.testing.assert_allclose(r, values)
 
 
 def test_lists_dicts_and_matrices_are_read_too():
     for hypothesis in (["x = 0", "x2 = 1"], {"x": 0, "x2": 1}, (np.eye(10)[1:3], [0, 1])):
-        R, r = constraint(hypothesis, NAMES)
+        R, r = parsed_hypothesis(hypothesis, NAMES)
         np.testing.assert_array_equal(R, np.eye(10)[1:3])
         np.testing.assert_array_equal(r, [0, 1])
-    R, r = constraint(np.eye(10)[1], NAMES)
+    R, r = parsed_hypothesis(np.eye(10)[1], NAMES)
     np.testing.assert_array_equal(R, np.eye(10)[1:2])
     np.testing.assert_array_equal(r, [0])
 
@@ -70,9 +70,9 @@ def test_an_unknown_name_is_named_with_the_names_that_exist():
     ):
         results(LM).t_test("lncoins = z")
     with pytest.raises(FormulaError, match=r"no coefficient 'np.exp\(q\)'"):
-        constraint("np.exp(q) = 1", NAMES)
+        parsed_hypothesis("np.exp(q) = 1", NAMES)
     with pytest.raises(FormulaError, match="no coefficient 'x3'"):
-        constraint("x3 = 1", NAMES)
+        parsed_hypothesis("x3 = 1", NAMES)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_unknown_name_is_named_with_the_names_that_exist():
 )
 def test_equations_that_are_not_linear_are_refused_with_a_pattern(text):
     with pytest.raises(FormulaError, match="; write it as 'I\\(x == 1\\) = 0'"):
-        constraint(text, NAMES)
+        parsed_hypothesis(text, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_equations_that_are_not_linear_are_refused_with_a_pattern(text):
 )
 def test_matrices_of_another_shape_are_refused(array):
     with pytest.raises(OptionError, match="10 columns"):
-        constraint(array, NAMES)
+        parsed_hypothesis(array, NAMES)
 
 
 def test_an_equation_is_written_as_it_can_be_read():
     for text in ("x - 2 x2 = 1", "-x = 0", "Intercept + x = -0.5"):
-        R, r = constraint(text.replace("2 x2", "2 * x2"), NAMES)
+        R, r = parsed_hypothesis(text.replace("2 x2", "2 * x2"), NAMES)
         assert in_words(R[0], r[0], NAMES) == text
 
 

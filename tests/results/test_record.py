@@ -20,7 +20,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.privacy.release import Release
 from privstats.results.absent import ABSENT
 from privstats.results.facts import FitFacts
-from privstats.results.record import read, written
+from privstats.results.record import read_record, written
 from privstats.results.results import Results
 from privstats.sets.vectors import Ball
 from tests.results.fits import LM, facts, results
@@ -133,7 +133,7 @@ def test_a_dict_of_another_object_is_no_result():
 def test_sparse_matrices_and_times_come_back():
     parts = (sparse.csr_matrix(np.diag([1.0, 0.0, 2.0])), pd.Timestamp("2024-02-29"), datetime.date(2024, 1, 1), {1, 2})
     fact = facts(assumes=parts)
-    back = read(json.loads(json.dumps(written(fact))), FitFacts)
+    back = read_record(json.loads(json.dumps(written(fact))), FitFacts)
     np.testing.assert_array_equal(back.assumes[0].toarray(), parts[0].toarray())
     assert back.assumes[1:] == parts[1:]
 

@@ -12,7 +12,7 @@ from privstats.errors import BudgetError, DomainError, FormulaError, OptionError
 from privstats.formula.domain import Domain
 from privstats.gate.questions import Sum
 from privstats.inference.estimate import NormalEstimate
-from privstats.losses.rows import Columns
+from privstats.losses.rows import WeightedColumns
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.models.base import Choice
@@ -216,7 +216,7 @@ class Toy:
 
     def __call__(self, ask, public):
         width = public.design.width
-        of, within, by = Columns(np.eye(width)), Squares(width, counted=True, squares=True), Laplace()
+        of, within, by = WeightedColumns(np.eye(width)), Squares(width, counted=True, squares=True), Laplace()
         first = ask(Sum("scales", of, within=within), by=by)
         if self.tweak == "depends on the release" and first.value[0] > 300:
             ask(Sum("more", of, within=within), by=by)

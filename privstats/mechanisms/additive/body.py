@@ -74,7 +74,7 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
     return np.maximum(gauge(linear, squares, cross), sides)
 
 
-def sample(rng: Rng, size: int, q: int) -> Parts:
+def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Draw `size` independent uniform points of K, exactly (up to float rounding).
 
     Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
@@ -106,14 +106,14 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
     """Draw `size` independent uniform points of the hull: by rejection from K."""
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
-        points = sample(rng, min(BATCH, 6 * missing), q)
+        points = sample_body(rng, min(BATCH, 6 * missing), q)
         found.append(np.concatenate(points, axis=1)[gauge_hull(*points) <= 1][:missing])
     linear, squares, cross = np.split(np.concatenate(found), [q, 2 * q], axis=1)
     return linear, squares, cross
 
 
 @cache
-def second_moments(q: int) -> tuple[float, float, float]:
+def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 where there is none).
 
     Given d in A all else is integrated out in closed form; d runs through a fixed lattice (multiples of 2^(i / (k +
@@ -133,7 +133,7 @@ def second_moments(q: int) -> tuple[float, float, float]:
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
     """Return the same of the hull: for q = 2 and 3 simulated by `benchmarks/hull_moments.py`, to four digits."""
-    return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments(q)
+    return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
 def _pair_sums(x: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from privstats.mechanisms.base import Additive, ScaledLaw, Sensitivity
+from privstats.mechanisms.base import Additive, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
@@ -34,5 +34,5 @@ class Gaussian(Additive):
     norm: ClassVar[str] = "l2"
     normal: ClassVar[bool] = True
 
-    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+    def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         return NormalLaw(sensitivity.size / promise.as_normal().mu / sensitivity.weights)

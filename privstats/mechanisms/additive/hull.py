@@ -12,13 +12,13 @@ from privstats.mechanisms.additive.body import (
     Parts,
     gauge,
     gauge_hull,
-    sample,
+    sample_body,
     sample_hull,
-    second_moments,
+    second_moments_body,
     second_moments_hull,
 )
 from privstats.mechanisms.additive.matrixt import matrix_entries
-from privstats.mechanisms.base import Additive, Pairs, ScaledLaw, Sensitivity
+from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
@@ -50,7 +50,7 @@ class HullLaw(ScaledLaw):
         kinds, q = self._kinds, self._entries
         point = rng.uniform(-1.0, 1.0, shape) * np.where(kinds == 3, 1.0, 2.0)
         if (kinds == 0).any():
-            drawn = sample_hull(rng, size, q) if q <= LARGEST_HULL else sample(rng, size, q)
+            drawn = sample_hull(rng, size, q) if q <= LARGEST_HULL else sample_body(rng, size, q)
             for kind, part in enumerate(drawn):
                 point[:, kinds == kind] = part
         radius = rng.standard_gamma(dim + 1, (size, 1))
@@ -61,7 +61,7 @@ class HullLaw(ScaledLaw):
         kinds, q = self._kinds, self._entries
         moments = (4 / 3, 4 / 3, 4 / 3)
         if (kinds == 0).any():
-            moments = second_moments_hull(q) if q <= LARGEST_HULL else second_moments(q)
+            moments = second_moments_hull(q) if q <= LARGEST_HULL else second_moments_body(q)
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
@@ -87,6 +87,6 @@ class Hull(Additive):
     label: ClassVar[str] = "hull"
     norm: ClassVar[str] = "hull"
 
-    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+    def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         pairs = matrix_entries(sensitivity, "hull")
         return HullLaw(sensitivity.size / promise.as_pure().eps / sensitivity.weights, pairs)

@@ -18,7 +18,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray, Rng
 
 
-def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
+def sample_matrix_t(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
     """Return `size` independent matrices, shape (size, order, order).
 
     Parameters
@@ -85,7 +85,7 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
     return draws
 
 
-def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
+def second_moments_matrix_t(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
     """Return E W_0j^2, E W_ij^2 and E W_jj^2 for different i, j > 0, from the first steps of the recursion.
 
     Rotations of the indices (but 0, if hollow) leave the law as it is, so ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2`` and

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import OptionError
-from privstats.mechanisms.additive.matrix_t import sample, second_moments
-from privstats.mechanisms.base import Additive, Pairs, ScaledLaw, Sensitivity
+from privstats.mechanisms.additive.matrix_t import sample_matrix_t, second_moments_matrix_t
+from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
@@ -62,7 +62,7 @@ class MatrixTLaw(ScaledLaw):
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         draws = np.empty(shape)
         for part in parts(self.pairs):
-            W = sample(rng, shape[0], part.order, exponent(part.order), part.hollow)
+            W = sample_matrix_t(rng, shape[0], part.order, exponent(part.order), part.hollow)
             i, j = part.entries(self.pairs)
             draws[:, part.inside] = W[:, i, j]
         return draws
@@ -70,7 +70,7 @@ class MatrixTLaw(ScaledLaw):
     def standard_variance(self, dim: int) -> FloatArray:
         variance = np.empty(dim)
         for part in parts(self.pairs):
-            first, cross, square = second_moments(part.order, exponent(part.order), part.hollow)
+            first, cross, square = second_moments_matrix_t(part.order, exponent(part.order), part.hollow)
             i, j = part.entries(self.pairs)
             variance[part.inside] = np.where(i == j, square, np.where(i == 0, first, cross))
         return variance
@@ -79,7 +79,7 @@ class MatrixTLaw(ScaledLaw):
         """Return the covariance of ``onto @ draw``: squares of one part are correlated, all else is not."""
         covariance = super().covariance(onto)
         for part in parts(self.pairs):
-            _, cross, square = second_moments(part.order, exponent(part.order), part.hollow)
+            _, cross, square = second_moments_matrix_t(part.order, exponent(part.order), part.hollow)
             if part.order > 1 + part.hollow:
                 diagonal = part.inside & (self.pairs[0] == self.pairs[1])
                 scaled = onto[:, diagonal] * self.scale[diagonal]
@@ -115,7 +115,7 @@ class MatrixT(Additive):
     label: ClassVar[str] = "matrixt"
     norm: ClassVar[str] = "nuclear"
 
-    def noise(self, promise: Promise, sensitivity: Sensitivity) -> ScaledLaw:
+    def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         pairs = matrix_entries(sensitivity, "matrixt")
         scale = sensitivity.size / promise.as_pure().eps / sensitivity.weights
         for part in parts(pairs):
@@ -123,7 +123,7 @@ class MatrixT(Additive):
         return MatrixTLaw(scale, pairs)
 
 
-def matrix_entries(sensitivity: Sensitivity, noise: str) -> Pairs:
+def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
     """Return rows and columns of the coordinates, or refuse coordinates that are no entries of a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")

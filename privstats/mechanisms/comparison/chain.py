@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.mechanisms.comparison.geometric_median import Grid, Rows, Units, least_score
+from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid, Units, least_location_score
 from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # boxes fit the density in so many dimensions
@@ -16,7 +16,7 @@ UNIFORM, CELL = 0.05, 0.05  # shares of the proposals: anywhere, and in the cell
 DESCENT = 60  # most steps towards the geometric median, by either measure
 
 
-def exact_for(dim: int) -> bool:
+def exact_location_for(dim: int) -> bool:
     """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
 
     >>> exact_for(3), exact_for(4)
@@ -25,28 +25,28 @@ def exact_for(dim: int) -> bool:
     return dim <= EXACT_DIM
 
 
-def _pulls(rows: Rows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the way from each row to theta, shape (d, m), and the row's count over its length: 0 for rows at theta."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
 
 
-def curvature(rows: Rows, theta: FloatArray) -> FloatArray:
+def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
     """Return the derivative of the score at theta, shape (d, d), of the rows that are not there."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
 
 
-def geometric_median(rows: Rows, start: FloatArray) -> FloatArray:
+def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
     """Return nearly the point of the least score, of at least one row.
 
     The loss, which is convex, leads to where its rounding hides the way; the score from there on. Steps are those of
     Newton, whole or short, and of Weiszfeld (from a row as in Vardi and Zhang 2000), or to the nearest row.
     """
     theta = start
-    for measure in (_loss, least_score):
+    for measure in (_loss, least_location_score):
         least = measure(rows, theta)
         for _ in range(DESCENT):
             candidates = _steps(rows, theta)
@@ -58,19 +58,19 @@ def geometric_median(rows: Rows, start: FloatArray) -> FloatArray:
     return theta
 
 
-def _loss(rows: Rows, theta: FloatArray) -> float:
+def _loss(rows: DistinctRows, theta: FloatArray) -> float:
     away = theta[:, None] - rows.points
     return float(rows.counts @ np.sqrt(np.einsum("ij,ij->j", away, away)))
 
 
-def _steps(rows: Rows, theta: FloatArray) -> list[FloatArray]:
+def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
     """Return where to go from theta: nowhere, if its score is zero."""
     away, weights = _pulls(rows, theta)
-    gradient, steep, score = away @ weights, weights.sum(), least_score(rows, theta)
+    gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
         return []
     gradient = gradient * (score / np.linalg.norm(gradient))
-    newton = np.linalg.solve(curvature(rows, theta) + 1e-9 * steep * np.eye(len(theta)), gradient)
+    newton = np.linalg.solve(location_curvature(rows, theta) + 1e-9 * steep * np.eye(len(theta)), gradient)
     nearest = rows.points[:, int(np.einsum("ij,ij->j", away, away).argmin())]
     return [theta - newton, theta - newton / 4, theta - newton / 16, theta - gradient / steep, nearest]
 
@@ -87,13 +87,13 @@ class Proposal:
     median: FloatArray
     axes: FloatArray
     slopes: FloatArray
-    grid: Grid
+    grid: LocationGrid
 
     @classmethod
-    def of(cls, rows: Rows, start: FloatArray, grid: Grid, rate: float) -> Proposal:
+    def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
         """Return the proposal for rows, neither narrower than a cell nor wider than the cube."""
         median = geometric_median(rows, start)
-        slopes, axes = np.linalg.eigh(rate * curvature(rows, median))
+        slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
@@ -119,7 +119,7 @@ class Proposal:
         return np.logaddexp(spread, np.where(in_cell, math.log(CELL), -np.inf))
 
 
-def chain_geometric(rng: Rng, units: Units, grid: Grid, rate: float, steps: int) -> Units:
+def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Draw from nearly the law of `sample_geometric`, in any dimension.
 
     The draw is the end of an independence Metropolis-Hastings chain of `steps` steps, which must be public. It lives on
@@ -128,13 +128,13 @@ def chain_geometric(rng: Rng, units: Units, grid: Grid, rate: float, steps: int)
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))
-    rows = Rows.of(units)
+    rows = DistinctRows.of(units)
     proposal = Proposal.of(rows, np.median(units, axis=0), grid, rate)
     points = proposal.sample(rng, steps + 1)
     nodes = np.rint(points)
     inside = ((nodes >= grid.first) & (nodes <= grid.last)).all(axis=1)
     log_weight = np.full(steps + 1, -np.inf)
-    scores = np.array([least_score(rows, node) for node in nodes[inside]])
+    scores = np.array([least_location_score(rows, node) for node in nodes[inside]])
     log_weight[inside] = -rate * scores - proposal.log_density(points[inside])
     threshold = np.log(rng.uniform(0.0, 1.0, steps + 1) + 2.0**-60)
     now = 0

@@ -124,7 +124,7 @@ def log_ball(norm: str, k: int) -> float:
     return k * math.log(2.0) - (math.lgamma(k + 1) if norm == "l1" else 0.0)
 
 
-def size_of(norm: str, e: FloatArray) -> FloatArray:
+def norm_of(norm: str, e: FloatArray) -> FloatArray:
     """Return the norm of every row."""
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     return np.asarray(np.linalg.norm(e, order, axis=-1), dtype=float)

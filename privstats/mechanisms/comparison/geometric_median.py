@@ -31,27 +31,27 @@ BLOCK = 1 << 13  # rows at a time, which stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DistinctRows:
     """Different rows, shape (d, m) with coordinates first, and how often each occurs, shape (m,)."""
 
     points: FloatArray
     counts: FloatArray
 
     @classmethod
-    def of(cls, units: Units) -> Rows:
+    def of(cls, units: Units) -> DistinctRows:
         """Return what is left of rows, shape (n, d), when equal ones are joined."""
         points, counts = np.unique(units, axis=0, return_counts=True)
         return cls(np.ascontiguousarray(points.T, dtype=float), counts.astype(float))
 
 
-class Grid(NamedTuple):
+class LocationGrid(NamedTuple):
     """The whole numbers from `first` to `last`, both included, in every coordinate: below 2^52 in absolute value."""
 
     first: int
     last: int
 
 
-class Box(NamedTuple):
+class LocationBox(NamedTuple):
     """Grid points from `low` to `high`, both included, and a lower bound on the score there."""
 
     low: Units
@@ -59,17 +59,17 @@ class Box(NamedTuple):
     bound: float
 
 
-def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[Units, Grid]:
+def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[Units, LocationGrid]:
     """Return values rounded to multiples of `step` inside [low, high], and the grid of these, in units of `step`.
 
     >>> to_units(np.array([0.24, 1.0]), 0.0, 0.9, 0.25)
     (array([1, 3]), Grid(first=0, last=3))
     """
-    grid = Grid(math.ceil(low / step), math.floor(high / step))
+    grid = LocationGrid(math.ceil(low / step), math.floor(high / step))
     return np.clip(np.rint(values / step), *grid).astype(np.int64), grid
 
 
-def sample_quantile(rng: Rng, units: Units, level: float, grid: Grid, rate: float) -> int:
+def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
     """Draw t from the grid with probability proportional to ``exp(-rate |score(t)|)``, exactly.
 
     The score is the number nearest to zero between ``#{units < t} - level n`` and ``#{units <= t} - level n``.
@@ -82,7 +82,7 @@ def sample_quantile(rng: Rng, units: Units, level: float, grid: Grid, rate: floa
         On the grid, in any order.
     level : float
         Order of the quantile, in (0, 1).
-    grid : Grid
+    grid : LocationGrid
         Public.
     rate : float
         Positive.
@@ -106,7 +106,7 @@ def sample_quantile(rng: Rng, units: Units, level: float, grid: Grid, rate: floa
     return int(starts[chosen]) + int(rng.integers(0, int(sizes[chosen]), None))
 
 
-def least_score(rows: Rows, centre: FloatArray, radius: float = 0.0) -> float:
+def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the geometric median's score within `radius` of a centre; the score itself at radius 0.
 
     Seen from a ball of radius rho, a row at the distance r > rho of its centre turns by the angle asin(rho / r) at
@@ -129,7 +129,7 @@ def least_score(rows: Rows, centre: FloatArray, radius: float = 0.0) -> float:
     return max(0.0, float(np.linalg.norm(pull)) - float(free))
 
 
-def sample_geometric(rng: Rng, units: Units, grid: Grid, rate: float) -> Units:
+def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) -> Units:
     """Draw theta from ``grid^d`` with probability proportional to ``exp(-rate score(theta))``, exactly.
 
     The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the sum of the unit vectors from rows
@@ -142,7 +142,7 @@ def sample_geometric(rng: Rng, units: Units, grid: Grid, rate: float) -> Units:
         Where the draw comes from.
     units : ndarray of int, shape (n, d)
         On the grid.
-    grid : Grid
+    grid : LocationGrid
         Public.
     rate : float
         Positive.
@@ -151,16 +151,16 @@ def sample_geometric(rng: Rng, units: Units, grid: Grid, rate: float) -> Units:
     -------
     ndarray of int, shape (d,)
     """
-    return Boxes(units, grid, rate).draw(rng)
+    return LocationBoxes(units, grid, rate).draw(rng)
 
 
-class Boxes:
+class LocationBoxes:
     """The boxes of one set of rows, of which every draw leaves better ones; for the arguments of `sample_geometric`."""
 
-    def __init__(self, units: Units, grid: Grid, rate: float) -> None:
+    def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:
         dim = units.shape[1]
-        self.rows, self.rate = Rows.of(units), rate
-        self.boxes = [Box(np.full(dim, grid.first), np.full(dim, grid.last), 0.0)]
+        self.rows, self.rate = DistinctRows.of(units), rate
+        self.boxes = [LocationBox(np.full(dim, grid.first), np.full(dim, grid.last), 0.0)]
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
@@ -171,7 +171,7 @@ class Boxes:
                 chosen = _choose(rng, mass)
                 box = self.boxes[chosen]
                 theta = np.asarray(rng.integers(box.low, box.high + 1, None))
-                excess = self.rate * (least_score(self.rows, theta.astype(float)) - box.bound)
+                excess = self.rate * (least_location_score(self.rows, theta.astype(float)) - box.bound)
                 if rng.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
                     return theta
                 rejected.add(chosen)
@@ -186,7 +186,7 @@ class Boxes:
         self.log_masses += [_log_mass(part, self.rate) for part in others]
 
 
-def _split(rows: Rows, box: Box) -> list[Box]:
+def _split(rows: DistinctRows, box: LocationBox) -> list[LocationBox]:
     """Return the halves of a box in every coordinate, each with its bound; one point has itself and its score."""
     middle = (box.low + box.high) >> 1
     sides = [[(a, m), (m + 1, b)] if a < b else [(a, b)] for a, m, b in zip(box.low, middle, box.high, strict=True)]
@@ -194,11 +194,11 @@ def _split(rows: Rows, box: Box) -> list[Box]:
     for corner in product(*sides):
         low, high = np.array([side[0] for side in corner]), np.array([side[1] for side in corner])
         centre, radius = (low + high) / 2, float(np.linalg.norm((high - low) / 2)) * WIDER
-        parts.append(Box(low, high, max(box.bound, least_score(rows, centre, radius))))
+        parts.append(LocationBox(low, high, max(box.bound, least_location_score(rows, centre, radius))))
     return parts
 
 
-def _log_mass(box: Box, rate: float) -> float:
+def _log_mass(box: LocationBox, rate: float) -> float:
     return float(np.log((box.high - box.low + 1).astype(float)).sum()) - rate * box.bound
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from privstats.mechanisms.base import Mechanism
-from privstats.mechanisms.comparison.chain import STEPS, chain_geometric, exact_for
-from privstats.mechanisms.comparison.geometric_median import STEEP, sample_geometric, sample_quantile, to_units
+from privstats.mechanisms.comparison.chain import STEPS, chain_geometric, exact_location_for
+from privstats.mechanisms.comparison.geometric_median import STEEP, sample_geometric, sample_location_quantile, to_units
 from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -46,9 +46,9 @@ class KNGMedian(Mechanism):
         dim = within.dim
         units, grid = to_units(exact.all(), within.low, within.high, within.grid)
         rate = promise.as_pure().eps / (2 * score_distance(relation, dim, self.level))
-        steps = 0 if exact_for(dim) else STEPS
+        steps = 0 if exact_location_for(dim) else STEPS
         if dim == 1:
-            theta = np.array([sample_quantile(rng, units.ravel(), self.level, grid, rate)])
+            theta = np.array([sample_location_quantile(rng, units.ravel(), self.level, grid, rate)])
         elif not steps:
             theta = sample_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP))
         else:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from privstats.mechanisms.comparison.covers import ROUNDING, Cover, corner, dual, lasso, nested, size_of
+from privstats.mechanisms.comparison.covers import ROUNDING, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # proposals in the first batch, and at most
@@ -30,7 +30,7 @@ FLAT = 40.0  # above the level where the ball is the best cover; only speed depe
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class LevelCells:
     """Pairs of a shell ``inner < |theta|_1 <= t`` and a bin ``h0 <= h < h1``, with the levels their covers need."""
 
     inner: FloatArray
@@ -47,7 +47,7 @@ class Cells:
 class Union:
     """A density laid out in cells: all that is computed once, whatever the number of draws."""
 
-    cells: Cells
+    cells: LevelCells
     which: NDArray[np.intp]
     total: FloatArray
     covers: list[Cover]
@@ -151,7 +151,7 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
             covers.append(corner(norm, A, b, y, c, gamma, curve, rise, radius))
 
     def potential(theta: FloatArray) -> FloatArray:
-        return rate * size_of(norm, theta @ A - b) / (1.0 + np.abs(theta).sum(axis=-1))
+        return rate * norm_of(norm, theta @ A - b) / (1.0 + np.abs(theta).sum(axis=-1))
 
     return Union(*lay_out(inner, outer, floor, levels, covers), covers, potential, rate * grain(A, b, radius))
 
@@ -229,7 +229,7 @@ def lay_out(
     floor: FloatArray,
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
-) -> tuple[Cells, NDArray[np.intp], FloatArray]:
+) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
     """Return the cells, the cover of least volume in each, and the running sum of their masses."""
     d = len(covers[0].M)
     every = np.arange(len(outer))
@@ -248,7 +248,7 @@ def lay_out(
     which = np.argmin(volumes, axis=0)
     log_mass = volumes[which, np.arange(len(which))] - floor[shell] - h0 + np.log(-np.expm1(h0 - h1))
     total = np.cumsum(np.exp(log_mass - log_mass.max()))
-    return Cells(inner[shell], t, floor[shell], h0, h1, gamma, curve, rise), which, total
+    return LevelCells(inner[shell], t, floor[shell], h0, h1, gamma, curve, rise), which, total
 
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
@@ -277,7 +277,7 @@ def residual_bounds(
     """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost."""
     d = len(b)
     solution = linalg.lstsq(A, b)[0]
-    left = float(size_of(norm, A @ solution - b)) + 8 * d * ROUNDING * float(np.abs(b).sum() + np.abs(A).sum())
+    left = float(norm_of(norm, A @ solution - b)) + 8 * d * ROUNDING * float(np.abs(b).sum() + np.abs(A).sum())
     y = np.zeros(d)
     if np.abs(solution).sum() > radius or left > 1e-9 * float(np.abs(b).max()):
         y = dual(norm, A, b, radius)

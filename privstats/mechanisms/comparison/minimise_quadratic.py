@@ -65,11 +65,11 @@ def minimise_on_l1_ball(
     A = np.tril(A) + np.tril(A, -1).T
     with np.errstate(all="ignore"):
         sums = A + gamma * np.eye(len(b)), b - tilt
-        theta = fast(*sums, radius, tolerance)
+        theta = fast_quadratic(*sums, radius, tolerance)
         if residual(*sums, radius, theta, np.abs(b) + np.abs(tilt)) <= tolerance:
             return theta
     matrix = fractions(A) + Fraction(gamma) * np.eye(len(b), dtype=int)
-    return exact(matrix, fractions(b) - fractions(tilt), radius, theta)
+    return exact_quadratic(matrix, fractions(b) - fractions(tilt), radius, theta)
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
@@ -107,7 +107,7 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     return math.sqrt(d) * float(r.max()) * (1 + 4 * UNIT) + 3 * d * (miss + 4 * (d + 6) * UNIT) * terms + underflow
 
 
-def fast(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
+def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return what Wolfe's steps come to in float64: as a rule the minimiser, zeros if they break down."""
     shift = -math.frexp(float(np.abs(A).max()))[1]  # brings A to the size of the constraint's ones
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
@@ -118,7 +118,7 @@ def fast(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> Float
     return theta if np.isfinite(theta).all() else np.zeros(len(b))
 
 
-def exact(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
+def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
     """Return the exact minimiser, rounded to float64; a matrix that is not positive definite is first made so."""
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):

@@ -11,7 +11,7 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.comparison.local_sensitivity import distance
-from privstats.mechanisms.comparison.smooth import climb, laplace, on_the_line, with_delta
+from privstats.mechanisms.comparison.smooth import climb, laplace_number, on_the_line, with_delta
 from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
@@ -54,7 +54,7 @@ class ProposeTestRelease(Mechanism):
         quantile, moves = climb(exact, self.level, within, relation)
         eta = (within.high - within.low) / PART_OF_RANGE if self.eta is None else self.eta
         e = budget.eps / 2
-        test, noise = laplace(rng) / e, laplace(rng) / e
+        test, noise = laplace_number(rng) / e, laplace_number(rng) / e
         passed = distance(moves, eta) + test > -math.log(min(1.0, 2 * budget.delta)) / e
         value = on_the_line(quantile + eta * noise, within) if passed else np.array([math.nan])
         return Release(name, value, None, promise, within)

@@ -47,7 +47,7 @@ def with_delta(promise: Promise) -> ApproxDP:
     return promise
 
 
-def laplace(rng: Rng) -> float:
+def laplace_number(rng: Rng) -> float:
     """Draw a Laplace number of scale 1: the difference of two exponential ones."""
     first, second = exponential(rng, 2)
     return float(first - second)
@@ -123,7 +123,7 @@ class SmoothLaplace(Smooth):
         return admissible.laplace(budget.eps, budget.delta, betas), betas
 
     def draw(self, rng: Rng) -> float:
-        return laplace(rng)
+        return laplace_number(rng)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class SmoothLaplaceLN(Smooth):
         return np.array([alpha]), np.array([beta])
 
     def draw(self, rng: Rng) -> float:
-        return laplace(rng) * float(np.exp(admissible.LN_SPREAD * rng.standard_normal(None)))
+        return laplace_number(rng) * float(np.exp(admissible.LN_SPREAD * rng.standard_normal(None)))
 
 
 @dataclass(frozen=True)

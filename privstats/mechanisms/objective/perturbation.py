@@ -26,7 +26,7 @@ MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ri
 LAWS: dict[str, type[ScaledLaw]] = {"l2": SphericalLaw, "linf": CubeLaw}
 
 
-class Losses(Protocol):
+class BoundedLosses(Protocol):
     """The bounds of rows' losses that the theorem needs (`WeightedLosses`)."""
 
     @property
@@ -114,11 +114,13 @@ class ObjectivePerturbation(Mechanism):
         if not 0 < self.split < 1:
             raise OptionError("split is not between 0 and 1; leave it out, or give a share such as split=0.9")
 
-    def law(self, promise: Promise, within: Losses, relation: Relation) -> TiltLaw:
+    def law(self, promise: Promise, within: BoundedLosses, relation: Relation) -> TiltLaw:
         c, gamma = calibrated(promise, within, relation, self.split)
         return TiltLaw(LAWS[within.geometry](np.full(within.m, within.radius / c)), gamma)
 
-    def release(self, name: str, exact: Any, promise: Promise, within: Losses, relation: Relation, rng: Rng) -> Release:
+    def release(
+        self, name: str, exact: Any, promise: Promise, within: BoundedLosses, relation: Relation, rng: Rng
+    ) -> Release:
         law, eps = self.law(promise, within, relation), promise.as_pure().eps
         rows, tilt = exact.all(), law.sample(rng, 1)[0]
         scale, error = guard_of(eps)
@@ -129,7 +131,7 @@ class ObjectivePerturbation(Mechanism):
         return Release(name, theta, law, promise, within)
 
 
-def calibrated(promise: Promise, within: Losses, relation: Relation, split: float) -> tuple[float, float]:
+def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
     """Return c and gamma, which is rounded up.
 
     ``promise.for_group(rows)`` is what one row may spend, the guard's share left out.
@@ -149,7 +151,7 @@ def guard_of(eps: float) -> tuple[float, float]:
     return scale, scale * GUARD * eps / 2 - ROUNDING
 
 
-def minimiser(rows: FloatArray, within: Losses, ridge: float, tilt: FloatArray, error: float) -> FloatArray:
+def minimiser(rows: FloatArray, within: BoundedLosses, ridge: float, tilt: FloatArray, error: float) -> FloatArray:
     """Return the minimiser of projected rows (w, x, y, o), wrong by at most `error` and its rounding to float64.
 
     Rows are divided by a power of two, above the longest, and t is multiplied by it: the same function, exactly, of

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.mechanisms.order.joint import Window
-from privstats.mechanisms.order.rank_sampler import Grid, choose
+from privstats.mechanisms.order.rank_sampler import RankGrid, choose_run
 from privstats.numerics.law import FloatArray, Rng
 
 RARE = 30.0  # what the log density falls within the window beyond what the range could make up for
@@ -32,7 +32,7 @@ def draw_box(
     Only a window of ranks is sorted. What lies beyond it is proposed at an upper bound of its mass and accepted with
     the ratio of its mass to that: the law is exact whatever the window.
     """
-    grid, n, J = Grid(low, high, step), len(values), len(targets)
+    grid, n, J = RankGrid(low, high, step), len(values), len(targets)
     whole = grid.last - grid.first + 1
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
     width = nearest + (J * math.log(whole) + RARE) / rate + 2
@@ -41,27 +41,27 @@ def draw_box(
     ends = grid.first - 0.5, grid.last + 0.5
     knots = np.concatenate([ends[:1], window.values, ends[1:]])
     all_ = start == 0 and stop == n
-    near = Boxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)
+    near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)
     log_mass = near.log_mass(rate, math.inf if all_ else width - 2)
     beyond = -math.inf if all_ else J * math.log(whole) - math.lgamma(J + 1) - rate * (width - 2)
     while True:
-        if choose(np.append(np.logaddexp.reduce(log_mass), beyond), rng, 1)[0] == 0:
-            return grid.points(_rounded(near.draw(int(choose(log_mass, rng, 1)[0]), rng), grid))
+        if choose_run(np.append(np.logaddexp.reduce(log_mass), beyond), rng, 1)[0] == 0:
+            return grid.points(_rounded(near.draw(int(choose_run(log_mass, rng, 1)[0]), rng), grid))
         window.ranks(np.empty(0))
         assert window.everything is not None
         knots = np.concatenate([ends[:1], window.everything, ends[1:]])
-        far = Boxes.of(knots, 0, n, targets, width - 2, math.inf)
+        far = RankBoxes.of(knots, 0, n, targets, width - 2, math.inf)
         far_mass = far.log_mass(rate, math.inf)
         if math.log(rng.uniform(0.0, 1.0, 1)[0]) < np.logaddexp.reduce(far_mass) - beyond:
-            return grid.points(_rounded(far.draw(int(choose(far_mass, rng, 1)[0]), rng), grid))
+            return grid.points(_rounded(far.draw(int(choose_run(far_mass, rng, 1)[0]), rng), grid))
 
 
-def _rounded(x: FloatArray, grid: Grid) -> FloatArray:
+def _rounded(x: FloatArray, grid: RankGrid) -> FloatArray:
     return np.clip(np.rint(x), grid.first, grid.last)
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class RankBoxes:
     """Boxes of growing radius: sides `a` to `b`, shape (J, m), radii r, shape (m,)."""
 
     r: FloatArray
@@ -69,7 +69,7 @@ class Boxes:
     b: FloatArray
 
     @classmethod
-    def of(cls, knots: FloatArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> Boxes:
+    def of(cls, knots: FloatArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
         """Return the boxes at `least` and at all radii up to `most` at which a side grows."""
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))

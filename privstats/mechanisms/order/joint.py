@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.mechanisms.order.rank_sampler import Grid, choose
+from privstats.mechanisms.order.rank_sampler import RankGrid, choose_run
 from privstats.numerics.law import FloatArray, Rng
 
 RARE = 30.0  # boundaries beyond the window are proposed with probability of at most about exp(-RARE)
@@ -81,7 +81,7 @@ def draw_joint(
     ndarray, shape (J,)
         Multiples of `step`, ascending, clipped to [low, high].
     """
-    grid, n = Grid(low, high, step), len(values)
+    grid, n = RankGrid(low, high, step), len(values)
     targets = np.clip(targets, 0.0, n)
     wanted = Targets(n, np.diff(targets, prepend=0.0, append=float(n)), np.asarray(rates, dtype=float))
     if width is None:
@@ -174,11 +174,11 @@ def backward_pass(forward: Forward, ranks: FloatArray, lengths: FloatArray, want
     gaps, j = np.zeros(wanted.J, dtype=np.intp), wanted.J
     log_weight = leave[j] - wanted.rates[j] * np.abs(wanted.n - ranks - wanted.w[j])
     while True:
-        i = int(choose(log_weight, rng, 1)[0])
+        i = int(choose_run(log_weight, rng, 1)[0])
         with np.errstate(divide="ignore"):
             log_length = np.log(lengths[i])
         ways = np.array([same_gap(m, j, log_length, arrive[j - m][i], wanted) for m in range(1, j + 1)])
-        m = 1 + int(choose(ways, rng, 1)[0])
+        m = 1 + int(choose_run(ways, rng, 1)[0])
         gaps[j - m : j] = i
         j -= m
         if j == 0:

@@ -17,7 +17,7 @@ from privstats.privacy.release import Release
 
 
 @dataclass(frozen=True)
-class Mode(Mechanism):
+class ModeMechanism(Mechanism):
     """Choose the index of a large total; subclasses differ in how.
 
     They see by how much each total falls short of the largest, in units of the l1 sensitivity over eps. For counts that
@@ -39,7 +39,7 @@ class Mode(Mechanism):
 
 
 @dataclass(frozen=True)
-class PermuteAndFlip(Mode):
+class PermuteAndFlip(ModeMechanism):
     """Look at the candidates in random order and take each with probability ``exp(-deficit)``, until one is taken.
 
     Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
@@ -57,7 +57,7 @@ class PermuteAndFlip(Mode):
 
 
 @dataclass(frozen=True)
-class ModeExponential(Mode):
+class ModeExponential(ModeMechanism):
     """Choose with probability proportional to ``exp(-deficit)``.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours move each ratio by a
@@ -73,7 +73,7 @@ class ModeExponential(Mode):
 
 
 @dataclass(frozen=True)
-class DuffMode(Mode):
+class DuffMode(ModeMechanism):
     """Choose with probability proportional to ``exp(-deficit / 2)``: for comparison only.
 
     Privacy: eps, of which it uses half. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from privstats.errors import OptionError
-from privstats.mechanisms.base import Mechanism, RowValues
+from privstats.mechanisms.base import Mechanism, SealedValues
 from privstats.mechanisms.order.bracket import draw_box
 from privstats.mechanisms.order.joint import draw_joint
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
@@ -101,7 +101,7 @@ class Rank(Mechanism):
         )
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        law, values = self.law(promise, within, relation), values_of(exact)
+        law, values = self.law(promise, within, relation), rank_values(exact)
         grid = within.low, within.high, grid_of(within)
         if isinstance(law, Ends):
             value = draw_ends(law, values, *grid, rng)
@@ -113,7 +113,7 @@ class Rank(Mechanism):
         return Release(name, value, law, promise, within)
 
 
-def values_of(exact: RowValues) -> FloatArray:
+def rank_values(exact: SealedValues) -> FloatArray:
     """Return the sealed values of a column, shape (n,)."""
     return np.ravel(exact.all())
 

@@ -19,7 +19,7 @@ RARE = 30.0  # what lies beyond the window is proposed with probability of at mo
 
 
 @dataclass(frozen=True)
-class Grid:
+class RankGrid:
     """The multiples of `step` in [low, high]; if there is none, the one nearest to `low`."""
 
     low: float
@@ -124,7 +124,7 @@ def draw_rank(
     ndarray, shape (size,)
         Multiples of `step`, clipped to [low, high].
     """
-    grid, n = Grid(low, high, step), len(values)
+    grid, n = RankGrid(low, high, step), len(values)
     target = level * (n + 1)
     if width is None:
         width = (math.log(grid.last - grid.first + 1) + RARE) / rate + 1
@@ -138,7 +138,7 @@ def draw_rank(
         log_mass = np.concatenate([np.log(beyond) - rate * bound, runs.log_mass()])
     drawn, open_ = np.empty(size), np.arange(size)
     while len(open_):
-        choice = choose(log_mass, rng, len(open_))
+        choice = choose_run(log_mass, rng, len(open_))
         far = choice < 2
         drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
         if far.any():
@@ -146,7 +146,7 @@ def draw_rank(
             side = choice[far]
             step_out = 1 + np.floor(beyond[side] * rng.uniform(0.0, 1.0, len(side)))
             point = edges[side] + (2 * side - 1) * np.minimum(step_out, beyond[side])
-            excess = distance(full, point, target) - bound[side]
+            excess = rank_distance(full, point, target) - bound[side]
             drawn[open_[far]] = point
             far[far] = rng.uniform(0.0, 1.0, len(side)) >= np.exp(-rate * np.maximum(excess, 0.0))
         open_ = open_[far]
@@ -157,14 +157,14 @@ def log_density(
     values: FloatArray, level: float, rate: float, low: float, high: float, step: float, at: FloatArray
 ) -> FloatArray:
     """Return the logarithms of the probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
-    grid, target = Grid(low, high, step), level * (len(values) + 1)
+    grid, target = RankGrid(low, high, step), level * (len(values) + 1)
     knots = knots_between(values, 0, len(values) + 1, grid)
     normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
-    log_density: FloatArray = -rate * distance(knots, grid.units(at), target) - normaliser
+    log_density: FloatArray = -rate * rank_distance(knots, grid.units(at), target) - normaliser
     return log_density
 
 
-def knots_between(values: FloatArray, start: int, stop: int, grid: Grid) -> FloatArray:
+def knots_between(values: FloatArray, start: int, stop: int, grid: RankGrid) -> FloatArray:
     """Return knots start, ..., stop, ascending, in steps of the grid. Rounding keeps the order: it may come last."""
     n = len(values)
     lowest, highest = max(start - 1, 0), min(stop - 1, n - 1)
@@ -202,7 +202,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
     )
 
 
-def distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
+def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
     """Return the distances of the target from the ranks of grid points, shape (m,), among all knots."""
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
@@ -210,11 +210,11 @@ def distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
         between = upto - 1 + (units - left) / (right - left)
     tied = upto > below
     lower, upper = np.where(tied, below, between), np.where(tied, upto - 1, between)
-    distance: FloatArray = np.maximum(0.0, np.maximum(lower - target, target - upper))
-    return distance
+    error: FloatArray = np.maximum(0.0, np.maximum(lower - target, target - upper))
+    return error
 
 
-def choose(log_mass: FloatArray, rng: Rng, size: int) -> np.ndarray:
+def choose_run(log_mass: FloatArray, rng: Rng, size: int) -> np.ndarray:
     """Draw numbers of alternatives with these logarithms of masses, not all minus infinity, shape (size,)."""
     mass = np.cumsum(np.exp(log_mass - log_mass.max()))
     last = np.searchsorted(mass, mass[-1], side="left")

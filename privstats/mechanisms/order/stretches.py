@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privstats.mechanisms.base import Mechanism, RowValues
+from privstats.mechanisms.base import Mechanism, SealedValues
 from privstats.mechanisms.in_each_cell import ONE_STEP, of_one_step
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import Rng
@@ -33,7 +33,7 @@ class RankInStretches(Mechanism):
     label: ClassVar[str] = "rank in stretches"
 
     def release(
-        self, name: str, exact: RowValues, promise: Promise, within: Any, relation: Relation, rng: Rng
+        self, name: str, exact: SealedValues, promise: Promise, within: Any, relation: Relation, rng: Rng
     ) -> Release:
         one, values = of_one_step(self, promise, relation), []
         for k, (level, (low, high)) in enumerate(zip(self.levels, within.ends, strict=True)):

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.mechanisms.quantile_regression.minimise import Target, dual_size, loss, score, size_of
-from privstats.mechanisms.quantile_regression.rows import Frame, Pool
+from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
@@ -83,7 +83,7 @@ class Beyond:
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class LineWindow:
     """The part of a line that is looked at: where its pieces begin and end, and the log mass of each.
 
     Parameters
@@ -110,7 +110,7 @@ class CheckLines:
     """A chain for one target: `theta` is where it is."""
 
     def __init__(self, target: Target) -> None:
-        self.target, self.frame = target, Frame.of(target)
+        self.target, self.frame = target, RowFrame.of(target)
         self.inverse = np.linalg.inv(self.frame.basis)
         self.phi = np.zeros(len(self.frame.centre))
         self.all = Pool.of(self.frame)
@@ -206,7 +206,7 @@ class CheckLines:
 
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
-    ) -> Window:
+    ) -> LineWindow:
         """Return the pieces of the line between `ends`, and what `whole` may hold beyond."""
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -232,15 +232,17 @@ class CheckLines:
             logs -= target.rate * size_of(target.norm, pulls.T, target.tilt)
             steep = target.rate / float(dual_size(target.norm, v, target.tilt))
             rises = max(0.0, -float(tilts[0]) * steep), max(0.0, float(tilts[-1]) * steep)
-            return Window(edges, pulls, tilts, logs, (Beyond(rises[0], 0.0, rest[0]), Beyond(rises[1], 0.0, rest[1])))
+            return LineWindow(
+                edges, pulls, tilts, logs, (Beyond(rises[0], 0.0, rest[0]), Beyond(rises[1], 0.0, rest[1]))
+            )
         heights = target.rate * np.concatenate([[0.0], np.cumsum(tilts * lengths)])
         fall = target.rate * np.abs(tilts) * lengths
         logs += -np.minimum(heights[:-1], heights[1:]) + np.log(_share(fall))
         left = Beyond(0.0, -target.rate * float(tilts[0]), rest[0])
         right = Beyond(float(heights[-1]), target.rate * float(tilts[-1]), rest[1])
-        return Window(edges, pulls, tilts, logs, (left, right))
+        return LineWindow(edges, pulls, tilts, logs, (left, right))
 
-    def choose(self, rng: Rng, window: Window, inside: float) -> tuple[float, int | None]:
+    def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
         """Return a place on the line, drawn from pieces and what is beyond them, and its piece, if it has one."""
         before = math.exp(window.beyond[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))

@@ -18,7 +18,7 @@ import numpy as np
 
 from privstats.mechanisms.quantile_regression.cuts import Cuts
 from privstats.mechanisms.quantile_regression.minimise import Target, dual_size, size_of
-from privstats.mechanisms.quantile_regression.rows import Frame, Pool, Rows, Ties
+from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # boxes for each further try before those that failed are split
@@ -37,7 +37,7 @@ def exact_for(dim: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class ThetaBox:
     """Points within `halves` of `middle` in every coordinate of phi; `rows` are those for use there."""
 
     middle: FloatArray
@@ -70,11 +70,11 @@ class CheckBoxes:
     """The boxes of one target, of which every draw leaves better ones."""
 
     def __init__(self, target: Target) -> None:
-        rows: Rows = Ties.of(target) or Pool.of(Frame.of(target, turned=True))
+        rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
         self.target, self.frame = target, rows.frame
         self.ways = ways(target)
         d = target.x.shape[1]
-        self.boxes: list[Box] = []
+        self.boxes: list[ThetaBox] = []
         self.log_masses: list[float] = []
         self.core = FAR / target.rate if target.norm != "loss" else FAR_LOSS / math.sqrt(target.rate)
         half, shells = float(self.frame.halves.max()), []
@@ -137,7 +137,7 @@ class CheckBoxes:
         self.log_masses[chosen] = -math.inf
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
-    def strain(self, box: Box, rows: Rows) -> FloatArray:
+    def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
         """Return how much each coordinate adds to what is not known of the potential in a box, or of its inside."""
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -153,7 +153,9 @@ class CheckBoxes:
         theta = self.frame.centre + middles @ self.frame.basis.T
         reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
         inside = reach <= self.target.radius * (1 + 1e-9)
-        parts = [Box(middle, half, float(b), rows) for middle, b in zip(middles[inside], bounds[inside], strict=True)]
+        parts = [
+            ThetaBox(middle, half, float(b), rows) for middle, b in zip(middles[inside], bounds[inside], strict=True)
+        ]
         self.boxes += parts
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 

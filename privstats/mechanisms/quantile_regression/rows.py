@@ -24,7 +24,7 @@ DISTINCT, GLANCE = 32, 1000  # distinct x that count as few; rows that show that
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class RowFrame:
     """Rows as seen from the minimiser: the residual at phi is ``u - slopes phi``, where ``theta = centre + basis phi``.
 
     Parameters
@@ -57,7 +57,7 @@ class Frame:
         return self.target.x @ self.basis
 
     @classmethod
-    def of(cls, target: Target, turned: bool = False) -> Frame:
+    def of(cls, target: Target, turned: bool = False) -> RowFrame:
         """Return a frame in which scores (losses) are about as steep along each coordinate.
 
         Along a column of the inverse curvature one entry of the score moves; along its root the loss is round. Where
@@ -70,7 +70,7 @@ class Frame:
         return cls(target, centre, np.asarray((vectors / values) @ back.T), np.asarray((back * values) @ vectors.T))
 
     @classmethod
-    def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> Frame:
+    def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
         """Return a frame each of whose coordinates moves the fit of one of the distinct x, and of no other if it can.
 
         Where responses tie as well, scores are steps in these fits: flat between ties, however large the curvature.
@@ -102,7 +102,7 @@ class Rows(Protocol):
     """The rows of a frame, for use in a box and its parts."""
 
     @property
-    def frame(self) -> Frame: ...
+    def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
         """Return the rows for use in parts of a box."""
@@ -129,7 +129,7 @@ class Ties:
 
     Parameters
     ----------
-    frame : Frame
+    frame : RowFrame
     x, slopes : ndarray, shape (k, d)
         The distinct x, and what phi does to their fits.
     u : tuple of ndarray
@@ -138,7 +138,7 @@ class Ties:
         Sums of the first 0, 1, ... of these.
     """
 
-    frame: Frame
+    frame: RowFrame
     x: FloatArray
     slopes: FloatArray
     u: tuple[FloatArray, ...]
@@ -154,7 +154,7 @@ class Ties:
         x = target.x[first]
         if len(found) > DISTINCT or not (x[groups] == target.x).all():
             return None
-        frame = Frame.along(target, x, groups)
+        frame = RowFrame.along(target, x, groups)
         u = tuple(np.sort(target.y[groups == k] - x[k] @ frame.centre) for k in range(len(x)))
         return cls(frame, x, x @ frame.basis, u, tuple(np.append(0.0, np.cumsum(v)) for v in u))
 
@@ -215,7 +215,7 @@ class Pool:
 
     Parameters
     ----------
-    frame : Frame
+    frame : RowFrame
     rows : ndarray of int, shape (m,)
     pull : ndarray, shape (d,)
         Score of the decided rows, and ``-tau x`` of the undecided: the score is this and x of the rows below.
@@ -223,13 +223,13 @@ class Pool:
         Loss of the decided rows at the centre, and tau times the residual of the undecided.
     """
 
-    frame: Frame
+    frame: RowFrame
     rows: NDArray[np.intp]
     pull: FloatArray
     level: float
 
     @classmethod
-    def of(cls, frame: Frame) -> Pool:
+    def of(cls, frame: RowFrame) -> Pool:
         """Return the pool of all rows."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
