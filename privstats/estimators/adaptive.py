@@ -17,8 +17,8 @@ import numpy as np
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
 from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
-    Box,
-    Levels,
+    KeptLevels,
+    PublicBox,
     Start,
     cleared,
     coarse,
@@ -107,7 +107,7 @@ class Adaptive:
         return SHARES[self.noises.shares]
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        by, box = self.noises, Box(public.design)
+        by, box = self.noises, PublicBox(public.design)
         scales = column_scales(ask, by, box, public.used)
         sizes = sizes_of(ask, by, public, scales.rows)
         levels = readable_levels(ask, by, box, scales, self._entry_sd(ask, box), "score")
@@ -125,7 +125,7 @@ class Adaptive:
             chosen = ask.choose("estimator", {name: fit.length() for name, fit in fits.items()})
         return fits[chosen].estimate()
 
-    def _entry_sd(self, ask: Ask, box: Box) -> float:
+    def _entry_sd(self, ask: Ask, box: PublicBox) -> float:
         """Return the standard deviation of the noise of an entry of the Hessian at radius 1."""
         beside = self.noises.free_products and isinstance(self.loss, SquaredLoss)
         question = Sum("hessian", lambda block: block, within=Products(box.c + beside))
@@ -296,16 +296,16 @@ class Steps(Branch):
         first = ReleasedScore.of(self.ask(question, by=self.by.vector))
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
-    def filling(self, x: Start, plain: Metric, first: ReleasedScore, ridge: FloatArray) -> Meat:
+    def filling(self, x: Start, plain: Metric, first: ReleasedScore, ridge: FloatArray) -> ScoreVariance:
         """4. Return the variance of a score, from the first step's products where they are free."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
             level = max(self.mean_square(x.remapped(plain.inverse), first.products), 0.25 * x.sigma**2)
-            return Meat.of(level * np.eye(m), x.sigma**2 * ridge, True)
+            return ScoreVariance.of(level * np.eye(m), x.sigma**2 * ridge, True)
         if first.products is not None:
             value = cleared(first.products, first.products_sd, max(float(np.trace(first.products)) / m, usual))
-            return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+            return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
         question = Sum(
             "meat",
             x.remapped(plain.inverse).scores,
@@ -317,11 +317,11 @@ class Steps(Branch):
         unit = entry_sd(self.ask, question, self.by)
         wanted = self.robust and self.public.intervals and 4 * m * unit < MEAT_WORTH * self.scores
         if not self.ask.decide("meat", bool(wanted)):
-            return Meat.of(flat, x.sigma**2 * ridge, False)
+            return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
         radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
-        return Meat.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+        return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
 
     def clip(self, u: Start) -> tuple[Clip, Lengths]:
         """5. Release sizes of scores, and choose the clip with the shortest interval."""
@@ -340,7 +340,7 @@ class Steps(Branch):
         one = np.linalg.lstsq(x.to_theta, np.eye(self.box.c)[self.box.intercept], rcond=None)[0]
         return float(one @ products @ one) / self.scores
 
-    def sampling(self, M: Meat, clip: Clip, final: ReleasedScore, u: Start) -> FloatArray:
+    def sampling(self, M: ScoreVariance, clip: Clip, final: ReleasedScore, u: Start) -> FloatArray:
         """Return the variance of the final score per row, in its metric."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
@@ -366,7 +366,7 @@ class Steps(Branch):
         first: ReleasedScore,
         moved: Start,
         plain: Metric,
-        M: Meat,
+        M: ScoreVariance,
         clip: Clip,
         lengths: Lengths,
         final: ReleasedScore,
@@ -471,7 +471,7 @@ class Bread:
 
 
 @dataclass(frozen=True, eq=False)
-class Meat:
+class ScoreVariance:
     """The variance of a score, and the metric in which the final score is taken.
 
     Parameters
@@ -488,11 +488,11 @@ class Meat:
     released: bool
 
     @classmethod
-    def of(cls, value: FloatArray, ridge: FloatArray, released: bool) -> Meat:
+    def of(cls, value: FloatArray, ridge: FloatArray, released: bool) -> ScoreVariance:
         return cls(value, Metric.of(value + ridge), released)
 
 
-def level_notes(box: Box, levels: Levels) -> tuple[Note, ...]:
+def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     """Return a note for each factor with levels that were left out."""
     notes = []
     for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):

@@ -24,7 +24,7 @@ from privstats.estimators.k_norm_gradient import (
     second_moments,
     to_columns,
 )
-from privstats.estimators.preconditioner import Box
+from privstats.estimators.preconditioner import PublicBox
 from privstats.estimators.quantile_regression import check_orders, item_of
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import (
@@ -104,7 +104,7 @@ class ChosenQuantile(ABC):
         """The mechanism that chooses."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        box = Box(public.design)
+        box = PublicBox(public.design)
         names = list(box.design.names) * len(self.taus)
         chosen = [self._chosen(ask, box, tau) for tau in self.taus]
         reason = self._why_not(public)
@@ -128,13 +128,13 @@ class ChosenQuantile(ABC):
             return note("no inference")
         return note("dependent rows", unit="unit") if public.by_unit else None
 
-    def _chains(self, box: Box) -> tuple[Note, ...]:
+    def _chains(self, box: PublicBox) -> tuple[Note, ...]:
         """Return the note on draws that end a Markov chain."""
         if exact_for(box.c):
             return ()
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
-    def _chosen(self, ask: Ask, box: Box, tau: float) -> Release:
+    def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
         """Release the coefficients of one order: columns as they are, the constant first."""
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
@@ -143,7 +143,7 @@ class ChosenQuantile(ABC):
         return ask(question, by=self.by)
 
     def _equation(
-        self, ask: Ask, box: Box, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
+        self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
         """Release a scale of the residuals, and the Hessian through a kernel of a width that follows."""
         assert chosen.law is not None
@@ -181,7 +181,7 @@ class ChosenQuantile(ABC):
             freedom=density_freedom(hessian, seen),
         )
 
-    def _doubts(self, box: Box, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
+    def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
         """Return notes where the set of coefficients, or chance, and not the rows may have decided the estimate."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
@@ -189,7 +189,7 @@ class ChosenQuantile(ABC):
         at_edge = float(np.abs(chosen.value).sum()) > EDGE * self.theta_bound
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
-    def _scattered(self, box: Box, tau: float, chosen: Release, rows: float) -> bool:
+    def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Whether the number of rows and the budget make it likely that chance, not the rows, decided the estimate.
 
         The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta,

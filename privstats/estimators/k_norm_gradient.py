@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
-from privstats.estimators.preconditioner import Box, Levels, Start, sizes_of
+from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sizes_of
 from privstats.estimators.sufficient_statistics import USUAL_RESIDUAL, Branch
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
@@ -84,7 +84,7 @@ class ChosenLeastSquares(ABC):
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        box = Box(public.design)
+        box = PublicBox(public.design)
         within = SquaredLosses(box.c, float(self.theta_bound), box.intercept is not None)
         chosen = ask(Sum("coefficients", RootWeighted(box.entries), within=within), by=self.by)
         notes: tuple[Note, ...] = ()
@@ -97,12 +97,12 @@ class ChosenLeastSquares(ABC):
         return PointEstimate.of(estimate, notes) if notes else estimate
 
     def _with_intervals(
-        self, ask: Ask, public: PublicFacts, box: Box, theta: FloatArray, chosen: Release
+        self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
         """Release the Hessian and the variance of scores; take the step that removes the ridge."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
-        levels = replace(Levels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
+        levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
         rows, known = rows_of(ask, self.noises, public)
         robust = self.cov_type != "nonrobust"
         sizes = sizes_of(ask, self.noises, public, rows)
@@ -131,7 +131,7 @@ class ChosenLeastSquares(ABC):
             freedom=branch.freedom,
         ).solve(box.design.names, (), {"sigma": sigma, **known})
 
-    def _residual_scale(self, ask: Ask, start: Start, rows: float, box: Box) -> float:
+    def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:
         """Release the mean square of the residuals; return its root, in half-ranges of the response."""
         residual = WeightedLinear(start.residual[:, None])
         release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)
@@ -199,7 +199,7 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
     return rows, {} if public.design.weighted else known
 
 
-def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: Box, rows: float) -> NoisyMatrix:
+def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
     """Release second moments of the columns, in the design's order."""
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None
@@ -213,7 +213,7 @@ def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: Box, rows: fl
     return moments.mapped(of_columns(box))
 
 
-def of_columns(box: Box) -> FloatArray:
+def of_columns(box: PublicBox) -> FloatArray:
     """Return the map from (1, slopes) to the design's columns, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
@@ -223,7 +223,7 @@ def of_columns(box: Box) -> FloatArray:
     return onto
 
 
-def to_columns(box: Box) -> FloatArray:
+def to_columns(box: PublicBox) -> FloatArray:
     """Return the map from a mechanism's coefficients, the constant's first, to those of the design's columns."""
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
     onto = np.zeros((box.c, box.c))

@@ -15,7 +15,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.base import Noises, PublicFacts
-from privstats.estimators.preconditioner import Levels
+from privstats.estimators.preconditioner import KeptLevels
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Loading, NormalEstimate
 from privstats.inference.marginal_effects import MarginalEffects
@@ -43,7 +43,7 @@ def check_margins(public: PublicFacts) -> None:
 
 
 def with_marginal_effects(
-    ask: Ask, by: Noises, design: Any, family: Family, levels: Levels, estimate: NormalEstimate
+    ask: Ask, by: Noises, design: Any, family: Family, levels: KeptLevels, estimate: NormalEstimate
 ) -> NormalEstimate:
     """Return the estimate with average marginal effects, which are released at it.
 
@@ -55,7 +55,7 @@ def with_marginal_effects(
     design : Design
     family : Family
         With its largest response as unit.
-    levels : Levels
+    levels : KeptLevels
         Rows of these levels were fitted, and are averaged over.
     estimate : NormalEstimate
         Of theta, in the box.
@@ -104,7 +104,7 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
     return found
 
 
-def lost_effects(design: Any, levels: Levels) -> set[int]:
+def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
     """Return the dummies whose effect the kept rows do not tell: their level, or the reference, was left out."""
     lost: set[int] = set()
     for group, k in dummies_of(design):

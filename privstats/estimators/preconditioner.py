@@ -80,7 +80,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class StandardFrame:
     """Standardised columns h = z'K, the response last, and the box in which they lie.
 
     Parameters
@@ -137,7 +137,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class KeptLevels:
     """Which rows are kept, and the directions of theta about which they say nothing.
 
     Parameters
@@ -173,7 +173,7 @@ class Levels:
     asked: bool = False
 
     @classmethod
-    def none(cls, c: int) -> Levels:
+    def none(cls, c: int) -> KeptLevels:
         """Return the record of a fit that keeps all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros(c))
 
@@ -195,7 +195,7 @@ class Start:
 
     Parameters
     ----------
-    frame : Frame
+    frame : StandardFrame
     W : ndarray, shape (c, m)
         From standardised predictors to w.
     theta : ndarray, shape (c,)
@@ -211,7 +211,7 @@ class Start:
         Released mean of the response less offset.
     """
 
-    frame: Frame
+    frame: StandardFrame
     W: FloatArray
     theta: FloatArray
     sigma: float
@@ -279,7 +279,7 @@ class Start:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class PublicBox:
     """What is public of a design's rows, as the estimators need it."""
 
     design: Any
@@ -334,10 +334,10 @@ class Box:
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
-    def identity(self) -> Frame:
+    def identity(self) -> StandardFrame:
         """Return the frame of columns as they are."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
-        return Frame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
+        return StandardFrame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
 
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
@@ -400,7 +400,7 @@ class Scales:
     rows_sd: float = 0.0
 
 
-def column_scales(ask: Ask, by: Noises, box: Box, used: int | None) -> Scales:
+def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None) -> Scales:
     """0. Release sums of columns and of their squares; with them the number of rows, where it is not public."""
     where = [*box.slopes, box.c]
     within = Squares(len(where), counted=used is None)
@@ -408,7 +408,7 @@ def column_scales(ask: Ask, by: Noises, box: Box, used: int | None) -> Scales:
     return read_scales(release, within, box, used)
 
 
-def read_scales(release: Release, within: Squares, box: Box, used: int | None) -> Scales:
+def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None) -> Scales:
     """Return centres and scales from released sums and squares."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -430,16 +430,16 @@ def read_scales(release: Release, within: Squares, box: Box, used: int | None) -
     return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0)
 
 
-def standardised(box: Box, scales: Scales, kept: tuple[Any, ...] | None) -> Frame:
+def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
     """Return the frame of columns about their released centres, in released scales."""
     center, scale = scales.center[:-1], scales.scale[:-1]
     K = np.column_stack([np.eye(box.width)[:, : box.c] / scale, box.response / scales.scale[-1]])
     if box.intercept is not None:
         K[box.intercept] -= np.r_[center / scale, scales.center[-1] / scales.scale[-1]]
-    return Frame(K, box.parts(center, scale, kept), float(scales.scale[-1]))
+    return StandardFrame(K, box.parts(center, scale, kept), float(scales.scale[-1]))
 
 
-def with_products(box: Box, frame: Frame, scales: Scales) -> Frame:
+def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> StandardFrame:
     """Return the frame in which each column that is a product of two others is made of their standardised values.
 
     A product x_a x_b about the released centres of x_a and x_b, in units of their released scales, is a linear function
@@ -508,7 +508,9 @@ def parents_of(name: str) -> tuple[str, ...]:
     return (left, right) if isinstance(inner.op, ast.Mult) else ()
 
 
-def reread_scales(ask: Ask, by: Noises, box: Box, frame: Frame, scales: Scales, share_of: str) -> Frame:
+def reread_scales(
+    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, scales: Scales, share_of: str
+) -> StandardFrame:
     """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units."""
     made = [j for j, *_ in products_of(box.design)]
     wanted = scales.blurred.copy()
@@ -543,7 +545,7 @@ def reread_scales(ask: Ask, by: Noises, box: Box, frame: Frame, scales: Scales, 
     return replace(frame, K=K, parts=parts, scale=frame.scale * float(scale[-1]), redone=True)
 
 
-def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: float, share_of: str) -> Levels:
+def readable_levels(ask: Ask, by: Noises, box: PublicBox, scales: Scales, entry_sd: float, share_of: str) -> KeptLevels:
     """L. Count the levels of factors; leave out levels, with their rows, that are too few to be read.
 
     Levels of a factor are counted only where sums of columns do not show that all of them are readable.
@@ -571,7 +573,7 @@ def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: fl
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
     hidden = box.null_space(None if keep is None else keep.kept)
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
-    return Levels(
+    return KeptLevels(
         keep=keep,
         kept=kept,
         counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
@@ -584,7 +586,7 @@ def readable_levels(ask: Ask, by: Noises, box: Box, scales: Scales, entry_sd: fl
     )
 
 
-def level_question(box: Box, k: int, share_of: str) -> Sum:
+def level_question(box: PublicBox, k: int, share_of: str) -> Sum:
     """Return the optional question for the rows at each level of the k-th factor; with weights, for their sums."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
@@ -594,7 +596,7 @@ def level_question(box: Box, k: int, share_of: str) -> Sum:
     return Sum("levels", of, within, item=f"of {factor.name}", within_share_of=share_of)
 
 
-def ridge_of_rare(box: Box, counts: list[FloatArray], kept: tuple[Any, ...], rows: float) -> FloatArray:
+def ridge_of_rare(box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...], rows: float) -> FloatArray:
     """Return what is added to the information of two-valued columns whose rarer value has few rows, shape (c,).
 
     It holds the standardised squared length of their rows at `RARE` times m + 1. Columns that have one value over the
@@ -611,7 +613,7 @@ def ridge_of_rare(box: Box, counts: list[FloatArray], kept: tuple[Any, ...], row
     return ridge
 
 
-def counts_from_sums(box: Box, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
+def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
     """Return counts of a factor's levels that follow from sums of its columns, and their sds; -inf where none do.
 
     Sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
@@ -628,7 +630,9 @@ def counts_from_sums(box: Box, factor: Any, scales: Scales) -> tuple[FloatArray,
     return counts, sd
 
 
-def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: float) -> tuple[Start, FloatArray]:
+def coarse(
+    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: KeptLevels, rows: float
+) -> tuple[Start, FloatArray]:
     """1. Whiten standardised columns by a coarse matrix of h, held at a public radius; it gives the start, too.
 
     Returns the start and the matrix of (columns, response) per row, on the complement of what kept rows cannot tell.
@@ -666,11 +670,11 @@ def coarse(ask: Ask, by: Noises, box: Box, frame: Frame, levels: Levels, rows: f
     return start, G
 
 
-def _center(frame: Frame, box: Box) -> float:
+def _center(frame: StandardFrame, box: PublicBox) -> float:
     return 0.0 if box.intercept is None else -float(frame.K[box.intercept, -1]) * frame.scale
 
 
-def complement(frame: Frame, hidden: FloatArray) -> FloatArray:
+def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     """Return a basis of standardised predictors without the directions that the kept rows cannot tell."""
     if not 0 < hidden.shape[1] < frame.c:  # where nothing can be told, no direction is left to work on
         return np.eye(frame.c)

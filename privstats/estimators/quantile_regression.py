@@ -21,7 +21,7 @@ from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_split, check_tail
 from privstats.estimators.histogram import Lengths, edges
 from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
-from privstats.estimators.preconditioner import Box, Start, entry_sd, sd_of
+from privstats.estimators.preconditioner import PublicBox, Start, entry_sd, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of
 from privstats.gate.questions import Ask, Question, Sum, Values
 from privstats.inference.estimate import (
@@ -122,8 +122,8 @@ class QuantileSteps:
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
-        fits = [Steps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
-        estimate = together(fits, self.taus, public.design.names)
+        fits = [OneOrderSteps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
+        estimate = stacked(fits, self.taus, public.design.names)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 
@@ -159,7 +159,7 @@ class PerturbedQuantile:
         shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
         mechanism = ObjectivePerturbation(self.split)
         fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
-        estimate = together(fits, self.taus, public.design.names)
+        estimate = stacked(fits, self.taus, public.design.names)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
         if not public.intervals:
             unproved = (note("no inference"),)
@@ -179,7 +179,7 @@ def item_of(taus: tuple[float, ...], tau: float) -> str:
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
-def together(
+def stacked(
     fits: list[tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]], taus: tuple[float, ...], names: Any
 ) -> NormalEstimate:
     """Return the estimate of one order, or of several whose sampling errors are correlated."""
@@ -232,7 +232,7 @@ class Shared:
         share_of = f"score {item}".strip()
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
-        center, unit = response_scale(ask, plain)
+        center, unit = released_response_scale(ask, plain)
         half = CLIPPED_AT * unit
         about = TransformedAsk(ask, Standardized(center, unit, CLIPPED_AT))
         middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
@@ -251,7 +251,7 @@ class Shared:
         return cls(ask, by, prefix, unit, lengths, tail, public.design, public.intervals)
 
 
-def response_scale(ask: Ask, box: Box) -> tuple[float, float]:
+def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     """Return a median of the response less offset, and a scale about it, in half-ranges, each by its rank."""
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most = 1.0 + box.offset_reach
@@ -470,7 +470,7 @@ class Density:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps(OneOrder):
+class OneOrderSteps(OneOrder):
     """Newton steps for one order."""
 
     def equation(self) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:

@@ -10,7 +10,7 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.histogram import TAILS, Tail
-from privstats.estimators.preconditioner import Box, Levels, Sizes, Start, cleared, entry_sd, sizes_of
+from privstats.estimators.preconditioner import KeptLevels, PublicBox, Sizes, Start, cleared, entry_sd, sizes_of
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
@@ -63,11 +63,11 @@ class SufficientStatistics:
         return SHARES
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        box = Box(public.design)
+        box = PublicBox(public.design)
         start = Start(
             box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
         )
-        levels = replace(Levels.none(box.c), hidden=box.null_space())
+        levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
         sizes = sizes_of(ask, self.noises, public, float(public.used or 0))
         robust = self.cov_type != "nonrobust"
         return Moments(ask, self.noises, box, start, levels, sizes, public, robust, ridge=self.ridge or None).estimate()
@@ -81,9 +81,9 @@ class Branch:
     ----------
     ask : Ask
     by : Noises
-    box : Box
+    box : PublicBox
     start : Start
-    levels : Levels
+    levels : KeptLevels
     sizes : Sizes
         Of kept rows and scores.
     public : PublicFacts
@@ -95,9 +95,9 @@ class Branch:
 
     ask: Ask
     by: Noises
-    box: Box
+    box: PublicBox
     start: Start
-    levels: Levels
+    levels: KeptLevels
     sizes: Sizes
     public: PublicFacts
     robust: bool = True

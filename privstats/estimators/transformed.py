@@ -16,8 +16,8 @@ import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts
 from privstats.estimators.preconditioner import (
-    Box,
-    Levels,
+    KeptLevels,
+    PublicBox,
     Scales,
     Sizes,
     Start,
@@ -84,7 +84,7 @@ class TransformedAsk:
 
 
 @dataclass(frozen=True, eq=False)
-class TransformedBox(Box):
+class TransformedBox(PublicBox):
     """What is public of a design's rows whose response is transformed.
 
     Parameters
@@ -108,20 +108,20 @@ class Prefix:
     ----------
     start : Start
         Preconditioned predictors; its theta is that of least squares, in units of the transformed response.
-    levels : Levels
+    levels : KeptLevels
     scales : Scales
     sizes : Sizes
     constant : ndarray, shape (m,)
         Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept.
-    box : Box
+    box : PublicBox
     """
 
     start: Start
-    levels: Levels
+    levels: KeptLevels
     scales: Scales
     sizes: Sizes
     constant: FloatArray
-    box: Box
+    box: PublicBox
 
     @property
     def m(self) -> int:
@@ -165,7 +165,7 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
     return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
 
 
-def drawn_rows(box: Box, scales: Scales, levels: Levels) -> FloatArray:
+def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return public rows z, shape (rows, width): factors by released frequencies, other columns normal, all apart."""
     design, rows = box.design, np.zeros((MADE_UP, box.width))
     normal = standard_rows(box.c)
@@ -195,7 +195,7 @@ def standard_rows(m: int) -> FloatArray:
     return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / MADE_UP), rows.T).T
 
 
-def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: Box) -> tuple[Scales, Sizes]:
+def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
     """Release column scales, and the numbers of rows and scores where they are not public."""
     scales = column_scales(ask, by, box, public.used)
     released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
@@ -219,7 +219,7 @@ def prefix_of(
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
-    start = replace(start, offset=Box(box.design).offset, offset_reach=Box(box.design).offset_reach)
+    start = replace(start, offset=PublicBox(box.design).offset, offset_reach=PublicBox(box.design).offset_reach)
     prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m), box)
     if box.intercept is None:
         return prefix

@@ -132,7 +132,7 @@ class Summary:
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
     """Return the summary of a fit."""
     facts, estimate = results.facts, results.estimate
-    numbers = Values.of(results, level(alpha))
+    numbers = TableValues.of(results, level(alpha))
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])
     table = TextTable(heads, labels, _columns(results, numbers, alpha, exp, digits), name=_name_width(facts, exp))
@@ -161,7 +161,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class TableValues:
     """The numbers of a table, each of shape (k,)."""
 
     value: FloatArray
@@ -173,7 +173,7 @@ class Values:
     p: FloatArray
 
     @classmethod
-    def of(cls, results: FitNumbers, alpha: float) -> Values:
+    def of(cls, results: FitNumbers, alpha: float) -> TableValues:
         """Return the numbers of a fit."""
         estimate = results.estimate
         value, sd, low, high = estimate.coefficients(alpha)
@@ -197,7 +197,7 @@ class References:
     rows: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, results: FitNumbers, numbers: Values) -> References:
+    def of(cls, results: FitNumbers, numbers: TableValues) -> References:
         """Return the notes of a fit; a row that has no interval and no note gets one."""
         notes, names = results.estimate.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
@@ -239,7 +239,7 @@ NOT_GIVEN = "{names} {verb} not given: the releases do not identify the populati
 NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Cure: a larger budget."
 
 
-def _bare(facts: FitFacts, numbers: Values) -> bool:
+def _bare(facts: FitFacts, numbers: TableValues) -> bool:
     """Whether nothing but estimates is known, by the nature of the function: a mode."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
@@ -279,7 +279,7 @@ def _name_width(facts: FitFacts, exp: bool) -> int:
     return 15 if exp else NAME - 1 if facts.tested and len(facts.keys) > 1 else NAME
 
 
-def _columns(results: FitNumbers, numbers: Values, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
+def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
     facts = results.facts
     ends = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]")
     shares = Column("noise", _shares(numbers), 6 if facts.tested else 8)
@@ -302,7 +302,7 @@ def _columns(results: FitNumbers, numbers: Values, alpha: float, exp: bool, digi
 
 
 def _location(
-    results: FitNumbers, numbers: Values, ends: tuple[str, str], shares: Column, digits: int
+    results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, digits: int
 ) -> tuple[Column, ...]:
     """Return the columns of a table without tests; columns of which nothing is known are left out."""
     facts = results.facts
@@ -325,12 +325,12 @@ def _location(
     return tuple(columns)
 
 
-def _shares(numbers: Values) -> tuple[str, ...]:
+def _shares(numbers: TableValues) -> tuple[str, ...]:
     return tuple("" if np.isnan(share) else f"{percentages([share])[0]}%" for share in numbers.share)
 
 
 def _spans(
-    facts: FitFacts, table: TextTable, numbers: Values, references: References
+    facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
     """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
     if _bare(facts, numbers):
@@ -351,7 +351,7 @@ def _spans(
     return tuple(spans)
 
 
-def _legend(facts: FitFacts, numbers: Values, table: TextTable, exp: bool) -> tuple[str, ...]:
+def _legend(facts: FitFacts, numbers: TableValues, table: TextTable, exp: bool) -> tuple[str, ...]:
     heads = [column.head for column in table.columns]
     lines: list[str] = []
     if "std err" in heads and not np.isnan(numbers.sd).all():

@@ -136,3 +136,12 @@ def test_no_imports_run_in_circles_type_only_ones_included():
         for name in free:
             del left[name]
     assert not left, f"in circles, or behind one: {sorted(left)}"
+
+
+def test_one_name_is_defined_in_one_module():
+    where = {}
+    for file in FILES:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(module(file))
+    assert not {name: several for name, several in where.items() if len(several) > 1}

@@ -8,7 +8,7 @@ import pytest
 
 from privstats.estimators.base import NORMAL, PURE
 from privstats.estimators.preconditioner import (
-    Box,
+    PublicBox,
     cleared,
     complement,
     counts_from_sums,
@@ -26,7 +26,7 @@ DOMAIN = {"y": (-2, 6), "x": (0, 10), "z": (-1, 3), "g": list("abcd")}
 
 
 def box_of(formula, **selection):
-    return Box(bind_regression(formula, DOMAIN, **selection))
+    return PublicBox(bind_regression(formula, DOMAIN, **selection))
 
 
 def scales(box, center=0.2, scale=0.5, rows=1000.0):
@@ -96,7 +96,7 @@ def test_no_row_of_the_domain_is_longer_than_the_bound():
 
 def test_the_bound_holds_for_many_columns():
     domain = {f"x{j}": (-1, 1) for j in range(16)} | {"y": (0, 1)}
-    box = Box(bind_regression("y ~ " + " + ".join(f"x{j}" for j in range(16)), domain))
+    box = PublicBox(bind_regression("y ~ " + " + ".join(f"x{j}" for j in range(16)), domain))
     frame, rng = box.identity(), np.random.default_rng(3)
     W = rng.normal(size=(17, 4))
     rows = np.column_stack([np.ones(5000), np.sign(rng.normal(size=(5000, 16)))])

@@ -75,7 +75,7 @@ class KNGQuantile(Mechanism):
         y = rows[:, -1] + self.jitter * rng.uniform(-1.0, 1.0, len(rows))
         rate, tilt = self._rate(promise, within, relation), within.tilt(relation.exchange)
         target = Target(rows[:, :-1], y, within.tau, within.theta_bound, rate, self.norm, tilt)
-        theta, sweeps = draw(target, rng)
+        theta, sweeps = draw_theta(target, rng)
         law = self.law(promise, within, relation)
         return Release(name, on_grid(theta, within.theta_bound), law, promise, within, chain=sweeps)
 
@@ -99,7 +99,7 @@ class ExponentialQuantile(Mechanism):
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
         rows, bound = exact.all(), within.theta_bound
         rate = min(promise.as_pure().eps / (2 * within.sensitivity("loss", relation).size), STEEP_LOSS)
-        theta, sweeps = draw(Target(rows[:, :-1], rows[:, -1], within.tau, bound, rate, "loss"), rng)
+        theta, sweeps = draw_theta(Target(rows[:, :-1], rows[:, -1], within.tau, bound, rate, "loss"), rng)
         return Release(name, on_grid(theta, bound), None, promise, within, chain=sweeps)
 
 
@@ -132,7 +132,7 @@ class TiltedLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([first, *[rest] * (dim - 1)])
 
 
-def draw(target: Target, rng: Rng) -> tuple[FloatArray, int]:
+def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
     """Return theta, and the length of the Markov chain that it ends; 0 where it is drawn exactly."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
