@@ -138,6 +138,9 @@ class Ledger:
         spent = self.spent().budget.partition(" = ")[2].split(",")[0]
         return f"<Ledger in memory: {name} = {spent} of {whole} spent in {fits}>"
 
+    def __dir__(self) -> list[str]:
+        return ["budget", "charge", "entries", "remaining", "spent"]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"budget": self.budget, "_entries": self._entries, "_prove": self._prove}
 

@@ -74,6 +74,7 @@ def test_mixed_kinds_cost_what_their_losses_do_where_that_is_handed_over():
 def test_a_fresh_ledger_has_spent_nothing():
     assert repr(Ledger(ApproxDP(1.0, 1e-6))) == "<Ledger in memory: eps = 0 of 1, delta = 1e-06 spent in no fit>"
     assert repr(Ledger(PureDP(1.0))) == "<Ledger in memory: eps = 0 of 1 spent in no fit>"
+    assert dir(Ledger(PureDP(1.0))) == ["budget", "charge", "entries", "remaining", "spent"]
 
 
 def test_charges_at_the_same_time_never_overspend(monkeypatch):
