@@ -33,7 +33,7 @@ from privstats.inference.estimate import Allowance, Coordinates, Estimate, Estim
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.families import Logit
+from privstats.losses.families import Logit, LogLink
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows, Scores
 from privstats.numerics.law import FloatArray
@@ -131,9 +131,15 @@ def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
         slopes = fit - mean * c
     slopes = slopes * loss.transformed_half
     sizes = prefix.made_up @ slopes
-    b, a = loss.family.start(slopes, loss.from_transformed(mean), sizes - sizes.mean(), prefix.scales.rows)
-    moved = start.to_theta @ (b + (a * c if c.any() else 0.0))
+    added = usual_offset(prefix) if isinstance(loss.family, LogLink) else 0.0
+    b, a = loss.family.start(slopes, loss.from_transformed(mean) + added, sizes - sizes.mean(), prefix.scales.rows)
+    moved = start.to_theta @ (b + ((a - added) * c if c.any() else 0.0))
     return replace(start, theta=moved, loss=loss, sigma=1.0)
+
+
+def usual_offset(prefix: Prefix) -> float:
+    """Return the offset of made-up rows: the middle of its bounds, for nothing is released of offsets."""
+    return float(np.mean(prefix.box.design.offset_bounds)) if prefix.box.design.offset else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +205,7 @@ class _Steps:
     def eta(self, start: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
         eta = self.prefix.made_up @ self.prefix.coordinates(start.theta)
-        return self.loss.family.fitted(eta)
+        return self.loss.family.fitted(eta + usual_offset(self.prefix))
 
     def metric(self, start: Start) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
@@ -226,7 +232,7 @@ class _Steps:
         in a histogram: so this part is not left to it.
         """
         rows = self.prefix.made_up[::SPARSE]
-        eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta))
+        eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta) + usual_offset(self.prefix))
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros(len(radii))

@@ -67,7 +67,7 @@ def test_a_mu_or_eps_that_is_none_is_refused(bad):
 
 @pytest.mark.parametrize("mu", [0.0, -1.0])
 def test_a_budget_of_no_mu_is_refused_with_the_cure(mu):
-    with pytest.raises(BudgetError, match="must be"):
+    with pytest.raises(BudgetError, match="positive number, such as mu=1"):
         ps.plan("lm", "y ~ x", 1000, mu=mu, domain={"x": (-1, 1), "y": (-1, 1)})
 
 

@@ -7,8 +7,12 @@ import pytest
 import privstats as ps
 from benchmarks.private_bounds import LAWS, PLACES, runs
 
+PAIRS = list(zip([*LAWS, "normal", "t3"], PLACES, strict=True))
 
-@pytest.mark.parametrize(("law", "place"), list(zip([*LAWS, "normal", "t3"], PLACES, strict=True)))
+
+@pytest.mark.parametrize(
+    ("law", "place"), [*PAIRS[:3], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[3:])]
+)
 def test_bought_ranges_hold_nearly_all_rows_and_are_not_much_wider(law, place):
     found = runs(law, place, 3000, 8, seed=7)
     assert sum(inside >= 0.95 and width <= 4 for inside, width in found) >= 7
@@ -27,8 +31,8 @@ def test_a_fit_says_what_it_bought_and_pays_for_it_in_the_same_charge():
     assert fit.params["x"] == pytest.approx(0.01, abs=5 * fit.bse["x"])
     planned = ps.plan("lm", "y ~ x", 40_000, 1.0, domain={"y": (0, 6)}, bounds_share=0.2)
     assert planned.estimated == ("x",)
-    assert "bounds of x" in str(planned)
-    with pytest.raises(ps.PrivstatsError, match="declare"):
+    assert "location and spread of a column without declared" in " ".join(str(planned).split())
+    with pytest.raises(ps.PrivstatsError, match="depend on the bounds of 'x'"):
         planned.expected()
 
 
@@ -59,11 +63,18 @@ def test_a_column_that_shows_no_range_still_gives_a_result(column):
     assert any("not given" in text for text in fit.summary().notes)
 
 
-@pytest.mark.parametrize("formula", ["y ~ np.exp(x)", "y ~ I(x ** 2)", "y ~ x * z", "np.sqrt(x) ~ y"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ I(x ** 2)",
+        *(pytest.param(more, marks=pytest.mark.slow) for more in ("y ~ np.exp(x)", "np.sqrt(x) ~ y")),
+        "y ~ x * z",
+    ],
+)
 def test_a_release_however_far_off_makes_no_fit_fail_that_was_paid_for(formula):
     n = 8000
     data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
-    for seed in range(12):  # of nothing but missing values the rank mechanism draws any number there is
+    for seed in range(8):  # of nothing but missing values the rank mechanism draws any number there is
         fit = ps.dp_lm(formula, data, 4.0, domain={"y": (0, 1)}, bounds_share=0.5, rng=seed)
         assert (np.isfinite(fit.params) | np.isnan(fit.bse)).all()
         assert fit.summary().notes
