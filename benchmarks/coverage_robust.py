@@ -1,9 +1,9 @@
 """Coverage and length of intervals of robust and logistic regression under Gaussian differential privacy.
 
 x = (1, N(0, AR(.3))_4). Linear: beta = (1, .5, -.5, .25, 0), N(0, 1) errors, Huber's loss with unknown scale.
-Logistic: beta = (-.3, .5, -.5, .25, 0). Linear: nothing is bounded; predictors are
-declared by Scale(0, 1), the response by Scale(1, 1). Logistic: predictors have the bounds (-6, 6). Variants: strong signal (beta times 10), AR(.9), t3 errors, 5 % of errors times 20; of logistic
-regressions strong signal, AR(.9), and 5 % of the outcomes.
+Logistic: beta = (-.3, .5, -.5, .25, 0). Linear: nothing is bounded; predictors are declared by Scale(0, 1), the
+response by Scale(1, 1). Logistic: predictors have the bounds (-6, 6). Variants: strong signal (beta times 10), AR(.9),
+t3 errors, 5 % of errors times 20; of logistic regressions strong signal, AR(.9), and 5 % of the outcomes.
 
 Targets, as the mean over the five coefficients, NaN a miss, half a Monte Carlo standard error allowed for: coverage
 never below .93 in each cell of the grid n = 500 ... 20,000, mu = .25 ... 2, in the variants neither; median lengths at
@@ -66,7 +66,7 @@ def draw(model: str, variant: str, n: int, rng: np.random.Generator) -> tuple[pd
     if variant == "rare":
         beta = np.array([RARE, *beta[1:]])
     eta = beta[0] + X @ beta[1:]
-    about_x: ps.Scale | tuple[int, int] = ps.Scale(0, 1) if model == "linear" else (-6, 6)  # no row is as far as 6 sd
+    about_x = ps.Scale(0, 1) if model == "linear" else (-6, 6)  # no row is as far as 6 sd
     known = {f"x{j}": about_x for j in range(1, 5)}
     if model == "logistic":
         y, about = (rng.uniform(size=n) < expit(eta)).astype(float), (0, 1)
