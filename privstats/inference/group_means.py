@@ -95,9 +95,9 @@ class GroupMeans(Estimate):
         -----
         The mean is S / N; its error is ``(noise of S - mean x noise of N) / N`` and the sampling error. The released
         variance is ``Q / N - mean^2`` plus the mean's own noise variance, which that expression lacks; noise may have
-        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``. A variance known with mean m and relative
-        variance r has nearly an inverse gamma law: errors are Student's with ``4 + 2 / r`` degrees of freedom and the
-        scale of a variance of ``m (1 + r) / (1 + 2 r)``, whose own variance is m.
+        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``. A variance of which mean m and relative
+        variance r are known is taken for inverse gamma: errors are Student's, of variance m, with ``4 + 2 / r`` degrees
+        of freedom and so the squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
