@@ -6,11 +6,11 @@ coefficients to the truth, in original units, as reported (shrunk where the budg
 the 95 % intervals of the slopes. A method without intervals in more than a tenth of a cell's fits ("-") is no choice
 there for who wants them. objpert is given a theta_bound of 1, which holds in every cell, and of 2; kng the default 2.
 
-What auto means is asked of `ps.plan`. Targets: where intervals are wanted, auto's choice is in at least two thirds of
-the cells within 10 %, and 2 Monte Carlo standard errors, of the best choice, by length and by error (exceptions are
-listed; hull for one or two predictors is expected among them); where they are not and theta_bound = 1 is declared, its
-choice is in as many cells not worse than moments, to 2 standard errors of the paired difference, and better over all
-(geometric mean of the ratios). Moments spend nothing on intervals: their errors are the same with and without.
+auto chooses within a fit, after its first releases, and is fitted as others are. Targets: where intervals are wanted,
+it is in at least two thirds of the cells within 10 %, and 2 Monte Carlo standard errors, of the best choice, by length
+and by error (exceptions are listed; hull for one or two predictors is expected among them); where they are not, it is
+in as many cells not worse than moments with intervals, to 2 standard errors of the paired difference, and better over
+all (geometric mean of the ratios).
 
     python benchmarks/choice.py --seed 1 [--replicates 12] [--n 1000 ...] [--p 1 ...] [--eps 1 ...]
 """
@@ -34,12 +34,14 @@ RESPONSE = {1: 6.0, 2: 6.0, 5: 6.0, 12: 8.0}
 TIGHT = 1.0  # a theta_bound that holds in every cell
 WITH: dict[str, dict[str, Any]] = {
     **{noise: {"mech": "suffstats", "noise": noise} for noise in ("matrixt", "hull", "linf", "l1", "l2")},
+    "newton": {"mech": "newton"},
+    "auto": {},
     "kng": {"mech": "kng"},
     "objpert 1": {"mech": "objpert", "theta_bound": TIGHT},
     "objpert 2": {"mech": "objpert", "theta_bound": 2.0},
 }
 WITHOUT: dict[str, dict[str, Any]] = {
-    f"{name}, alone": {**WITH[name], "inference": "none"} for name in ("kng", "objpert 1", "objpert 2")
+    f"{name}, alone": {**WITH[name], "inference": "none"} for name in ("auto", "kng", "objpert 1", "objpert 2")
 }
 METHODS = WITH | WITHOUT
 ENOUGH, MOST = 0.9, 2 / 3  # of fits with intervals, of cells that meet the target
@@ -75,7 +77,7 @@ def cells(
         data = pd.DataFrame(X, columns=list(domain)[:-1]).assign(y=y)
         for eps in budgets:
             for name in methods or METHODS:
-                fit = ps.dp_lm(formula, data, eps, domain=domain, rng=rng, **METHODS[name])
+                fit: Any = ps.dp_lm(formula, data, eps, domain=domain, rng=rng, **METHODS[name])
                 interval = fit.conf_int().to_numpy()[1:]
                 length = float(np.median(interval[:, 1] - interval[:, 0]))
                 error = float(np.linalg.norm(fit.params.to_numpy() - truth))
@@ -92,16 +94,6 @@ def model(p: int) -> tuple[str, dict[str, tuple[float, float]]]:
     return "y ~ " + " + ".join(names), domain
 
 
-def auto(n: int, p: int, eps: float, **options: Any) -> str:
-    """Return the name in `METHODS` of what mech="auto" means here."""
-    formula, domain = model(p)
-    plan = ps.plan("lm", formula, n, eps, domain=domain, **options)
-    bare = {"inference": "none"} if options.get("inference") == "none" else {}
-    bound = {"theta_bound": options["theta_bound"]} if "theta_bound" in options else {}
-    wanted = {"mech": plan.mech, **({"noise": plan.noise} if plan.mech == "suffstats" else bound), **bare}
-    return next(name for name, chosen in METHODS.items() if chosen == wanted)
-
-
 def centre(values: np.ndarray) -> tuple[float, float]:
     """Return the median of the finite values, and its Monte Carlo standard error."""
     known = values[np.isfinite(values)]
@@ -110,38 +102,39 @@ def centre(values: np.ndarray) -> tuple[float, float]:
     return float(np.median(known)), float(1.25 * known.std(ddof=1) / math.sqrt(len(known)))
 
 
-def exception(key: Key, cell: Cell, chosen: str, measure: str) -> str | None:
-    """Return how the best choice with intervals beats auto's by more than 10 % and Monte Carlo error, if it does."""
+def exception(key: Key, cell: Cell, measure: str) -> str | None:
+    """Return how the best choice with intervals beats auto by more than 10 % and Monte Carlo error, if it does."""
+    if not cell["auto"].valid:
+        return f"n = {key[0]}, p = {key[1]}, eps = {key[2]:g}, {measure}: auto has no intervals"
     found = {name: centre(getattr(cell[name], measure)) for name in WITH if name in cell and cell[name].valid}
     best = min(found, key=lambda name: found[name][0])
-    room = 2 * math.hypot(found[chosen][1], found[best][1])
-    if found[chosen][0] <= 1.1 * found[best][0] + room:
+    room = 2 * math.hypot(found["auto"][1], found[best][1])
+    if found["auto"][0] <= 1.1 * found[best][0] + room:
         return None
     n, p, eps = key
-    return f"n = {n}, p = {p}, eps = {eps:g}, {measure}: {best} is {found[best][0] / found[chosen][0]:.2f} of {chosen}"
+    return f"n = {n}, p = {p}, eps = {eps:g}, {measure}: {best} is {found[best][0] / found['auto'][0]:.2f} of auto"
 
 
 def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
     """Return the targets missed, and the exceptions to auto's choice."""
     missed, exceptions = [], []
     for measure in ("lengths", "errors"):
-        beaten = [exception(key, cell, auto(*key), measure) for key, cell in found.items()]
+        beaten = [exception(key, cell, measure) for key, cell in found.items()]
         exceptions += [what for what in beaten if what]
         met = beaten.count(None) / len(found)
         if met < MOST:
-            missed.append(f"by {measure} auto's choice is near the best in {met:.0%} of the cells")
+            missed.append(f"by {measure} auto is near the best in {met:.0%} of the cells")
     ratios, fine = [], 0
-    for key, cell in found.items():
-        chosen = auto(*key, theta_bound=TIGHT, inference="none")
-        ours, theirs = cell[chosen].errors, cell["matrixt"].errors
+    for cell in found.values():
+        ours, theirs = cell["auto, alone"].errors, cell["matrixt"].errors
         ratios.append(np.median(ours) / np.median(theirs))
         difference = ours - theirs
         fine += difference.mean() <= 2 * difference.std(ddof=1) / math.sqrt(len(difference))
     if fine < MOST * len(found):
-        missed.append(f"without intervals auto's choice is not worse than moments in {fine} of {len(found)} cells")
+        missed.append(f"without intervals auto is not worse than moments in {fine} of {len(found)} cells")
     mean = float(np.exp(np.mean(np.log(ratios))))
     if mean >= 1:
-        missed.append(f"without intervals auto's choice has {mean:.2f} times the error of moments")
+        missed.append(f"without intervals auto has {mean:.2f} times the error of moments")
     exceptions.append(f"without intervals: {fine} of {len(found)} cells not worse, errors {mean:.2f} times moments'")
     return missed, exceptions
 
@@ -155,7 +148,7 @@ def plot(found: dict[Key, Cell], path: Path) -> None:
         for name in names:
             points = [(key, found[key][name]) for key in keys]
             ratio = [
-                centre(getattr(runs, measure))[0] / centre(getattr(found[key][auto(*key)], measure))[0]
+                centre(getattr(runs, measure))[0] / centre(getattr(found[key]["auto"], measure))[0]
                 if measure == "errors" or runs.valid
                 else math.nan
                 for key, runs in points
@@ -165,7 +158,7 @@ def plot(found: dict[Key, Cell], path: Path) -> None:
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_xlabel("n eps")
-        panel.set_title(f"{measure} / those of auto's choice with intervals, p = {p}", fontsize=9)
+        panel.set_title(f"{measure} / those of auto with intervals, p = {p}", fontsize=9)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     save(figure, path)
 
@@ -182,18 +175,15 @@ def main() -> int:
         for n in options.n:
             by_eps = cells(n, p, options.replicates, options.seed, tuple(options.eps))
             found |= {(n, p, eps): cell for eps, cell in by_eps.items()}
-    print(f"{options.replicates} replicates, seed {options.seed}; * auto's choice with intervals")
+    print(f"{options.replicates} replicates, seed {options.seed}")
     for measure, names, title in (
         ("errors", METHODS, "median L2 distance to the truth; 'alone': inference='none'"),
         ("lengths", WITH, "median length of the slopes' 95 % intervals; -: none in more than a tenth of the fits"),
     ):
         rows = []
         for key, cell in found.items():
-            chosen = auto(*key)
             texts = [
-                f"{centre(getattr(cell[name], measure))[0]:.3g}" + "*" * (name == chosen)
-                if measure == "errors" or cell[name].valid
-                else "-"
+                f"{centre(getattr(cell[name], measure))[0]:.3g}" if measure == "errors" or cell[name].valid else "-"
                 for name in names
             ]
             rows.append((key[1], key[0], f"{key[2]:g}", *texts))

@@ -29,8 +29,11 @@ def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
     for seed in SEEDS:
         fit = ps.dp_lm(regression.formula, data, 1.0, domain=domain, rng=seed, mech="suffstats")
         distances.append((fit.params - limit) / (fit.bse * np.sqrt(fit.noise_share)))
+        assert fit.params.notna().all() or any("not given" in text for text in fit.summary().notes)
     # distance to the fit without noise is privacy noise alone: its squares average 1, to about 1 / sqrt(12)
-    assert 0.3 < np.mean(np.square(distances)) < 2.0
+    assert 0.3 < np.nanmean(np.square(distances)) < 2.0
+    given = np.isfinite(distances).mean()  # of house prices grade and size are nearly collinear, for this noise
+    assert given >= (0.4 if name == "housing" else 1.0)
     if "poly" not in regression.formula:
         truth = smf.ols(regression.formula, data).fit()
         assert (np.abs(limit - truth.params) < 0.5 * truth.bse).mean() >= 0.6  # few rows lie outside the bounds
