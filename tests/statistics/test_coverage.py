@@ -13,23 +13,40 @@ from privstats.inference.estimate import NormalEstimate
 from tests.conftest import slow
 from tests.statistics.designs import PURE
 
-REPLICATES = 50
+REPLICATES = 16
 
 
 @pytest.mark.parametrize(
-    ("noise", "n", "eps"),
-    [("linf", 500, 1.0), *((noise, 500, 4.0) for noise in PURE), *(slow(noise, 2000, 4.0) for noise in PURE)],
+    ("noise", "n", "eps", "replicates"),
+    [
+        ("linf", 500, 1.0, REPLICATES),
+        *((noise, 500, 4.0, REPLICATES) for noise in ("matrixt", "hull", "linf")),
+        *(slow(noise, n, 4.0, 50) for noise in PURE for n in (500, 2000)),
+    ],
 )
-def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps):
-    result = cell(n, eps, noise, REPLICATES, seed=11)
-    error = math.sqrt(0.95 * 0.05 / REPLICATES)  # of one coefficient; the mean of six is at most as uncertain
-    assert result.coverage.mean() >= 0.93 - error
+def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps, replicates):
+    result = cell(n, eps, noise, replicates, seed=11)
+    if result.kappa > 0.4 and result.given < 0.1:
+        return  # hardly an interval is given, and there is no share to speak of
+    given = 1.0 if result.kappa <= 0.4 else result.given
+    error = math.sqrt(0.95 * 0.05 / (replicates * given))  # of one coefficient; the mean of six is at most as uncertain
+    assert np.nanmean(result.coverage) >= 0.93 - error
     if result.kappa <= 0.4:
         assert result.coverage.mean() <= 0.97 + error
-    assert (result.coverage >= 0.95 - 3.5 * error).all()
-    if noise in METHODS:
-        # the median of 5 x 50 lengths is known to a few percent
+    assert (np.nan_to_num(result.coverage, nan=1.0) >= 0.95 - 3.5 * error).all()
+    if noise in METHODS and result.given == 1:
+        # the median of 5 x 16 lengths or more is known to a few percent
         assert result.length <= 1.15 * METHODS[noise][1][n, eps]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the choice between moments and steps expects a third of the length that steps have at n = 500, eps = 4",
+)
+def test_the_chosen_branch_has_intervals_nearly_as_short_as_those_of_moments(monkeypatch):
+    monkeypatch.setitem(METHODS, "chosen", ({}, {}))
+    price = 1 / (1 - 0.12 / 0.89)  # of the meat, which the reference does not buy
+    assert cell(500, 4.0, "chosen", 5, seed=11).length <= 1.15 * price * METHODS["matrixt"][1][500, 4.0]
 
 
 def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
@@ -38,15 +55,16 @@ def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
 
     honest = NormalEstimate.error_law
     monkeypatch.setattr(NormalEstimate, "error_law", sampling_only)
-    assert cell(2000, 4.0, "linf", 30, seed=12).coverage.mean() < 0.8
+    assert cell(2000, 4.0, "linf", 16, seed=12).coverage.mean() < 0.8
 
 
-def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments():
+@pytest.mark.parametrize("replicates", [50, slow(200)])
+def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments(replicates):
     # strong signal, generous budget: noise and sampling error are of one size, and the estimate of sigma^2 can be
     # zero; taking it for known covered 85 % here
     rng = np.random.default_rng(13)
     covered = []
-    for _ in range(200):
+    for _ in range(replicates):
         x = rng.uniform(-1, 1, 200)
         data = pd.DataFrame({"x": x, "y": 0.5 + x + 0.05 * rng.standard_normal(200)})
         fit = ps.dp_lm(
@@ -61,4 +79,4 @@ def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_mom
         )
         interval = fit.conf_int()
         covered.append(((interval[0] <= [0.5, 1.0]) & (interval[1] >= [0.5, 1.0])).mean())
-    assert np.mean(covered) >= 0.925 - 3 * math.sqrt(0.925 * 0.075 / 200)
+    assert np.mean(covered) >= 0.925 - 3 * math.sqrt(0.925 * 0.075 / replicates)
