@@ -73,6 +73,17 @@ def test_a_large_budget_gives_the_poisson_regression_of_statsmodels_with_its_off
     np.testing.assert_allclose(fit.predict(data[:5]), truth.predict(data[:5], offset=offset[:5]), rtol=0.02)
 
 
+@pytest.mark.parametrize("formula", ["count ~ x", "y ~ x"])
+def test_steps_are_taken_under_eps_too(data, formula):
+    family = "poisson" if formula.startswith("count") else "binomial"
+    fit = ps.dp_glm(formula, data, 4.0, family=family, mech="newton", domain=DOMAIN, rng=1)
+    truth = smf.glm(
+        formula, data, family=sm.families.Poisson() if family == "poisson" else sm.families.Binomial()
+    ).fit()
+    assert ((fit.params - truth.params).abs() < 4 * fit.bse).all()
+    assert fit.bse.max() < 0.2
+
+
 def test_marginal_effects_that_were_not_released_are_refused(data):
     fit = ps.dp_glm("y ~ x", data, 1.0, domain=DOMAIN, rng=1)
     with pytest.raises(ps.PrivstatsError, match="margins=True"):

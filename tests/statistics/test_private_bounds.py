@@ -11,7 +11,7 @@ PAIRS = list(zip([*LAWS, "normal", "t3"], PLACES, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("law", "place"), [*PAIRS[:3], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[3:])]
+    ("law", "place"), [*PAIRS[0:3:2], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (PAIRS[1], *PAIRS[3:]))]
 )
 def test_bought_ranges_hold_nearly_all_rows_and_are_not_much_wider(law, place):
     found = runs(law, place, 3000, 8, seed=7)
@@ -74,7 +74,7 @@ def test_a_column_that_shows_no_range_still_gives_a_result(column):
 def test_a_release_however_far_off_makes_no_fit_fail_that_was_paid_for(formula):
     n = 8000
     data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
-    for seed in range(8):  # of nothing but missing values the rank mechanism draws any number there is
+    for seed in range(6):  # of nothing but missing values the rank mechanism draws any number there is
         fit = ps.dp_lm(formula, data, 4.0, domain={"y": (0, 1)}, bounds_share=0.5, rng=seed)
         assert (np.isfinite(fit.params) | np.isnan(fit.bse)).all()
         assert fit.summary().notes
