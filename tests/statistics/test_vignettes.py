@@ -20,7 +20,7 @@ SHOWS = {
 }
 
 
-QUICK = ("demo.py", "robust_inference.py")
+QUICK = ("demo.py",)
 ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
 
 
