@@ -36,6 +36,8 @@ class PublicFacts:
         Names, factors with contrasts, bounds; no data.
     assumed : int or None
         Rows that a plan assumes; never used by an estimator.
+    rows_per_unit : int
+        Largest number of rows of one unit that count.
     """
 
     offered: int | None
@@ -45,6 +47,7 @@ class PublicFacts:
     intervals: bool
     design: Any
     assumed: int | None = None
+    rows_per_unit: int = 1
 
 
 @dataclass(frozen=True)

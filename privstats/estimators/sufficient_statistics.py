@@ -157,10 +157,9 @@ class Branch:
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
-        if not self.folded:  # beyond the longest score a radius would add noise, and nothing else
-            residual = np.abs(start.residual).sum() + start.offset_reach
-            longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual)
-            radius = min(radius, max(longest, LEAST_RESIDUAL * start.sigma))
+        residual = np.abs(start.residual).sum() + start.offset_reach
+        longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual) * self.public.rows_per_unit
+        radius = min(radius, max(longest, LEAST_RESIDUAL * start.sigma))  # a longer one would add nothing but noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)

@@ -432,7 +432,9 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "range is estimated where the number of rows is private)"
         )
     used = offered if design.complete and not design.lacking else None
-    return PublicFacts(offered, used, rows if by_unit else None, by_unit, spec.intervals, design, assumed)
+    units = rows if by_unit else None
+    most = spec.neighbors.rows_per_unit
+    return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 
 
 def _question(a: Asked, division: Division) -> Planned:

@@ -146,5 +146,8 @@ def split(text):
 
 
 if __name__ == "__main__":
-    before, _, after = split(PAGE.read_text())
-    PAGE.write_text(f"{before}{BEGIN}\n{lists()}{END}{after}")
+    if "--show" in sys.argv:
+        sys.stdout.write(lists())
+    else:
+        before, _, after = split(PAGE.read_text())
+        PAGE.write_text(f"{before}{BEGIN}\n{lists()}{END}{after}")

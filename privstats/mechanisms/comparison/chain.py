@@ -19,7 +19,7 @@ DESCENT = 60  # most steps towards the geometric median, by either measure
 def exact_location_for(dim: int) -> bool:
     """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
 
-    >>> exact_for(3), exact_for(4)
+    >>> exact_location_for(3), exact_location_for(4)
     (True, False)
     """
     return dim <= EXACT_DIM

@@ -63,7 +63,7 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
     """Return values rounded to multiples of `step` inside [low, high], and the grid of these, in units of `step`.
 
     >>> to_units(np.array([0.24, 1.0]), 0.0, 0.9, 0.25)
-    (array([1, 3]), Grid(first=0, last=3))
+    (array([1, 3]), LocationGrid(first=0, last=3))
     """
     grid = LocationGrid(math.ceil(low / step), math.floor(high / step))
     return np.clip(np.rint(values / step), *grid).astype(np.int64), grid
