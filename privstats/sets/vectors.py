@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,8 +113,8 @@ class Packed(Set):
     """
 
     @property
-    def pairs(self) -> Pairs:
-        raise NotImplementedError
+    @abstractmethod
+    def pairs(self) -> Pairs: ...
 
     @property
     def size(self) -> int:
