@@ -217,7 +217,8 @@ def assumed_rows(
         check_schema(like, design.reads)
         frame = like.reset_index(drop=True)
     else:
-        frame = narrowed(design.domain, design.reads).draw(design.reads, min(ROWS, max(n, 1)), public_stream(-1))
+        drawn = narrowed(design.domain, design.reads).draw(design.reads, ROWS, public_stream(-1))
+        frame = drawn.head(max(n, 1))  # of one draw, so that forecasts change little from one n to the next
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
     if regression and (like is None or residual is not None):
