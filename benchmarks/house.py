@@ -3,7 +3,9 @@
     python -m benchmarks.house            # prints the figures; exits non-zero where one misses its target
 
 *Hops* of a call are the different pairs of functions in two files of ours of which one calls the other, as seen by
-`sys.setprofile`; *files* are those that have a part in it. The language of formulas is left out, and so are imports.
+`sys.setprofile`; *files* are those that have a part in it. The room of formulas and imports are left out. Counted like
+this, commit 43508b1, whose 127 hops the targets were set against, has 130 (what is now that room lay in gate/).
+A fit is rehearsed on made-up rows before any row is read; hops that only the rehearsal makes are printed apart.
 """
 
 from __future__ import annotations
@@ -21,14 +23,7 @@ import pandas as pd
 import privstats as ps
 
 HOME = Path(ps.__file__).parent
-LANGUAGE = (
-    "formula/expression",
-    "formula/functions",
-    "formula/interval",
-    "formula/basis",
-    "formula/factors",
-    "formula/terms",
-)
+LANGUAGE = "formula/"
 TARGETS = {"moments": (90, 33), "steps": (140, 33)}
 
 
@@ -52,7 +47,7 @@ def hops(call: Callable[[], object]) -> set[tuple[str, str, str, str]]:
 
 
 def _room(filename: str) -> str:
-    """Return the place of a file in the package; nothing for others, and for the language of formulas."""
+    """Return the place of a file in the package; nothing for others, and for the room of formulas."""
     path = Path(filename)
     if HOME not in path.parents:
         return ""
@@ -136,7 +131,11 @@ def main() -> None:
         pairs = hops(lambda price=price: ps.dp_lm("y ~ x", data, domain=domain, **price))  # type: ignore[misc]
         files = {a for a, *_ in pairs} | {b for _, _, b, _ in pairs}
         most, widest = TARGETS[name]
-        print(f"dp_lm by {name}: {len(pairs)} hops (at most {most}), {len(files)} files (at most {widest})")
+        rehearsed = sum("gate/rehearsal" in (a, b) for a, _, b, _ in pairs)
+        print(
+            f"dp_lm by {name}: {len(pairs)} hops (at most {most}), {rehearsed} of them of the rehearsal; "
+            f"{len(files)} files (at most {widest})"
+        )
         missed += [name] if len(pairs) > most or len(files) > widest else []
     uses = imports()
     for what, names in (

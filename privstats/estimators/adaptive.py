@@ -15,7 +15,32 @@ from typing import Any
 import numpy as np
 
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
-from privstats.estimators.histogram import ALONG_SEEN, TAILS, Clip, Lengths, best_clip, edges, predicted_length
+from privstats.estimators.constants import (
+    ALONG_SEEN,
+    BESIDE,
+    DROWNED,
+    EDGE_OF_NOISE,
+    FAR_BOUNDS,
+    FEW,
+    FEW_SHARE,
+    FIRST_LEAST,
+    FIRST_MOST,
+    FIRST_NOISE,
+    LEAST_EIGENVALUE,
+    LEAST_RATIO,
+    LEFT_OUT,
+    MEAT_LEAST,
+    MEAT_NOISE,
+    MEAT_WORTH,
+    MOST_RATIO,
+    MOVE,
+    MOVE_SDS,
+    RADIUS_NOISE,
+    RARE_RADIUS,
+    RESIDUAL_CLIP,
+    USUAL_RADIUS,
+)
+from privstats.estimators.histogram import TAILS, Clip, Lengths, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
     KeptLevels,
     PublicBox,
@@ -60,19 +85,6 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-BESIDE = 0.6  # the residual beside a Hessian row, at its clip, in radii of the row: where normal noise makes it free
-RESIDUAL_CLIP = 2.5  # of that residual, in residual scales
-RADIUS_NOISE = 6.0  # weight of the Hessian's noise, in sqrt(m) entries' sds, against what its radius cuts off
-RARE_RADIUS = 1.15  # the Hessian's radius is at least this many times the length of a row of the rarest kept level
-FEW = 2.3  # a direction is unidentified if so many noise sds of a count of rows at the radius could make it,
-FEW_SHARE = 0.2  # ... or, if that is less, this share of the rows
-FIRST_LEAST, FIRST_NOISE, FIRST_MOST = 3.0, 3.0, 6.0  # first clip in sqrt(m): at least, by its noise, at most
-MEAT_LEAST, MEAT_NOISE = 4.0, 0.2  # squared radius of the meat: this times m, or what makes noise this share of it
-MEAT_WORTH = 0.15  # a meat is released if 4 m times its noise at radius 1 is below this share of the scores
-LEAST_VARIANCE, MOST_VARIANCE = 0.97, 1.5  # of the final score, in the meat's: what the first clip missed
-MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # charge for the estimate's move between clips beyond these sds
-LEFT_OUT = 0.3  # a left-out row may have moved the score by this many sds along one coefficient, on average
-FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
@@ -110,9 +122,11 @@ class Adaptive:
         by, box = self.noises, PublicBox(public.design)
         scales = column_scales(ask, by, box, public.used)
         sizes = sizes_of(ask, by, public, scales.rows)
-        levels = readable_levels(ask, by, box, scales, self._entry_sd(ask, box), "score")
+        entry = hessian_entry_sd(ask, by, self.loss, box.c)
+        worth = "moments" not in self.branches or relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) < DROWNED
+        levels = readable_levels(ask, by, box, scales, entry, "score", worth)
         frame = standardised(box, scales, levels.kept or None)
-        frame = reread_scales(ask, by, box, frame, scales, "score")
+        frame = reread_scales(ask, by, box, frame, scales, "score", worth)
         released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
         start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
@@ -125,11 +139,25 @@ class Adaptive:
             chosen = ask.choose("estimator", {name: fit.length() for name, fit in fits.items()})
         return fits[chosen].estimate()
 
-    def _entry_sd(self, ask: Ask, box: PublicBox) -> float:
-        """Return the standard deviation of the noise of an entry of the Hessian at radius 1."""
-        beside = self.noises.free_products and isinstance(self.loss, SquaredLoss)
-        question = Sum("hessian", lambda block: block, within=Products(box.c + beside))
-        return entry_sd(ask, question, self.noises) * (1 + BESIDE**2 if beside else 1.0)
+
+def hessian_entry_sd(ask: Ask, by: Noises, loss: Loss, m: int) -> float:
+    """Return the standard deviation of the noise of an entry of the Hessian whose rows are clipped at 1."""
+    beside = by.free_products and isinstance(loss, SquaredLoss)
+    question = Sum("hessian", lambda block: block, within=Products(m + beside))
+    return entry_sd(ask, question, by) * (1 + BESIDE**2 if beside else 1.0)
+
+
+def relative_noise(m: int, entry: float) -> float:
+    """Return the largest eigenvalue of a Hessian's noise, in the Hessian's.
+
+    Parameters
+    ----------
+    m : int
+        Coordinates.
+    entry : float
+        Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
+    """
+    return EDGE_OF_NOISE * m**1.5 * entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +250,19 @@ class Steps(Branch):
         return float(np.sqrt(self.ask.law(question, by=self.by.counts).variance()[0]))
 
     def length(self) -> float:
-        """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
-        m = self.start.m
-        ends = edges(m**0.5 / 8, 60 * m**0.5)
-        noise, sd = self.score_sd("score"), self.count_sd(self.score_sizes(self.start, ends))
-        return min(predicted_length(noise, sd, m, self.scores, self.tail) / 1.96, 1e100)
+        """Return the expected length over that without privacy, for rows a little heavier than normal ones.
+
+        Two noises: that of the score, and that of the Hessian times the error of the first step; and what the Hessian's
+        noise does to its weakest direction.
+        """
+        m, start = self.start.m, self.start
+        cap = start.longest * start.largest_psi / start.sigma
+        noise, sd = self.score_sd("score"), self.count_sd(self.score_sizes(start, edges(m**0.5 / 8, cap)))
+        score = predicted_length(noise, sd, m, self.scores, self.tail, cap) / 1.96
+        entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, start.longest**2 / m) / self.rows
+        first = FIRST_LEAST * m**0.5 * self.score_sd("first step") / self.rows
+        length = np.hypot(score, self.rows**0.5 * m**1.5 * entry * first)
+        return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""
@@ -346,12 +382,12 @@ class Steps(Branch):
         expected = inverse @ M.value @ inverse
         if final.products is None:
             ratio = clip.variance / self.scores
-            return expected * (float(np.clip(ratio, 1.0, MOST_VARIANCE)) if M.released else ratio)
+            return expected * (float(np.clip(ratio, 1.0, MOST_RATIO)) if M.released else ratio)
         if not self.robust:
             ratio = self.mean_square(u, final.products) / float(M.value[0, 0])
-            return expected * float(np.clip(ratio, LEAST_VARIANCE, MOST_VARIANCE))
+            return expected * float(np.clip(ratio, LEAST_RATIO, MOST_RATIO))
         seen = final.products / self.scores
-        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_VARIANCE, MOST_VARIANCE))
+        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_RATIO, MOST_RATIO))
         values, V = np.linalg.eigh(seen - ratio * expected)
         clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T

@@ -13,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm, t
 
+from privstats.estimators.constants import (
+    AFTER_GAP,
+    ALONG_HIDDEN,
+    ALONG_SEEN,
+    FALLING,
+    INVISIBLE,
+    NOISES,
+    PER_BIN,
+    REFERENCE,
+    RESIDUE,
+    VISIBLE,
+)
 from privstats.inference.error_law import critical as critical
 from privstats.numerics.law import FloatArray
-
-VISIBLE = 2.3  # noise sds that make the window next to the last visible one visible: false alarm .01
-AFTER_GAP = 4.3  # noise sds that make a window visible beyond empty ones: false alarm 1e-5
-RESIDUE = 1.0  # noise sds that the hidden counts may exceed their fitted size by
-FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
-INVISIBLE = 0.004  # where VISIBLE + 1 noise sds are a larger share of all counts, the tail takes its slowest ratio
-PER_BIN = 5  # lengths a bin, log-uniform
-ALONG_SEEN = 4.0  # rows beyond the clip lie along one coefficient by at most sqrt(this / m): visible ones
-ALONG_HIDDEN = 2.0  # the same for hidden ones
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,7 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
     return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B))
 
 
-def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail: Tail) -> float:
+def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf) -> float:
     """Return the expected half-length of a fit whose rows are a little heavier than normal ones: public.
 
     Parameters
@@ -230,14 +233,16 @@ def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail:
     scores : float
         Rows, or units.
     tail : Tail
+    cap : float
+        The longest score that the domain allows, in standard deviations of a residual.
 
     Returns
     -------
     float
         In standard deviations of a coordinate of a row's score, times the root of `scores`: 1.96 without privacy.
     """
-    ends = edges(m**0.5 / 8, 60 * m**0.5)
-    counts = np.histogram(reference_sizes(m), np.r_[0.0, ends])[0] * scores / REFERENCE
+    ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
+    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / REFERENCE
     k = np.arange(1, NOISES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
@@ -245,21 +250,19 @@ def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail:
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 
-NOISES = 16  # public, evenly spread noises of the histogram over which a length is predicted
-REFERENCE = 20_000  # public rows on which lengths are predicted
 _PLASTIC = 1.3247179572447460  # its powers make a sequence of points that fills a square evenly (Roberts 2018)
 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return public score sizes |w||e|: nearly normal rows, errors with six degrees of freedom.
+    """Return public score sizes |w||e|: nearly normal rows, errors with ten degrees of freedom.
 
-    Entries of w are normal times lognormal(.2); the sum of their squares is taken to be a gamma number of the same mean
+    Entries of w are normal times lognormal(.1); the sum of their squares is taken to be a gamma number of the same mean
     and variance. Quantiles are taken at quasi-random points: no chance has a part in it.
     """
     k = np.arange(1, REFERENCE + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
-    mean, variance = np.exp(0.08), 3 * np.exp(0.32) - np.exp(0.16)
+    mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
     squared = gamma.ppf(u, (m - 1) * mean**2 / variance, scale=variance / mean) if m > 1 else np.zeros(REFERENCE)
-    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(t.ppf(v, 6)) / np.sqrt(1.5)
+    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(t.ppf(v, 10)) / np.sqrt(1.25)
     return sizes

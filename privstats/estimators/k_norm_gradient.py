@@ -14,8 +14,9 @@ import numpy as np
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
+from privstats.estimators.constants import USUAL_RESIDUAL
 from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sizes_of
-from privstats.estimators.sufficient_statistics import USUAL_RESIDUAL, Branch
+from privstats.estimators.sufficient_statistics import Branch
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix

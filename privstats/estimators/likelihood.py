@@ -15,16 +15,8 @@ import numpy as np
 
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
-from privstats.estimators.histogram import (
-    ALONG_HIDDEN,
-    ALONG_SEEN,
-    TAILS,
-    Clip,
-    Lengths,
-    Tail,
-    critical,
-    edges,
-)
+from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
@@ -53,17 +45,22 @@ SHARES: Mapping[str, dict[str, float]] = {
     },
 }  # fmt: skip
 SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}  # of sizes of scores
+FEWEST = 3.0  # rare outcomes at the start, at least
 BURN_IN = 3  # steps before the last one
 FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
-USUAL = 2.5  # times its expected length: a longer last step is not trusted
+USUAL = 4.0  # times its expected length: a coefficient that the last step moves further is not given
+MISSED_BEND = 0.25  # part of the curvature along a step, without signs, that made-up rows may not show
 LEAST_LEVERAGE = 1.25  # rows of the Hessian are held at no less than this times root m
 SPARSE = 4  # every fourth made-up row serves where all responses are summed over
 SKEW_RADII = 16  # radii at which that is done; between them is interpolated
 CURVATURES = 1.0, 4.0  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
 CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
+MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
 BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
 SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
+TWO_SDS = 1.96  # of a coefficient: effective rows are counted at both ends of its interval
+FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
 FEW = 2.3  # noise sds of a count: so many rows at the radius might be unseen
 
 
@@ -130,9 +127,11 @@ def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
         mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
         slopes = fit - mean * c
     slopes = slopes * loss.transformed_half
-    sizes = prefix.made_up @ slopes
+    rows = prefix.made_up - prefix.made_up.mean(axis=0)
     added = usual_offset(prefix) if isinstance(loss.family, LogLink) else 0.0
-    b, a = loss.family.start(slopes, loss.from_transformed(mean) + added, sizes - sizes.mean(), prefix.scales.rows)
+    noise = prefix.scales.sd[-1] * loss.transformed_half * (1 + prefix.box.offset_reach)
+    least = max(FEWEST, float(noise)) / prefix.scales.rows
+    b, a = loss.family.start(slopes, loss.from_transformed(mean) + added, rows, least)
     moved = start.to_theta @ (b + ((a - added) * c if c.any() else 0.0))
     return replace(start, theta=moved, loss=loss, sigma=1.0)
 
@@ -160,6 +159,34 @@ class Stride:
     score: FloatArray
     noise: float
     step: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LastStep:
+    """How far the last step went.
+
+    Parameters
+    ----------
+    size : ndarray, shape (c,)
+        Over the length at which the step is linear and expected, for each coefficient in the user's units. The linear
+        predictor's change counts in rows in proportion to their part in the coefficient's information: a step that is
+        long in a group without information about the others leaves these as they are.
+    effective : ndarray, shape (c,)
+        Rows on which each coefficient rests if the model is right, ``n (mean q^2)^2 / mean q^4`` of the parts q that
+        rows have in its error, at the end of its interval where they are fewest.
+    bent : ndarray, shape (c,)
+        What the curvature of the scores along the step may have moved each coefficient by, in the user's units.
+    directions : ndarray, shape (c, c)
+        Of theta: one column a coefficient in the user's units.
+    move : float
+        Root mean square change of the linear predictor.
+    """
+
+    size: FloatArray
+    effective: FloatArray
+    bent: FloatArray
+    directions: FloatArray
+    move: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +252,8 @@ class _Steps:
         total = self.prefix.total(released.value, self.prefix.sizes.scores)
         return Lengths.denoised(released.value, sd, ends, total, self.tail)
 
-    def skew(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the mean that a clip at each radius takes off the scores if the model is right, shape (radii,).
+    def taken(self, w: Start, radii: FloatArray) -> FloatArray:
+        """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
 
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
@@ -235,20 +262,26 @@ class _Steps:
         eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta) + usual_offset(self.prefix))
         y, p = self.loss.family.responses(eta)
         if not len(y):
-            return np.zeros(len(radii))
+            return np.zeros((len(radii), w.m))
         # coordinates of w at the made-up rows: w was remapped, the rows are in the first coordinates
         rows = rows @ np.linalg.lstsq(self.prefix.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), SKEW_RADII) if len(radii) > SKEW_RADII else radii
-        tried = tried[tried < size.max()]  # beyond nothing is clipped
-        taken = np.zeros(len(tried))
+        tried = np.r_[tried[tried < size.max()], size.max()]  # beyond nothing is clipped
+        off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
-            off = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
-            taken[k] = np.linalg.norm((rows * off[:, None]).mean(axis=0))
-        if not len(tried):
-            return np.zeros(len(radii))
-        return self.prefix.sizes.scores * np.interp(radii, np.r_[tried, size.max()], np.r_[taken, 0.0])
+            cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
+            off[k] = (rows * cut[:, None]).mean(axis=0)
+        between = [np.interp(radii, tried, column) for column in off.T]
+        return self.prefix.sizes.scores * np.stack(between, axis=1)
+
+    def tried(self, w: Start, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the radii that leave scores of rare outcomes, and what each takes off the sum, shape (k, m)."""
+        taken = self.taken(w, radii)
+        size = np.linalg.norm(taken, axis=1)
+        first = min(int(np.flatnonzero(size > MOST_TAKEN * size.max()).max(initial=-1)) + 1, len(radii) - 1)
+        return radii[first:], taken[first:]
 
     def unit_noise(self, name: str, item: str, w: Start) -> float:
         """Return the noise sd of a coordinate of a score that is clipped at 1."""
@@ -262,13 +295,15 @@ class _Steps:
         name, item = ("first step", str(k + 1)) if k < BURN_IN - 1 else ("second step", "")
         noise = self.unit_noise(name, item, w)
         seen = replace(lengths, counts=np.where(lengths.hidden, 0.0, lengths.counts))
-        tried = seen.lengths
-        taken = np.array([seen.excess(B) for B in tried]) + self.skew(w, tried)
-        B = float(tried[np.argmin((noise * tried) ** 2 * w.m + (BURN_IN_EXCESS * taken) ** 2)])
+        tried, taken = self.tried(w, seen.lengths)
+        cut = BURN_IN_EXCESS * np.array([seen.excess(B) for B in tried]) + np.linalg.norm(taken, axis=1)
+        best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
+        B = float(tried[best])
         release = self.ask(self.scores(name, item, w, Ball(w.m, B)), by=self.by.vector)
-        value = release.value if last is None else self.bent(last, metric, release.value, noise * B)
+        score = release.value + taken[best]  # rare outcomes that are clipped do not move the start away from them
+        value = score if last is None else self.bent(last, metric, score, noise * B)
         step = self.shortened(metric @ (value / self.prefix.sizes.rows))
-        return start.moved(step), Stride(metric, release.value, noise * B, step)
+        return start.moved(step), Stride(metric, score, noise * B, step)
 
     def bent(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
         """Return the score, divided along the last step by the curvature that this step met.
@@ -304,8 +339,9 @@ class _Steps:
         )
         moved = np.where(lengths.hidden, unseen, seen) * counts
         tried = p[p > min(m**0.5 / 2, p[-2])]
+        tried, taken = self.tried(w, tried)
         variance = (counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) / m
-        excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0) + self.skew(w, tried)
+        excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0) + np.linalg.norm(taken, axis=1)
         s = np.sqrt(variance + (noise * tried) ** 2)
         half = critical(excess / s) * s
         k = int(np.argmin(half))
@@ -373,18 +409,19 @@ class _Steps:
         if not self.robust:  # the scores' variance is the information, times the dispersion
             dispersion = float(np.trace(hessian.power(-1.0) @ meat)) / m if self.dispersed else 1.0
             meat, meat_noise = dispersion * hessian.nearest_positive(1e-3 * self.prefix.sizes.rows), None
-        rows = self.prefix.made_up @ metric
-        family, eta = self.loss.family, self.eta(start)
-        after = family.fitted(eta + rows @ step)
-        move = float(np.sqrt(np.mean((rows @ step) ** 2)))
-        bend = family.weight(after) - family.weight(eta)
-        bent = self.prefix.sizes.rows * float(np.linalg.norm((rows * (bend * (rows @ step))[:, None]).mean(axis=0))) / 2
         noise = float(np.trace(loading.covariance())) / m
-        usual = float(np.sqrt(np.trace(meat) + m * (noise + before**2)))
-        size = max(move / family.farthest_step, float(np.linalg.norm(step)) * n / (USUAL * usual))
+        spread = meat + (noise + before**2) * np.eye(m)
+        went = self.went(start, metric, hessian.power(-1.0), step, spread)
         hidden, notes = self.prefix.levels.hidden, self.notes()
-        if size > 1:
-            hidden, notes = np.eye(len(hidden)), (*notes, note("far step", tuple(names), size=size))
+        far = went.size > 1
+        if far.any():
+            about = tuple(name for name, one in zip(names, far, strict=True) if one)
+            notes = (*notes, note("far step", about, size=float(went.size[far].max())))
+        few = went.effective < FEW_OUTCOMES
+        if few.any():
+            about = tuple(name for name, one in zip(names, few, strict=True) if one)
+            notes = (*notes, note("few outcomes", about, rows=float(went.effective[few].max()), needed=FEW_OUTCOMES))
+        hidden = np.column_stack([hidden, went.directions[:, far | few]])
         equation = EstimatingEquation(
             score=score,
             hessian=hessian,
@@ -393,12 +430,55 @@ class _Steps:
             coordinates=Coordinates(w.theta, w.to_theta, hidden),
             signal=SIGNAL * self.prefix.sizes.rows**0.5,
             remaining=float(np.linalg.norm(step)),
-            clipped=(Allowance(np.eye(m), clip.excess), Allowance(np.eye(m), bent)),
+            clipped=(Allowance(np.eye(m), clip.excess),),
+            moved=(Allowance(went.directions * went.bent, 1.0),),
             freedom=max(n - m, 1.0),
             meat_noise=meat_noise,
         )
         used = self.prefix.sizes.diagnostics
-        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": move, **used})
+        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": went.move, **used})
+
+    def went(
+        self, start: Start, metric: FloatArray, inverse: FloatArray, step: FloatArray, spread: FloatArray
+    ) -> LastStep:
+        """Return how far the last step went, seen from each coefficient.
+
+        Parameters
+        ----------
+        inverse : ndarray, shape (m, m)
+            Of the Hessian, where it is identified.
+        step : ndarray, shape (m,)
+        spread : ndarray, shape (m, m)
+            Expected second moments of a score: sampling error and noise of the last two steps.
+        """
+        to_original = self.prefix.box.design.to_original(response=False)[0]
+        to_coefficients = to_original @ start.to_theta @ metric
+        through = to_coefficients @ inverse
+        rows, family, eta = self.prefix.made_up @ metric, self.loss.family, self.eta(start)
+        along = rows @ step
+        low, high = family.weight(eta), family.weight(family.fitted(eta + along))
+        of = rows @ through.T  # how a row's score moves each coefficient
+        influence = (low + high)[:, None] * of**2
+        total = np.maximum(influence.sum(axis=0), 1e-300)
+        moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
+        bend = self.prefix.sizes.rows * ((high - low) * along)[:, None] * of / 2
+        bent = np.abs(bend.mean(axis=0)) + MISSED_BEND * np.abs(bend).mean(axis=0)
+        usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
+        changed = np.abs(to_coefficients @ step)
+        size = np.maximum(moves / family.farthest_step, changed / np.maximum(USUAL * usual, 1e-300))
+        together = rows @ inverse @ spread @ through.T / np.maximum(usual, 1e-300)  # eta moves as each coefficient does
+        effective = [self.effective(eta + along, of, far * together) for far in (-TWO_SDS, TWO_SDS)]
+        return LastStep(
+            size, np.minimum(*effective), bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2)))
+        )
+
+    def effective(self, eta: FloatArray, of: FloatArray, moved: FloatArray) -> FloatArray:
+        """Return the effective rows of each coefficient if eta were moved by its column of `moved`."""
+        family = self.loss.family
+        there = family.fitted(eta[:, None] + moved)
+        q2 = family.weight(there) * of**2  # mean square of a row's part in the error, if the model is right
+        q4 = family.kurtosis(there) * q2**2
+        return np.asarray(self.prefix.sizes.rows * q2.mean(axis=0) ** 2 / np.maximum(q4.mean(axis=0), 1e-300))
 
     def notes(self) -> tuple[Note, ...]:
         return level_notes(self.prefix.box, self.prefix.levels)

@@ -15,7 +15,8 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail
-from privstats.estimators.histogram import ALONG_HIDDEN, ALONG_SEEN, TAILS, Lengths, Tail, critical, edges
+from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN
+from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of

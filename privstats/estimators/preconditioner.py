@@ -6,14 +6,34 @@ The numbers of comments are stages: 0 scales, L levels, 1 coarse matrix. All num
 from __future__ import annotations
 
 import ast
-import itertools
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.constants import (
+    BLURRED,
+    CLEAR_SDS,
+    COARSE_LEAST,
+    COARSE_MOST,
+    COARSE_SHARE,
+    CORNERS,
+    COUNT_SDS,
+    EDGE,
+    FLOOR,
+    LEAST_CLEAR,
+    LEAST_COLUMN_VARIANCE,
+    LEAST_START_VARIANCE,
+    LEAST_USUAL,
+    MOST_CENTER,
+    RARE,
+    READABLE,
+    RESIDUAL_NOISE,
+    WIDE,
+)
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
@@ -32,20 +52,6 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions, Products, Squares
 
-CENTER = 0.999  # released centres lie within this part of their bounds
-LEAST_VARIANCE = 1e-7  # of a column, in squared half-ranges
-WIDE = 5.0  # standardised values are clamped here when scales are released again
-BLURRED = 1.0  # a variance below this many noise sds is released again in the units of its first reading
-COARSE_SHARE = 0.05  # the coarse matrix holds rows at a radius whose noise is about this share of the information ...
-COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
-RESIDUAL_NOISE = 0.5  # ... and it is at least this many sds of its own noise: a small one clips the first step short
-LEAST_RESIDUAL = 0.02  # least residual variance at the start, in that of the response
-FLOOR = 0.01  # least eigenvalue of the coarse matrix, in squared standard deviations
-READABLE = {"normal": 19.0, "pure": 28.0}  # a level needs this many noise sds of the Hessian's entries in rows ...
-COUNT_SDS = 2.5  # ... and this many sds of its own count more
-CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
-RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared standardised length, by a ridge
-CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
 NULL = 1e-8  # entries of a null space below it are rounding
 
 
@@ -101,16 +107,16 @@ class StandardFrame:
     scale: float
     redone: bool = False
 
-    @property
+    @cached_property
     def c(self) -> int:
         return self.K.shape[1] - 1
 
-    @property
+    @cached_property
     def predictors(self) -> FloatArray:
         """From z to standardised predictors, shape (width, c)."""
         return self.K[:, :-1]
 
-    @property
+    @cached_property
     def columns(self) -> FloatArray:
         """From the design's columns to standardised predictors, shape (c, c)."""
         return self.K[: self.c, :-1]
@@ -123,8 +129,10 @@ class StandardFrame:
         """Return a bound on the length of h'W over the box."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= CORNERS:
-            sums = [sum(choice) for choice in itertools.product(*images)]
-            return float(np.sqrt((np.asarray(sums) ** 2).sum(axis=1).max()))
+            sums = np.zeros((1, W.shape[1]))
+            for image in images:
+                sums = (sums[:, None] + image).reshape(-1, W.shape[1])
+            return float(np.sqrt((sums**2).sum(axis=1).max()))
         by_parts = sum(float(np.sqrt((image**2).sum(axis=1).max())) for image in images)
         squares = sum(float((corners**2).sum(axis=1).max()) for _, corners in self.parts)
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
@@ -220,44 +228,44 @@ class Start:
     offset_reach: float = 0.0
     center: float = 0.0
 
-    @property
+    @cached_property
     def m(self) -> int:
         return int(self.W.shape[1])
 
-    @property
+    @cached_property
     def P(self) -> FloatArray:
         """From z to w, shape (width, m)."""
         return self.frame.predictors @ self.W
 
-    @property
+    @cached_property
     def to_theta(self) -> FloatArray:
         """A step t of w's coefficients moves theta by this matrix times t, shape (c, m)."""
         return self.frame.columns @ self.W
 
-    @property
+    @cached_property
     def eta(self) -> FloatArray:
         """The linear predictor of a row z, shape (width,)."""
         return np.r_[self.theta, self.offset, 0.0]
 
-    @property
+    @cached_property
     def residual(self) -> FloatArray:
         """Response less linear predictor, of a row z, shape (width,)."""
         return np.r_[-self.eta[:-1], 1.0]
 
-    @property
+    @cached_property
     def scores(self) -> Scores:
         return Scores(self.loss, self.P, self.eta)
 
-    @property
+    @cached_property
     def hessian_rows(self) -> HessianRows:
         return HessianRows(self.loss, self.P, self.eta)
 
-    @property
+    @cached_property
     def longest(self) -> float:
         """A bound on |w| over the domain."""
         return self.frame.longest(self.W)
 
-    @property
+    @cached_property
     def largest_psi(self) -> float:
         """A bound on |psi| over the domain."""
         reach = self.frame.reach(np.linalg.solve(self.frame.columns, self.theta))
@@ -284,37 +292,37 @@ class PublicBox:
 
     design: Any
 
-    @property
+    @cached_property
     def c(self) -> int:
         return len(self.design.names)
 
-    @property
+    @cached_property
     def width(self) -> int:
         return int(self.design.width)
 
-    @property
+    @cached_property
     def intercept(self) -> int | None:
         """Position of the intercept among the coefficients."""
         return list(self.design.names).index("Intercept") if self.design.intercept else None
 
-    @property
+    @cached_property
     def slopes(self) -> list[int]:
         """Positions of the other coefficients."""
         return [j for j in range(self.c) if j != self.intercept]
 
-    @property
+    @cached_property
     def offset(self) -> tuple[float, ...]:
         """Coefficient of the offset of a row z, which is in the response's units where there is no link; or nothing."""
         if not self.design.offset:
             return ()
         return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
 
-    @property
+    @cached_property
     def offset_reach(self) -> float:
         """Largest size of the offset times its coefficient."""
         return max(map(abs, self.design.offset_bounds)) * self.offset[0] if self.offset else 0.0
 
-    @property
+    @cached_property
     def response(self) -> FloatArray:
         """Response less offset, of a row z, shape (width,)."""
         one = np.zeros(self.width)
@@ -323,7 +331,7 @@ class PublicBox:
             one[self.c] = -self.offset[0]
         return one
 
-    @property
+    @cached_property
     def entries(self) -> FloatArray:
         """Slopes and response less offset, each in [-1, 1], of a row z, shape (width, slopes + 1)."""
         columns = np.eye(self.width)[:, self.slopes]
@@ -416,13 +424,13 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     first = int(within.counted)
     sums, squares = values[first : first + k], values[first + k :]
     sd1, sd2 = sd[first : first + k], sd[first + k :]
-    mean = np.clip(sums / rows, -CENTER, CENTER) if box.intercept is not None else np.zeros(k)
+    mean = np.clip(sums / rows, -MOST_CENTER, MOST_CENTER) if box.intercept is not None else np.zeros(k)
     noise = np.hypot(sd2, 2 * mean * sd1) / rows
     variance = squares / rows - mean**2
     center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
     total, total_sd = np.full(box.c + 1, rows), np.zeros(box.c + 1)
     center[where] = mean
-    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_VARIANCE, 1.0))
+    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_COLUMN_VARIANCE, 1.0))
     blurred[where] = variance < BLURRED * noise
     total[where], total_sd[where] = sums, sd1
     widened = 1.0 + box.offset_reach
@@ -509,15 +517,18 @@ def parents_of(name: str) -> tuple[str, ...]:
 
 
 def reread_scales(
-    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, scales: Scales, share_of: str
+    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, scales: Scales, share_of: str, worth: bool = True
 ) -> StandardFrame:
-    """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units."""
+    """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units.
+
+    Nothing is asked where that is not worth its price.
+    """
     made = [j for j, *_ in products_of(box.design)]
     wanted = scales.blurred.copy()
     wanted[-1] &= by.free_products  # pure noise on a second reading of the response costs more than it gives
     if made:
         wanted[made] = True
-    again = ask.decide("scales again", bool(wanted.any()))
+    again = ask.decide("scales again", worth and bool(wanted.any()))
     if not again:
         return frame
     if made:
@@ -536,7 +547,7 @@ def reread_scales(
     center, scale = np.zeros(box.c + 1), np.ones(box.c + 1)
     center[where] = mean * WIDE
     largest = np.where(np.isin(where, made), 10.0, 1.0)
-    scale[where] = np.minimum(np.sqrt(np.maximum(variance, LEAST_VARIANCE)) * WIDE, largest)
+    scale[where] = np.minimum(np.sqrt(np.maximum(variance, LEAST_COLUMN_VARIANCE)) * WIDE, largest)
     center[~wanted], scale[~wanted] = 0.0, 1.0
     K = frame.K / scale
     if box.intercept is not None:
@@ -545,7 +556,9 @@ def reread_scales(
     return replace(frame, K=K, parts=parts, scale=frame.scale * float(scale[-1]), redone=True)
 
 
-def readable_levels(ask: Ask, by: Noises, box: PublicBox, scales: Scales, entry_sd: float, share_of: str) -> KeptLevels:
+def readable_levels(
+    ask: Ask, by: Noises, box: PublicBox, scales: Scales, entry_sd: float, share_of: str, worth: bool = True
+) -> KeptLevels:
     """L. Count the levels of factors; leave out levels, with their rows, that are too few to be read.
 
     Levels of a factor are counted only where sums of columns do not show that all of them are readable.
@@ -554,12 +567,16 @@ def readable_levels(ask: Ask, by: Noises, box: PublicBox, scales: Scales, entry_
     ----------
     entry_sd : float
         Standard deviation of the noise of an entry of the Hessian at radius 1.
+    share_of : str
+        The question of whose share these are a part.
+    worth : bool
+        Whether the question is worth its price.
     """
     factors, needed = box.design.factors, READABLE[by.shares] * entry_sd
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > needed + CLEAR_SDS * sd).all()) for count, sd in known]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used}
-    asked = [k for k, question in questions.items() if ask.decide(question.label, not clear[k])]
+    asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
     releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
     sds = [
@@ -653,7 +670,7 @@ def coarse(
     b = V @ ((V.T @ G[:m, m]) / raised)
     residual = np.r_[b, -1.0]
     noise = float(np.sqrt(released.variance_along(residual[:, None])[0])) / rows
-    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_RESIDUAL, 1.0)))
+    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_START_VARIANCE, 1.0)))
     whitened = (V * raised) @ V.T + (Q.T * levels.ridge) @ Q
     values, V = np.linalg.eigh(whitened)
     W = Q @ ((V / np.sqrt(values)) @ V.T)
@@ -695,11 +712,6 @@ def entry_sd(ask: Ask, question: Sum, by: Noises) -> float:
 def sd_of(law: Any) -> float:
     """Return the standard deviation of a coordinate, all of which have the same."""
     return float(np.sqrt(law.variance()[0]))
-
-
-EDGE = 2.0  # an eigenvalue stands clear of the others beyond this many sqrt(m) noise sds
-LEAST_CLEAR = 0.1  # least eigenvalue that is kept, in means of the others
-LEAST_USUAL = 0.25  # least mean of the others, in the value that was expected
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:

@@ -9,6 +9,15 @@ import numpy as np
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.constants import (
+    LEAST_EIGENVALUE,
+    LEAST_SIGMA,
+    MOMENTS_MEAT_LEAST,
+    MOMENTS_MEAT_NOISE,
+    SIGNAL,
+    UNEXPLAINED,
+    USUAL_RESIDUAL,
+)
 from privstats.estimators.histogram import TAILS, Tail
 from privstats.estimators.preconditioner import KeptLevels, PublicBox, Sizes, Start, cleared, entry_sd, sizes_of
 from privstats.gate.questions import Ask, Sum
@@ -25,11 +34,6 @@ from privstats.privacy.promise import is_number
 from privstats.sets.vectors import BoxProducts, Products
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
-SIGNAL = 0.2  # assumed squared length of the coefficients: sets how noise is shared between predictors and response
-LEAST_RESIDUAL = 0.03  # least residual scale, in standard deviations of the response
-UNEXPLAINED = 1.5  # what unidentified directions explain is at most this many released residual scales
-USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
-MEAT_ORDER, MEAT_SHARE = 4.0, 0.1  # squared radius of the meat: this times m, or what makes noise this share of it
 
 
 @dataclass(frozen=True)
@@ -156,10 +160,10 @@ class Branch:
         question = Sum(name, start.scores, within=Products(m), folded=self.folded)
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
-        radius = start.sigma * np.sqrt(max(MEAT_ORDER * m, MEAT_SHARE * self.sizes.scores / unit))
+        radius = start.sigma * np.sqrt(max(MOMENTS_MEAT_LEAST * m, MOMENTS_MEAT_NOISE * self.sizes.scores / unit))
         residual = np.abs(start.residual).sum() + start.offset_reach
         longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual) * self.public.rows_per_unit
-        radius = min(radius, max(longest, LEAST_RESIDUAL * start.sigma))  # a longer one would add nothing but noise
+        radius = min(radius, max(longest, LEAST_SIGMA * start.sigma))  # a longer one would add nothing but noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
@@ -210,7 +214,9 @@ class Moments(Branch):
         noise_variance = np.diag(G @ G.T @ noise.covariance()[:-1, :-1] @ G @ G.T)
         ratio = noise_variance / (self.sizes.rows * start.sigma**2 * np.maximum(np.diag(G @ G.T), 1e-300))
         slopes = box.slopes or list(range(box.c))
-        return float(np.sqrt(1 + ratio[slopes].mean()))
+        squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, :-1] @ G)
+        relative = np.sqrt(2 * squares.variance_along(np.eye(start.m)).sum()) / self.sizes.rows
+        return float(np.sqrt(1 + ratio[slopes].mean()) / max(1 - relative, LEAST_EIGENVALUE))
 
     def estimate(self) -> Estimate:
         """Release moments and meat, and solve."""
@@ -253,7 +259,7 @@ class Moments(Branch):
         residual = np.r_[-start.theta, 1.0]
         spread = both.value[-1, -1] / rows
         squares = residual @ both.value @ residual / rows
-        sigma = float(np.sqrt(np.clip(squares, LEAST_RESIDUAL**2 * max(spread, 1e-6), None)))
+        sigma = float(np.sqrt(np.clip(squares, LEAST_SIGMA**2 * max(spread, 1e-6), None)))
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         noise = self.start.to_theta.T @ _first(both.times(residual), c)

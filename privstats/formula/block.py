@@ -91,6 +91,8 @@ class _Tables:
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, added in one order whatever the machine's libraries do."""
+    if left.size == 1:  # most terms are one column
+        return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
         if left[:, j].any():

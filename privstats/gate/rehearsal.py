@@ -90,6 +90,8 @@ class Rehearsal(Conversation):
         a question that is asked only where noise is small, or only where it is large, shows.
     assumed : int, optional
         How many rows, or units.
+    audited : set of str, optional
+        Labels of questions that other rehearsals of this round have audited.
 
     Attributes
     ----------
@@ -111,6 +113,7 @@ class Rehearsal(Conversation):
         optional: bool = True,
         few: bool = False,
         assumed: int | None = None,
+        audited: set[str] | None = None,
     ) -> None:
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
@@ -124,6 +127,7 @@ class Rehearsal(Conversation):
         self._assumed = USUAL if assumed is None else assumed
         self._times = 1 if few else max(1, self._assumed // len(frame))
         self._audit = _Audit(frame, design, capped)
+        self._audited = set() if audited is None else audited
         self.asked: tuple[Asked, ...] = ()
         self.branches: tuple[str, ...] = ()
 
@@ -149,8 +153,10 @@ class Rehearsal(Conversation):
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
-        with quiet():
-            self._audit(question)
+        if question.label not in self._audited:
+            self._audited.add(question.label)
+            with quiet():
+                self._audit(question)
         branch, optional = self._branch, question.within_share_of
         self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional),)
         return promise

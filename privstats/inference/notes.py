@@ -86,8 +86,13 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{times:~} times as large (now {now:.3g})."
         ),
         "far step": (
-            "No coefficient is given: the last step was {size:~} times as long as the approximation allows. Cure: "
-            "a larger budget, more rows, or closer bounds of the predictors."
+            "{names} not given: the last step was {size:~} times as long as the approximation allows. Cure: a larger "
+            "budget, more rows, or closer bounds of the predictors."
+        ),
+        "few outcomes": (
+            "{names} not given: the estimates rest on about {rows:,.0f} rows (effective number, expected from the "
+            "releases) and about {needed:.0f} are needed for a normal error. Cure: more rows, or merge the level with "
+            "another one."
         ),
         "large counts": (
             "No coefficient is given: the fit holds for mean counts up to about {most:g}, and here they are larger. "

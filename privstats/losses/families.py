@@ -22,7 +22,8 @@ MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest respo
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a response of the gamma family before its logarithm is taken, in parts of the largest one
 STEEPEST_LOGIT = 6.0  # largest length of the discriminant slopes that start a logit, in whitened coordinates
-LARGEST_SHIFT = 12.0  # largest squared length of these slopes in the correction of the constant
+LARGEST_SHIFT = 12.0  # largest squared distance of the two means in the correction of the constant
+LOGIT_STEPS = 12  # Newton steps of that start, each at most one unit long
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Family(ABC):
         """Smallest and largest value of `transform`."""
         return self.support
 
-    def start(self, slopes: FloatArray, mean: float, sizes: FloatArray, rows: float) -> tuple[FloatArray, float]:
+    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return slopes and the mean linear predictor at which to start, from least squares of `transform`.
 
         Parameters
@@ -104,12 +105,16 @@ class Family(ABC):
             Of least squares, in whitened coordinates less the constant: rows' coordinates have unit second moments.
         mean : float
             Mean of the transformed response.
-        sizes : ndarray, shape (k,)
-            Made-up values of ``rows @ slopes``, centred.
-        rows : float
-            Number of rows.
+        made_up : ndarray, shape (k, m)
+            Made-up rows, centred.
+        least : float
+            Noise of the mean: a positive one may be as small.
         """
         return slopes, mean
+
+    def kurtosis(self, eta: FloatArray) -> FloatArray:
+        """Return ``E psi^4 / (E psi^2)^2`` if the model is right; 3, as of normal errors, where it depends on more."""
+        return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return values of a response, shape (k,), and their probabilities at each eta, (n, k), if the model is right.
@@ -125,26 +130,47 @@ class Binary(Family):
     name, support = "binomial", (0.0, 1.0)
     slope_step = 1.0
 
-    def start(self, slopes: FloatArray, mean: float, sizes: FloatArray, rows: float) -> tuple[FloatArray, float]:
-        """Return the discriminant slopes, and their own constant.
+    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
+        """Return slopes and constant between those of a discriminant and those that fit made-up rows.
 
         Where rows of y = 0 and of y = 1 are normal with one covariance, the log odds are ``a + b'x``, with
         ``b = s / (v - |s|^2)`` of the least-squares slopes s and ``v = p (1 - p)``, in coordinates of unit second
-        moments; at the mean of all rows they are ``a = log(p / (1 - p)) - (1/2 - p) |b|^2`` (Efron 1975).
+        moments; at the mean of all rows they are ``a = log(p / (1 - p)) - (1/2 - p) D^2`` with the squared Mahalanobis
+        distance ``D^2 = b's / v`` of the two means (Efron 1975). Dummies are not normal: from there on the made-up rows
+        are fitted to the probabilities of least squares, with a penalty ``v |b - b_0|^2 / 2`` on other slopes.
         """
-        p = float(np.clip(mean, 3 / rows, 1 - 3 / rows)) if rows > 6 else 0.5
+        p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
         explained = min(0.8, float(slopes @ slopes) / variance)
         b = slopes / variance / (1 - explained)
         b = b * min(1.0, STEEPEST_LOGIT / max(float(np.linalg.norm(b)), 1e-9))
-        a = np.log(p / (1 - p)) - (0.5 - p) * min(float(b @ b), LARGEST_SHIFT)
-        return b * self.per_logit, float(a * self.per_logit)
+        a = np.log(p / (1 - p)) - (0.5 - p) * min(float(b @ b) * (1 - explained), LARGEST_SHIFT)
+        X = np.column_stack([np.ones(len(made_up)), made_up])
+        penalty = variance * np.diag(np.r_[0.0, np.ones(len(b))])
+        theta = penalised_logit(X, p + made_up @ slopes, penalty, np.r_[a, b])
+        return theta[1:] * self.per_logit, float(theta[0] * self.per_logit)
 
     per_logit: ClassVar[float] = 1.0  # a linear predictor of this family over the log odds
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = self.mean(eta)
         return np.array([0.0, 1.0]), np.column_stack([1 - p, p])
+
+    def kurtosis(self, eta: FloatArray) -> FloatArray:
+        p = self.mean(eta)
+        return 1 / np.maximum(p * (1 - p), 1e-300) - 3
+
+
+def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the fit of ``expit(X theta)`` to p with the penalty ``(t - theta)' penalty (t - theta) / 2`` a row."""
+    t = theta.copy()
+    for _ in range(LOGIT_STEPS):
+        mean = expit(X @ t)
+        gradient = X.T @ (mean - p) / len(X) + penalty @ (t - theta)
+        hessian = (X * (mean * (1 - mean))[:, None]).T @ X / len(X) + penalty
+        step = np.linalg.solve(hessian + 1e-12 * np.eye(len(t)), gradient)
+        t = t - step * min(1.0, 1.0 / max(float(np.linalg.norm(step)), 1e-9))
+    return t
 
 
 class Logit(Binary):
@@ -273,14 +299,15 @@ class Poisson(LogLink):
     def transformed_range(self) -> tuple[float, float]:
         return float(np.log(0.5)), float(np.log(self.unit + 0.5))
 
-    def start(self, slopes: FloatArray, mean: float, sizes: FloatArray, rows: float) -> tuple[FloatArray, float]:
+    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.
 
         ``E log(y + 1/2)`` is near the logarithm of the mean only where counts are large, so the constant a solves
-        ``mean of g(a + sizes) = mean``, with ``g(t)`` the expectation of ``log(Y + 1/2)`` for a Poisson Y of mean e^t.
+        ``mean of g(a + x'slopes) = mean``, with ``g(t)`` the expectation of ``log(Y + 1/2)`` for
+        a Poisson Y of mean e^t.
         """
         at, value = _log_count()
-        wide = np.clip(sizes, -6.0, 6.0)
+        wide = np.clip(made_up @ slopes, -6.0, 6.0)
         low, high = at[0], float(np.log(self.unit)) + 6.0
         for _ in range(40):
             middle = (low + high) / 2
@@ -294,8 +321,12 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
-        return k, np.exp(k * np.log(small) - small - gammaln(k + 1))
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger counts are hardly skewed: none of theirs is listed
+        listed = (mean < 2 * FEW_COUNTS)[:, None]
+        return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
+
+    def kurtosis(self, eta: FloatArray) -> FloatArray:
+        return 3 + 1 / np.maximum(self.mean(eta), 1e-300)
 
 
 FEW_COUNTS = 3.0  # median mean of counts below which their scores are skewed

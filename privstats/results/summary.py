@@ -219,7 +219,7 @@ class References:
 
 
 # Notes about all coefficients: none is given; none has an interval.
-NOTHING = ("rare levels too many", "nothing identified", "too much noise", "far step", "large counts")
+NOTHING = ("rare levels too many", "nothing identified", "too much noise", "large counts")
 NO_INTERVALS = (
     "no inference",
     "dependent rows",

@@ -1,12 +1,13 @@
 """The third voice of a conversation: what a plan may be expected to deliver, before any budget is spent.
 
-The estimator runs once more on assumed rows that stand for the planned number of rows, with answers that carry the law
-of their noise and none of it. So the code that will compute the result computes what to expect of it.
+The estimator runs on assumed rows that stand for the planned number of rows, with noise from a public stream: so the
+code that will compute the result computes what to expect of it. What is expected is the median of a few such fits.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -36,6 +37,7 @@ ROWS = 4096
 FILLED = 0.25  # of its bounds, which a column fills
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
+FITS = 3  # whose median is expected
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 
@@ -79,15 +81,25 @@ class AssumedDesign:
 
 
 class Forecast(Conversation):
-    """A conversation about assumed rows that stand for `n`, answered without noise.
+    """A conversation about assumed rows that stand for `n`, with noise from a public stream.
 
     Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise is the mean of
     several releases.
+
+    Parameters
+    ----------
+    rows : BlockRows
+    planned : iterable of Planned
+    n : float
+    fit : int
+        Each has a noise of its own, the same for every budget but for its scale.
     """
 
-    def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float) -> None:
+    def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float, fit: int) -> None:
+        planned = tuple(planned)
         super().__init__(rows, planned, lambda kind, label: public_stream(-3))
         self._factor = n / max(1, rows.source.n)
+        self._noise = {one.label: public_stream(-1000 * (fit + 1) - place) for place, one in enumerate(planned)}
 
     @property
     def chosen(self) -> str | None:
@@ -127,7 +139,8 @@ class Forecast(Conversation):
     ) -> Release:
         law = by.law(promise, question.within, relation)
         if total is not None and isinstance(by, Additive):
-            return Release(question.label, total.value() * self._factor, law, promise, question.within)
+            noise = 0.0 if law is None else law.sample(self._noise[question.label], 1)[0]
+            return Release(question.label, total.value() * self._factor + noise, law, promise, question.within)
         exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
         draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
         if total is not None:
@@ -180,18 +193,23 @@ def expected(
         As `Plan.expected`; the branch that the estimator chose is among its `attrs`.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual)
-    ask = Forecast(rows, planned, n)
-    estimate = converse(ask, public)
+    asks = [Forecast(rows, planned, n, fit) for fit in range(FITS)]
+    fits = pd.concat([_expected(converse(ask, public)) for ask in asks], keys=range(FITS))
+    table = fits.fillna(math.inf).groupby(level=1, sort=False).median().replace(math.inf, math.nan)
+    table.attrs["branch"] = Counter(ask.chosen for ask in asks).most_common(1)[0][0]
+    return table
+
+
+def _expected(estimate: Any) -> pd.DataFrame:
+    """Return the standard errors and widths of a fit."""
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):
         without = 2 * 1.959964 * errors * np.sqrt(np.maximum(1 - share, 0.0))
         ratio = np.where(without > 0, (high - low) / without, math.nan)
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}, index=list(estimate.names)
     )
-    table.attrs["branch"] = ask.chosen
-    return table
 
 
 def assumed_rows(

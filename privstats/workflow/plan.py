@@ -459,10 +459,11 @@ def rehearsed(
         If a question is asked in two accountings, or in two branches, or what else is asked depends on an optional one.
     """
     asked: dict[str, Asked] = {}
+    audited: set[str] = set()
     wanted: list[str | None] = [None]
     for branch in wanted:
         sets = []
-        for optional in (True, False):
+        for optional in (True, False)[: turn + 1]:  # what is asked without them is compared when shares are known
             talk = Rehearsal(
                 public.design,
                 spec.neighbors,
@@ -473,6 +474,7 @@ def rehearsed(
                 optional=optional,
                 few=turn % 2 == 0,
                 assumed=public.offered or public.units or public.assumed,
+                audited=audited,
             )
             spec.converse(talk, public, estimator)
             sets.append({a.label for a in talk.asked if a.optional is None})

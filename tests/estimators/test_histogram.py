@@ -90,4 +90,4 @@ def test_the_radius_of_a_matrix_weighs_noise_against_what_it_cuts():
 def test_public_reference_sizes_have_the_moments_they_are_made_for():
     for m in (1, 3, 8):
         sizes = reference_sizes(m)
-        assert np.isclose((sizes**2).mean(), 1 + (m - 1) * np.exp(0.08), rtol=0.05)
+        assert np.isclose((sizes**2).mean(), 1 + (m - 1) * np.exp(0.02), rtol=0.05)

@@ -51,6 +51,9 @@ class Design:
     def null_space(self, kept=None):
         return np.zeros((len(self.names), 0))
 
+    def to_original(self, response=True):
+        return np.eye(len(self.names)), np.zeros(len(self.names))
+
     @property
     def centers(self):
         return np.zeros(len(self.names))

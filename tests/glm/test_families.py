@@ -76,10 +76,10 @@ def test_weights_and_scores_far_out_stay_finite():
 def test_counts_start_at_the_mean_that_their_released_logarithms_have(mean):
     """The start from the mean of log(y + 1/2) is within .05 of the log mean, whether that is small or large."""
     rng = public_stream(4)
-    sizes = 0.5 * rng.standard_normal(4000)
-    y = rng.poisson(mean * np.exp(sizes))
+    x = rng.standard_normal((4000, 1))
+    y = rng.poisson(mean * np.exp(0.5 * x[:, 0]))
     family = Poisson(20 * max(mean, 1))
-    _, a = family.start(np.array([0.5]), float(family.transform(y.astype(float)).mean()), sizes, 4000.0)
+    _, a = family.start(np.array([0.5]), float(family.transform(y.astype(float)).mean()), x, 1e-3)
     assert abs(a - np.log(mean)) < 0.05 + 3 / np.sqrt(4000 * mean)
 
 
@@ -89,9 +89,30 @@ def test_a_logit_starts_at_the_discriminants_slope_and_constant(a, b):
     x = rng.standard_normal(40_000)
     y = (rng.uniform(size=len(x)) < expit(a + b * x)).astype(float)
     slope = float(np.cov(x, y)[0, 1])
-    start, constant = Logit().start(np.array([slope]), float(y.mean()), x * slope, float(len(x)))
-    assert abs(start[0] - b) < 0.45 * abs(b) + 0.05
-    assert abs(constant - a) < 0.6
+    start, constant = Logit().start(np.array([slope]), float(y.mean()), x[:, None], 1e-4)
+    assert abs(start[0] - b) < 0.25 * abs(b) + 0.05
+    assert abs(constant - a) < 0.35
+
+
+def test_a_logit_on_a_dummy_with_few_events_starts_near_both_log_odds():
+    """A dummy of 5 % is not normal: the discriminant alone is off by 2 at one value and by 4 at the other."""
+    x = (np.arange(40_000) % 20 == 0).astype(float)
+    p = np.where(x > 0, 0.3, 0.02)
+    centred = (x - x.mean()) / x.std()
+    slope = float((centred * p).mean())
+    b, a = Logit().start(np.array([slope]), float(p.mean()), centred[:, None], 1e-4)
+    values = np.unique(centred)
+    np.testing.assert_allclose(a + b[0] * values, np.log([0.02 / 0.98, 0.3 / 0.7]), atol=0.75)
+
+
+def test_groups_that_are_normal_have_the_discriminants_constant():
+    """log odds at the mean of all rows, ``log(p / (1 - p)) - (1/2 - p) D^2``: D is in units within groups."""
+    rng = public_stream(8)
+    y = (rng.uniform(size=40_000) < 0.3).astype(float)
+    x = rng.standard_normal(len(y)) + 1.5 * y
+    centred = (x - x.mean()) / x.std()
+    _, a = Logit().start(np.array([float((centred * y).mean())]), 0.3, centred[:, None], 1e-4)
+    assert abs(a - (np.log(0.3 / 0.7) - 0.2 * 1.5**2)) < 0.05
 
 
 def test_probabilities_of_responses_have_their_mean():

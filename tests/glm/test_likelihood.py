@@ -1,9 +1,11 @@
 """Fits of generalised linear models: intervals that cover, or are not given."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
+import privstats
 from privstats.errors import OptionError
 from privstats.estimators import likelihood
 from privstats.estimators.base import PURE
@@ -53,6 +55,45 @@ def test_logits_cover_under_pure_eps(name):
     covered, given, _ = coverage(PerturbedLikelihood(), rows, PureDP(2.0), np.r_[a, b], high=1.0, low=0.0, family=True)
     assert (covered >= LEAST).all()
     assert given.min() > 0.9
+
+
+def test_forty_events_are_looked_for_though_no_bin_shows_them():
+    """Clips used to take off all events, whose histogram noise hides: each step then lowered the constant by one."""
+    a, b = -4.3, [2.1, -1.5]
+    rows = logistic(a, b, n=2000)
+    covered, given, _ = coverage(
+        LikelihoodSteps(), rows, GaussianDP(1.0), np.r_[a, b], high=1.0, low=0.0, family=True, repeats=24, key="forty"
+    )
+    assert (covered >= LEAST).all()
+    assert given.min() > 0.3
+
+
+def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
+    """It moves the linear predictor of its rows far in the last step, and tells nothing of the others."""
+    rng = np.random.default_rng(3)
+    n = 8000
+    data = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])})
+    eta = -2.5 + data["x"] + 0.5 * (data["g"] == "b") - 4.0 * (data["g"] == "c")
+    data["y"] = (rng.uniform(size=n) < expit(eta)).astype(int)
+    domain = {"x": (-1, 1), "g": ["a", "b", "c"], "y": [0, 1]}
+    given = []
+    for seed in range(6):
+        fit = privstats.dp_glm("y ~ x + C(g)", data, mu=1.0, domain=domain, rng=seed)
+        low = fit.conf_int().iloc[:, 0]
+        given.append(low.notna())
+        assert ("not given [" in str(fit.summary())) == bool(low.isna().any())
+    share = pd.DataFrame(given).mean()
+    assert share.drop("C(g)[T.c]").min() >= 5 / 6
+    assert share["C(g)[T.c]"] < 0.5
+
+
+def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
+    """Its constant is that of the year 0: one coefficient moves together with the other, never by itself."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"year": rng.uniform(1972, 2024, 5000)})
+    data["y"] = (rng.uniform(size=5000) < expit((data["year"] - 2010) / 20)).astype(int)
+    fit = privstats.dp_glm("y ~ year", data, mu=1.0, domain={"year": (1972, 2024), "y": [0, 1]}, rng=1)
+    assert fit.conf_int().notna().all(axis=None)
 
 
 def counts(mean, n=6000, shape=None):

@@ -17,14 +17,13 @@ def test_regressions_of_large_counts_are_right_or_not_given(mean, slope):
         data = pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
         domain = {"x": (-4, 4), "y": (0, 50 * mean)}
         fit = ps.dp_glm("y ~ x", data, family="poisson", mu=1.0, domain=domain, rng=seed)
-        if np.isnan(fit.params).any():
-            assert fit.params.isna().all()
-            assert fit.conf_int().isna().all(axis=None)
+        missing = fit.params.isna()
+        if missing.any():
+            assert fit.conf_int()[missing].isna().all(axis=None)
             assert any("is given: the last step" in text or "not given" in text for text in fit.summary().notes)
             assert mean * np.exp(2.5 * 0.74 * slope) > 200
-        else:
-            z = (fit.params.to_numpy() - [np.log(mean), slope]) / fit.bse.to_numpy()
-            assert np.abs(z).max() < 4.5
+        z = (fit.params.to_numpy() - [np.log(mean), slope]) / fit.bse.to_numpy()
+        assert np.abs(z[~missing]).max(initial=0.0) < 4.5
 
 
 @pytest.mark.parametrize("rows", [5, 1, 0])
