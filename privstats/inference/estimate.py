@@ -33,6 +33,7 @@ __all__ = [
     "quantile_scores",
 ]
 
+NEW = 0.98  # of the range that a coefficient has before any release: a larger part tells nothing
 LEAN = 0.25  # share of a 95 % half-length that unidentified directions may always have
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
@@ -255,8 +256,8 @@ class NormalEstimate(Estimate):
     For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
     of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, or where
-    the unidentified part of a exceeds both a quarter of the 95 % half-length and the range that the response leaves to
-    the coefficients of R: then the interval would say no more than the domain does.
+    the unidentified part of a exceeds both a quarter of the 95 % half-length and nearly the range that the
+    response leaves to the coefficients of R: then the interval would say hardly more than the domain does.
 
     Parameters
     ----------
@@ -433,7 +434,7 @@ class NormalEstimate(Estimate):
             return np.asarray(given)
         lean = np.abs(R @ self.unidentified).sum(axis=1)
         half = (law or self.error_law(R)).lengths(0.05)
-        says_less = lean < (1 - EXACT) * (np.abs(R) @ self.ranges)
+        says_less = lean < NEW * (np.abs(R) @ self.ranges)
         return np.asarray(given & ((lean <= LEAN * half) | says_less))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:

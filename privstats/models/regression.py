@@ -44,6 +44,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "expmech": ExponentialLeastSquares,
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
+MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
 
 
@@ -167,6 +168,9 @@ def _least_squares(
         return _sampled(mech, promise, options, noise, design)
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
     by, shown = noises_of(promise, noise, mech, names)
+    slopes = len(design.names) - bool(design.intercept)
+    if noise is None and by is PURE and mech != "newton" and 0 < slopes <= MOST_IN_HULL:
+        by, shown = replace(PURE, matrix=NOISE["hull"]), "hull"
     normal = by is NORMAL
     both = {"suffstats": shown, "newton": "gaussian" if normal else noise if noise in OF_VECTORS else "l2"}
     table = {
