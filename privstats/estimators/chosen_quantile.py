@@ -20,8 +20,8 @@ from privstats.estimators.k_norm_gradient import (
     EDGE,
     check_bound,
     of_columns,
+    released_moments,
     rows_of,
-    second_moments,
     to_columns,
 )
 from privstats.estimators.preconditioner import PublicBox
@@ -112,7 +112,7 @@ class ChosenQuantile(ABC):
             theta = np.concatenate([to_columns(box) @ one.value for one in chosen])
             return PointEstimate(tuple(names), theta, (*self._chains(box), reason))
         rows, known = rows_of(ask, self.noises, public)
-        moments = second_moments(ask, self.noises, public, box, rows)
+        moments = released_moments(ask, self.noises, public, box, rows)
         fits = tuple(
             self._equation(ask, box, tau, one, moments, rows) for tau, one in zip(self.taus, chosen, strict=True)
         )

@@ -108,7 +108,7 @@ class ChosenLeastSquares(ABC):
         robust = self.cov_type != "nonrobust"
         sizes = sizes_of(ask, self.noises, public, rows)
         branch = Branch(ask, self.noises, box, start, levels, sizes, public, robust)
-        hessian = second_moments(ask, self.noises, public, box, rows)
+        hessian = released_moments(ask, self.noises, public, box, rows)
         P, c = to_columns(box), box.c
         ridge = float(getattr(chosen.law, "ridge", 0.0))
         score = ridge * (P @ chosen.value)
@@ -200,7 +200,7 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
     return rows, {} if public.design.weighted else known
 
 
-def second_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
+def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
     """Release second moments of the columns, in the design's order."""
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None

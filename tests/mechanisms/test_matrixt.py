@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privstats.mechanisms.additive import matrix_t
-from privstats.mechanisms.additive.matrix_t import sample_matrix_t, second_moments_matrix_t
+from privstats.mechanisms.additive import matrixt
+from privstats.mechanisms.additive.matrixt import sample, second_moments
 from privstats.mechanisms.random import public_stream
 
 DRAWS = 20_000
@@ -26,28 +26,28 @@ def parts_of_log_determinants(order, hollow):
     chance, total = public_stream(1), np.zeros(DRAWS)
     for k in range(1 + hollow, order + 1):
         s_k, half = exponent(order) - (order - k) / 2, (k - 1) / 2
-        total += np.log1p(matrix_t._student(chance, (DRAWS, 1), s_k - 0.5)[:, 0] ** 2)
-        total += 2 * np.log1p((matrix_t._student(chance, (DRAWS, k - 1), 2 * s_k - 1 - half) ** 2).sum(axis=1))
+        total += np.log1p(matrixt._student(chance, (DRAWS, 1), s_k - 0.5)[:, 0] ** 2)
+        total += 2 * np.log1p((matrixt._student(chance, (DRAWS, k - 1), 2 * s_k - 1 - half) ** 2).sum(axis=1))
     return total
 
 
 @shapes
 def test_the_determinant_of_each_draw_is_the_product_of_its_independent_parts(order, hollow):
-    drawn = log_determinants(sample_matrix_t(public_stream(1), DRAWS, order, exponent(order), hollow))
+    drawn = log_determinants(sample(public_stream(1), DRAWS, order, exponent(order), hollow))
     np.testing.assert_allclose(drawn, parts_of_log_determinants(order, hollow), rtol=1e-7, atol=1e-9)
 
 
 def test_the_parts_have_the_laws_that_the_density_gives_them():
     size, shape = 3, 4.5
-    w = matrix_t._student(public_stream(8), (DRAWS, size), shape)
+    w = matrixt._student(public_stream(8), (DRAWS, size), shape)
     assert stats.kstest((w**2).sum(axis=1), stats.betaprime(size / 2, shape).cdf).pvalue > 1e-4
     assert stats.kstest(w[:, 0], stats.t(2 * shape, scale=(2 * shape) ** -0.5).cdf).pvalue > 1e-4
 
 
 @shapes
 def test_every_direction_beyond_the_hollow_corner_is_alike(order, hollow):
-    W = sample_matrix_t(public_stream(3), DRAWS, order, exponent(order), hollow)[:, hollow:, hollow:]
-    other = sample_matrix_t(public_stream(4), DRAWS, order, exponent(order), hollow)[:, hollow:, hollow:]
+    W = sample(public_stream(3), DRAWS, order, exponent(order), hollow)[:, hollow:, hollow:]
+    other = sample(public_stream(4), DRAWS, order, exponent(order), hollow)[:, hollow:, hollow:]
     direction = public_stream(5).standard_normal(W.shape[-1])
     direction /= np.linalg.norm(direction)
     assert stats.ks_2samp(W[:, 0, 0], direction @ other @ direction).pvalue > 1e-4
@@ -60,7 +60,7 @@ def test_the_hollow_law_of_order_two_is_its_density_integrated():
         W = np.array([[0.0, v], [v, m]])
         return np.linalg.det(np.eye(2) + W @ W) ** -s
 
-    W = sample_matrix_t(public_stream(6), DRAWS, 2, s, hollow=True)
+    W = sample(public_stream(6), DRAWS, 2, s, hollow=True)
     inside = (np.abs(W[:, 0, 1]) < 0.4) & (W[:, 1, 1] > 0.2)
     part = integrate.dblquad(density, -0.4, 0.4, 0.2, 12)[0]
     share = part / integrate.dblquad(density, -12, 12, -12, 12)[0]
@@ -69,8 +69,8 @@ def test_the_hollow_law_of_order_two_is_its_density_integrated():
 
 @pytest.mark.parametrize(("order", "hollow"), [(2, True), (3, True), (4, False), (8, True)])
 def test_second_moments_are_those_of_the_draws(order, hollow):
-    W = sample_matrix_t(public_stream(7), 100_000, order, exponent(order), hollow)
-    first, cross, square = second_moments_matrix_t(order, exponent(order), hollow)
+    W = sample(public_stream(7), 100_000, order, exponent(order), hollow)
+    first, cross, square = second_moments(order, exponent(order), hollow)
     at = (W[:, 0, 1:] ** 2).mean(), square and (W[:, -1, -1] ** 2).mean()
     np.testing.assert_allclose(at, (first, square), rtol=0.03)
     if order > 2:
