@@ -86,6 +86,9 @@ LEAST_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least t
 WIDTH, NARROWEST, WIDEST = 1.3, 0.15, 1.0  # kernel: half-width in residual scales is WIDTH n^-1/5, within these
 KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
 NARROW = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
+KERNEL_ROWS = (
+    3.0  # rows that tell a kernel about a median what one row tells of a mean: levels need so many times as many
+)
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
 FARTHEST = 1.5  # kernel half-widths: a longer last step is not linear
@@ -121,7 +124,7 @@ class QuantileSteps:
         check_tail(self.tail)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
+        shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         fits = [OneOrderSteps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
         estimate = stacked(fits, self.taus, public.design.names)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
@@ -156,7 +159,7 @@ class PerturbedQuantile:
         check_split(self.split)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        shared = Shared.released(ask, self.noises, public, self.tail, item_of(self.taus, self.taus[0]))
+        shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         mechanism = ObjectivePerturbation(self.split)
         fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
         estimate = stacked(fits, self.taus, public.design.names)
@@ -221,14 +224,10 @@ class Shared:
     intervals: bool
 
     @classmethod
-    def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, item: str) -> Shared:
-        """Ask what all orders need.
-
-        Parameters
-        ----------
-        item : str
-            Of the questions about the first order: optional questions take a part of the share of its score.
-        """
+    def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
+        """Ask what all orders need: optional questions take a part of the share of the first one's score."""
+        item = item_of(taus, taus[0])
+        sparsest = 4 * min(tau * (1 - tau) for tau in taus)  # density there over that at the median, if it is logistic
         share_of = f"score {item}".strip()
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
@@ -238,7 +237,9 @@ class Shared:
         middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
         middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
         scales = replace(scales, center=middle, scale=scale, blurred=blurred)
-        prefix = prefix_of(about, by, TransformedBox(public.design, half), scales, sizes, share_of, item)
+        prefix = prefix_of(
+            about, by, TransformedBox(public.design, half), scales, sizes, share_of, item, KERNEL_ROWS / sparsest
+        )
         start = prefix.start
         theta = start.theta * half + start.to_theta @ prefix.constant * center
         prefix = replace(prefix, start=replace(start, theta=theta, sigma=unit))
@@ -430,7 +431,7 @@ class OneOrder:
             meat=meat + uncertain,
             noises=(noise, Loading(density.relative * back[:, None])),
             coordinates=Coordinates(start.theta, start.to_theta, hidden),
-            signal=SIGNAL * self.shared.unit * float(np.sqrt(max(self.n * density.level, 1e-300))),
+            signal=SIGNAL * self.shared.unit * density.level**0.5,
             remaining=length,
             clipped=(
                 Allowance(np.eye(m), radius.excess),
@@ -465,8 +466,8 @@ class Density:
 
     @property
     def level(self) -> float:
-        """Mean eigenvalue, at least that of its noise, per row of unit length."""
-        return max(float(np.trace(self.matrix.value)) / len(self.matrix.value), 0.0)
+        """Mean eigenvalue: rows times the density at the quantile."""
+        return max(float(np.trace(self.matrix.value)) / len(self.matrix.value), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)

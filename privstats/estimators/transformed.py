@@ -203,7 +203,14 @@ def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tupl
 
 
 def prefix_of(
-    ask: Ask, by: Noises, box: TransformedBox, scales: Scales, sizes: Sizes, share_of: str, item: str = ""
+    ask: Ask,
+    by: Noises,
+    box: TransformedBox,
+    scales: Scales,
+    sizes: Sizes,
+    share_of: str,
+    item: str = "",
+    rows_for_one: float = 1.0,
 ) -> Prefix:
     """Return levels, whitened predictors and a least-squares start of the response that `ask` is about.
 
@@ -213,9 +220,11 @@ def prefix_of(
         Label of the question of whose share optional questions take a part.
     item : str
         Of the question for the Hessian, whose noise says which levels are readable.
+    rows_for_one : float
+        How many rows have the information that one has of a mean or a median: a level needs so many times as many.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
-    levels = readable_levels(ask, by, box, scales, entry_sd(ask, rough, by), share_of)
+    levels = readable_levels(ask, by, box, scales, rows_for_one * entry_sd(ask, rough, by), share_of)
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start, _ = coarse(ask, by, box, frame, levels, sizes.rows)

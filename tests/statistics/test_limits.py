@@ -64,6 +64,36 @@ def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named_or_covered(
     assert ps.dp_lm("y ~ x + g", data, mu=50.0, domain=domain, mech="newton", rng=1).conf_int()[0].notna().any()
 
 
+@pytest.mark.parametrize(("tau", "rows"), [(0.25, 100), (0.1, 200), (0.1, 400)])
+def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interval(tau, rows):
+    n, rng = 20_000, np.random.default_rng(rows)
+    g = np.array(["a"] * (n // 2) + ["b"] * (n - n // 2 - rows) + ["rare"] * rows)
+    data = pd.DataFrame({"g": g, "x": rng.normal(0, 1, n).clip(-4, 4)})
+    data["y"] = (0.5 * data["x"] + 0.2 * (g == "b") + rng.standard_t(4, n)).clip(-20, 20)
+
+    def length(data, levels):
+        domain = {"x": (-4, 4), "y": (-20, 20), "g": levels}
+        fit = ps.dp_rq("y ~ x + g", data, mu=1.0, tau=tau, domain=domain, rng=1)
+        return np.diff(fit.conf_int().loc["x"])[0]
+
+    without = length(data[g != "rare"], ["a", "b"])
+    assert length(data, ["a", "b", "rare"]) < 1.4 * without
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.1])
+def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_response(tau):
+    rng, n = np.random.default_rng(1), 10_000
+    data = pd.DataFrame({"x": rng.normal(0, 1, n).clip(-4, 4), "z": rng.uniform(0, 10, n)})
+    data["copy"] = (data["z"] + rng.normal(0, 0.05, n)).clip(0, 10)
+    data["y"] = (1 + 0.5 * data["x"] - 0.3 * data["z"] + rng.standard_t(4, n)).clip(-20, 20)
+    domain = {"x": (-4, 4), "z": (0, 10), "copy": (0, 10), "y": (-20, 20)}
+    fit = ps.dp_rq("y ~ x + z + copy", data, mu=1.0, tau=tau, domain=domain, rng=1)
+    assert fit.params[["z", "copy"]].isna().all()
+    low, high = fit.conf_int().loc["x"]
+    assert low <= 0.5 <= high
+    assert high - low < data["y"].std() / 2  # 20 standard deviations where the scale was taken for each row anew
+
+
 def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_why():
     rng = np.random.default_rng(2)
     data = pd.DataFrame(rng.uniform(-1, 1, (200, 4)), columns=list("abcy"))
