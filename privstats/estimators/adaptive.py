@@ -473,6 +473,7 @@ class Steps(Branch):
     def far_columns(self) -> dict[int, float]:
         """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
+        coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in products_of(self.box.design)}
         reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}

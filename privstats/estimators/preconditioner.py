@@ -337,6 +337,15 @@ class PublicBox:
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
+    @cached_property
+    def usual(self) -> FloatArray:
+        """Part of its box in which each of `entries` is read at the start, shape (slopes + 1,).
+
+        A column that is declared by its scale has bounds far beyond it, in which its variance would be all noise.
+        """
+        declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
+        return np.minimum(WIDE * declared, 1.0)
+
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
         """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
@@ -412,7 +421,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None) -> Sca
     """0. Release sums of columns and of their squares; with them the number of rows, where it is not public."""
     where = [*box.slopes, box.c]
     within = Squares(len(where), counted=used is None)
-    release = ask(Sum("scales", WeightedColumns(box.entries), within=within), by=by.columns)
+    release = ask(Sum("scales", WeightedColumns(box.entries / box.usual), within=within), by=by.columns)
     return read_scales(release, within, box, used)
 
 
@@ -429,10 +438,10 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     variance = squares / rows - mean**2
     center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
     total, total_sd = np.full(box.c + 1, rows), np.zeros(box.c + 1)
-    center[where] = mean
-    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_COLUMN_VARIANCE, 1.0))
+    center[where] = mean * box.usual
+    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_COLUMN_VARIANCE, 1.0)) * box.usual
     blurred[where] = variance < BLURRED * noise
-    total[where], total_sd[where] = sums, sd1
+    total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1] = center[-1] * widened, scale[-1] * widened
     return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0)

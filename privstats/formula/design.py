@@ -32,6 +32,7 @@ from privstats.formula.factors import (
 from privstats.formula.interval import Interval
 from privstats.formula.language import Formula, code_columns, constraint, parse_formula
 from privstats.formula.points import collinear, made_up, shown
+from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema
 from privstats.formula.selection import Selection, addend, select
 from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
@@ -143,6 +144,11 @@ class Design:
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Return the range of each column in the user's units."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
+
+    @property
+    def declared_scales(self) -> FloatArray:
+        """Scales of the columns and of the response in half-ranges; 1 where bounds are declared, not a scale."""
+        return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @property
     def products(self) -> tuple[tuple[int, int, int], ...]:

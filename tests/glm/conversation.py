@@ -55,6 +55,10 @@ class Design:
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
     @property
+    def declared_scales(self):
+        return np.ones(len(self.names) + 1)
+
+    @property
     def centers(self):
         return np.zeros(len(self.names))
 
