@@ -258,7 +258,7 @@ class Steps(Branch):
         m, start = self.start.m, self.start
         cap = start.longest * start.largest_psi / start.sigma
         noise, sd = self.score_sd("score"), self.count_sd(self.score_sizes(start, edges(m**0.5 / 8, cap)))
-        score = predicted_length(noise, sd, m, self.scores, self.tail, cap) / 1.96
+        score = predicted_length(noise, sd, m, self.scores, self.tail, cap, self.by.shares) / 1.96
         entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, start.longest**2 / m) / self.rows
         first = FIRST_LEAST * m**0.5 * self.score_sd("first step") / self.rows
         length = np.hypot(score, self.rows**0.5 * m**1.5 * entry * first)
@@ -301,7 +301,7 @@ class Steps(Branch):
         counts = self.ask(leverages, by=self.by.counts)
         count_sd = float(np.sqrt(counts.law.variance()[0]))
         total = self.total(counts.value, self.rows)
-        lengths = Lengths.denoised(counts.value, count_sd, ends, total, TAILS["leverages"])
+        lengths = Lengths.denoised(counts.value, count_sd, ends, total, TAILS["leverages"], self.by.shares)
 
         beside = BESIDE if squares and self.by.free_products else 0.0
         within = Products(m + (beside > 0))
@@ -366,7 +366,7 @@ class Steps(Branch):
         counts = self.ask(self.score_sizes(u, ends), by=self.by.counts)
         count_sd = float(np.sqrt(counts.law.variance()[0]))
         total = self.total(counts.value, self.scores)
-        lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail)
+        lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail, self.by.shares)
         return best_clip(lengths, self.score_sd("score"), m, self.tail), lengths
 
     def mean_square(self, x: Start, products: FloatArray) -> float:

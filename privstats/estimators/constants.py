@@ -28,7 +28,7 @@ RESIDUAL_NOISE = 0.5  # ... and at least this many sds: a small one clips the fi
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
 VISIBLE = 2.3  # sds that make the window next to the last visible one visible: false alarm .01
-AFTER_GAP = 4.3  # sds that make a window visible beyond empty ones: false alarm 1e-5
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
 FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
 INVISIBLE = 0.004  # where VISIBLE + 1 sds are a larger share of all counts, the tail takes its slowest ratio

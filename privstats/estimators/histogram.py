@@ -81,7 +81,9 @@ class Lengths:
     hidden: NDArray[np.bool_]
 
     @classmethod
-    def denoised(cls, counts: FloatArray, sd: float, ends: tuple[float, ...], total: float, tail: Tail) -> Lengths:
+    def denoised(
+        cls, counts: FloatArray, sd: float, ends: tuple[float, ...], total: float, tail: Tail, law: str = "normal"
+    ) -> Lengths:
         """Return visible counts, lowered evenly so that all counts add up to `total`, and a tail beyond them.
 
         Parameters
@@ -95,8 +97,10 @@ class Lengths:
         total : float
             Rows, or units.
         tail : Tail
+        law : {"normal", "pure"}
+            Of the noise: Laplace noise has longer tails.
         """
-        seen, last = with_tail(counts, sd, tail)
+        seen, last = with_tail(counts, sd, tail, law)
         filled = lowered_to(seen, last, total)
         low = np.r_[ends[0] / 2, ends[:-1]]
         steps = (np.arange(PER_BIN) + 0.5) / PER_BIN
@@ -117,7 +121,7 @@ class Lengths:
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
 
-def with_tail(counts: FloatArray, sd: float, tail: Tail) -> tuple[FloatArray, int]:
+def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") -> tuple[FloatArray, int]:
     """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
 
     Contiguous windows count as visible from `VISIBLE` noise sds, windows after a gap from `AFTER_GAP`. The first hidden
@@ -125,12 +129,12 @@ def with_tail(counts: FloatArray, sd: float, tail: Tail) -> tuple[FloatArray, in
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
-    last = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0
+    last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
-        beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else AFTER_GAP)]
+        beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
         if not beyond:
             break
-        last = beyond[-1] if clear[beyond[-1]] > AFTER_GAP else beyond[0]
+        last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
     while counts[last] < sd and last > 1:
         last -= 1
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
@@ -219,7 +223,9 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
     return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B))
 
 
-def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf) -> float:
+def predicted_length(
+    noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf, law: str = "normal"
+) -> float:
     """Return the expected half-length of a fit whose rows are a little heavier than normal ones: public.
 
     Parameters
@@ -235,6 +241,8 @@ def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail:
     tail : Tail
     cap : float
         The longest score that the domain allows, in standard deviations of a residual.
+    law : {"normal", "pure"}
+        Of the noise of counts.
 
     Returns
     -------
@@ -246,7 +254,7 @@ def predicted_length(noise: float, count_sd: float, m: int, scores: float, tail:
     k = np.arange(1, NOISES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
-    clips = (best_clip(Lengths.denoised(h, count_sd, ends, scores, tail), noise, m, tail) for h in noisy)
+    clips = (best_clip(Lengths.denoised(h, count_sd, ends, scores, tail, law), noise, m, tail) for h in noisy)
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 

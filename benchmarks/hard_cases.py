@@ -1,0 +1,255 @@
+"""Coverage and length of intervals where they once failed, or might: case by case, each with its own rows and budgets.
+
+Targets are those of `benchmarks.populations`: populations are resampled, the truth is the fit on all of their rows.
+
+    python -m benchmarks.hard_cases --seed 1 --names rare_5 collinear --replicates 40
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import statsmodels.datasets as public
+
+from benchmarks.common import arguments
+from benchmarks.populations import FOLDER, HOUSES, POPULATIONS, Population, lm, shown
+
+USUAL = ({"mu": 1.0}, {"eps": 4.0})
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Case:
+    """A population, how many of its rows a sample has, and budgets.
+
+    Parameters
+    ----------
+    population : Population
+    n : int
+    promises : tuple of mapping of str to float
+    """
+
+    population: Population
+    n: int = 10_000
+    promises: tuple[Mapping[str, float], ...] = field(default=USUAL)
+
+
+def rare(k: int, rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of which k in 20,000 have a rare level."""
+    g = rng.choice(["a", "b", "rare"], n, p=[0.5, 0.5 - k / 20_000, k / 20_000])
+    x = rng.normal(0, 1, n)
+    return pd.DataFrame({"g": g, "x": x, "y": x + (g == "rare") + rng.normal(0, 1, n)})
+
+
+def straight(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a right model with normal errors."""
+    X = rng.uniform(-1, 1, (n, 2))
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": X @ [0.5, -0.3] + 0.5 * rng.normal(size=n)})
+
+
+def totals(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of districts whose rooms, households and people go together, and a mean that is not linear."""
+    size = rng.normal(6, 0.7, n)
+    rooms, homes, people = (size + shift + 0.2 * rng.normal(size=n) for shift in (1.5, 0.0, 1.0))
+    y = 0.4 * (rooms - people) + 0.1 * np.square(homes - 6) + 0.3 * rng.normal(size=n)
+    return pd.DataFrame({"rooms": rooms, "homes": homes, "people": people, "y": y})
+
+
+def mixture(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of which 5 % have errors five times as large."""
+    x = rng.uniform(-1, 1, n)
+    return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.05, 2.0, 0.4) * rng.normal(size=n)})
+
+
+def correlated(rho: float, rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of two predictors with this correlation."""
+    a = rng.normal(0, 1, n)
+    b = rho * a + np.sqrt(1 - rho**2) * rng.normal(size=n)
+    return pd.DataFrame({"a": a, "b": b, "y": 0.5 * a - 0.3 * b + rng.normal(size=n)})
+
+
+def zeros(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of which about 40 % have a response of zero, as expenses have."""
+    x = rng.gamma(2, 1, n)
+    spent = rng.uniform(size=n) < 0.4 + 0.1 * np.minimum(x, 4)
+    return pd.DataFrame({"x": x, "y": np.where(spent, rng.lognormal(0.2 * x, 0.8), 0.0)})
+
+
+def five_points(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows whose response is a mark from 1 to 5."""
+    x, g = rng.normal(size=n), rng.choice(["no", "yes"], n)
+    return pd.DataFrame(
+        {"x": x, "g": g, "y": np.clip(np.rint(3 + 0.5 * x + 0.3 * (g == "yes") + rng.normal(size=n)), 1, 5)}
+    )
+
+
+def off_center(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of predictors far from zero, whose product and square count."""
+    age, hours = rng.uniform(25, 65, n), rng.normal(40, 6, n)
+    y = 8 + 0.05 * age - 0.0005 * age**2 + 0.0004 * age * hours + 0.4 * rng.normal(size=n)
+    return pd.DataFrame({"age": age, "hours": hours, "y": y})
+
+
+def outliers(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of which 1 % have errors 20 times as large."""
+    x = rng.normal(size=n)
+    return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.01, 20.0, 1.0) * rng.normal(size=n)})
+
+
+def separated(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows with a group in which nearly every outcome is yes."""
+    x, g = rng.normal(size=n), rng.choice(["usual", "certain"], n, p=[0.9, 0.1])
+    p = np.where(g == "certain", 0.995, 1 / (1 + np.exp(0.5 - x)))
+    return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < p).astype(int)})
+
+
+def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
+    """Return counts of this mean at the middle of the predictor."""
+    x = rng.normal(0, 0.74, n)
+    return pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
+
+
+def lognormal(rng: Rng, n: int) -> pd.DataFrame:
+    """Return positive rows that are not gamma."""
+    x = rng.uniform(-1, 1, n)
+    return pd.DataFrame({"x": x, "y": np.exp(0.5 + 0.6 * x + 0.8 * rng.normal(size=n))})
+
+
+def curved(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows whose quantiles are curved and spread out."""
+    x = rng.gamma(3, 1, n)
+    return pd.DataFrame({"x": x, "y": np.sqrt(x) + (0.2 + 0.1 * x) * rng.standard_t(4, n)})
+
+
+def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
+    """Return a data set that statsmodels ships."""
+    data: pd.DataFrame = getattr(public, name).load_pandas().data
+    return data
+
+
+TWO = {"a": (-1, 1), "b": (-1, 1), "y": (-4, 4)}
+BOTH = {"a": (-6, 6), "b": (-6, 6), "y": (-12, 12)}
+RARE = {"g": ["a", "b", "rare"], "x": (-5, 5), "y": (-8, 8)}
+COUNTED = {"x": (-4, 4)}
+TRIPS = {
+    "fare": (0, 200), "tip": (0, 100), "distance": (0, 100), "passengers": (0, 9),
+    "pickup_borough": ["Manhattan", "Queens", "Brooklyn", "Bronx"],
+}  # fmt: skip
+HEALTH = {
+    "mdvis": (0, 100), "lncoins": (0, 5), "lpi": (0, 8), "physlm": (0, 1), "disea": (0, 60), "hlthg": [0, 1],
+    "hlthf": [0, 1], "hlthp": [0, 1],
+}  # fmt: skip
+HEALTH_TERMS = "lncoins + lpi + physlm + disea + C(hlthg) + C(hlthf) + C(hlthp)"
+MARRIED = {
+    "affairs": (0, 60), "rate_marriage": (1, 5), "age": (17, 45), "yrs_married": (0, 25), "children": (0, 6),
+    "religious": (1, 4), "educ": (8, 20),
+}  # fmt: skip
+MARRIED_TERMS = "rate_marriage + age + yrs_married + children + religious + educ"
+VOTERS = {
+    "vote": [0, 1], "TVnews": (0, 7), "selfLR": (1, 7), "PID": (0, 6), "age": (18, 100), "educ": (1, 7),
+    "income": (1, 24),
+}  # fmt: skip
+PLACES = HOUSES | {"waterfront": [0, 1], "lat": (47, 48), "long": (-123, -121)}
+
+
+def glm(source: Any, formula: str, domain: Mapping[str, Any], **options: Any) -> Population:
+    """Return a population for a generalised linear model."""
+    return Population(source, "dp_glm", formula, domain, options)
+
+
+def rq(source: Any, formula: str, domain: Mapping[str, Any], tau: float) -> Population:
+    """Return a population for a quantile regression."""
+    return Population(source, "dp_rq", formula, domain, {"tau": tau})
+
+
+LARGE = {"eps": 1.0, "delta": 1e-6}
+CASES = {
+    "concave": Case(POPULATIONS["skewed"], promises=({"mu": 0.5}, {"mu": 1.0}, LARGE, {"eps": 4.0})),
+    "right_skewed": Case(POPULATIONS["heavy"], promises=({"mu": 1.0}, LARGE, {"eps": 4.0})),
+    **{f"rare_{k}": Case(lm(partial(rare, k), "y ~ x + C(g)", RARE), 20_000) for k in (5, 20, 50, 100, 400)},
+    "rare_sum": Case(lm(partial(rare, 50), "y ~ x + C(g, Sum)", RARE), 20_000),
+    "twelve_levels": Case(POPULATIONS["twelve_levels"]),
+    "sparse_spline": Case(POPULATIONS["sparse_spline"]),
+    **{
+        f"rows_{n}": Case(lm(straight, "y ~ a + b", TWO), n, ({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}))
+        for n in (30, 100, 500)
+    },
+    **{
+        f"counts_{mean:g}": Case(
+            glm(partial(counts, mean, 0.9), "y ~ x", COUNTED | {"y": (0, 50 * max(mean, 1))}, family="poisson"), 4000
+        )
+        for mean in (0.05, 1.0, 300.0, 4e4)
+    },
+    "totals": Case(
+        lm(totals, "y ~ rooms + homes + people", dict.fromkeys(("rooms", "homes", "people"), (0, 14)) | {"y": (-3, 5)}),
+        promises=({"eps": 0.5}, {"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
+    ),
+    "place_logit": Case(
+        glm(
+            "king_county_house_sales.csv",
+            "I(price > 500000) ~ np.log(sqft_living) + lat + long + C(waterfront)",
+            PLACES,
+        )
+    ),
+    "mixture": Case(lm(mixture, "y ~ x", {"x": (-1, 1), "y": (-10, 10)})),
+    "tenth_huber": Case(
+        Population(straight, "dp_lm", "y ~ a + b", {"a": (-10, 10), "b": (-10, 10), "y": (-40, 40)}, {"loss": "huber"}),
+        2000,
+    ),
+    "wide_5": Case(lm(straight, "y ~ a + b", {"a": (-5, 5), "b": (-5, 5), "y": (-20, 20)})),
+    "wide_20": Case(lm(straight, "y ~ a + b", {"a": (-20, 20), "b": (-20, 20), "y": (-80, 80)})),
+    "rho_95": Case(lm(partial(correlated, 0.95), "y ~ a + b", BOTH)),
+    "rho_99": Case(lm(partial(correlated, 0.99), "y ~ a + b", BOTH)),
+    "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
+    "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
+    "five_points_rq": Case(rq(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)}, 0.5)),
+    "off_center": Case(
+        lm(off_center, "y ~ age + I(age**2) + hours + age:hours", {"age": (18, 70), "hours": (0, 99), "y": (0, 20)})
+    ),
+    "outliers": Case(lm(outliers, "y ~ x", {"x": (-6, 6), "y": (-100, 100)})),
+    "outliers_huber": Case(Population(outliers, "dp_lm", "y ~ x", {"x": (-6, 6), "y": (-100, 100)}, {"loss": "huber"})),
+    "separated": Case(glm(separated, "y ~ x + C(g)", {"x": (-5, 5), "g": ["usual", "certain"], "y": (0, 1)})),
+    "lognormal_gamma": Case(
+        glm(lognormal, "y ~ x", {"x": (-1, 1), "y": (0, 100)}, family="gamma"), promises=({"mu": 1.0},)
+    ),
+    "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
+    "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
+    "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
+    "randhie_counts": Case(
+        glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
+    ),
+    "taxi_fares": Case(lm("nyc_taxis_2019.csv", "fare ~ distance + passengers + C(pickup_borough)", TRIPS)),
+    "taxi_tips": Case(lm("nyc_taxis_2019.csv", "tip ~ distance + passengers + C(pickup_borough)", TRIPS)),
+    "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
+    "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
+    "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),  # our choice
+    "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),  # ours
+}
+
+
+def main() -> int:
+    """Print tables; return 1 if a target is missed."""
+    parser = arguments(__doc__, replicates=40)
+    parser.add_argument("--names", nargs="*", default=list(CASES), choices=list(CASES))
+    given = parser.parse_args()
+    misses = 0
+    for name in given.names:
+        case = CASES[name]
+        source = case.population.source
+        if isinstance(source, str) and not (FOLDER / source).exists():
+            print(f"{name} skipped: {FOLDER / source} is not there\n")
+            continue
+        for promise in case.promises:
+            misses += shown(name, case.population, case.n, promise, given.replicates, given.seed)
+    print(f"{misses} coefficients missed a target")
+    return int(misses > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
