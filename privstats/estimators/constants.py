@@ -69,4 +69,5 @@ FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to be
 SIGNAL = 0.2  # assumed squared length of the coefficients: how noise is shared between predictors and response
 USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
 LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
+BLURS = 2.0  # the residual variance may be so many of its sds larger, where it says what a hidden direction explains
 MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOISE

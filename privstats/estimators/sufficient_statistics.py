@@ -10,10 +10,12 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.constants import (
+    BLURS,
     LEAST_EIGENVALUE,
     LEAST_SIGMA,
     MOMENTS_MEAT_LEAST,
     MOMENTS_MEAT_NOISE,
+    RESIDUAL_NOISE,
     SIGNAL,
     UNEXPLAINED,
     USUAL_RESIDUAL,
@@ -259,7 +261,9 @@ class Moments(Branch):
         residual = np.r_[-start.theta, 1.0]
         spread = both.value[-1, -1] / rows
         squares = residual @ both.value @ residual / rows
-        sigma = float(np.sqrt(np.clip(squares, LEAST_SIGMA**2 * max(spread, 1e-6), None)))
+        blur = float(np.sqrt(both.variance_along(residual[:, None])[0])) / rows
+        sigma = float(np.sqrt(max(squares, RESIDUAL_NOISE * blur, LEAST_SIGMA**2 * max(spread, 1e-6))))
+        largest = float(np.sqrt(max(squares, 0.0) + BLURS * blur))
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
@@ -268,16 +272,15 @@ class Moments(Branch):
             meat = Meat(self.small_sample * T_inverse @ whitened @ T_inverse.T, self.freedom)
         else:  # the noise fitted some of itself
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
-            sd = float(np.sqrt(both.variance_along(residual[:, None])[0]))
             shape = rows * T_inverse @ T_inverse.T
-            meat = homoskedastic(shape, squares * rows + fitted, sd, self.sizes.scores, start.m)
+            meat = homoskedastic(shape, squares * rows + fitted, blur * rows, self.sizes.scores, start.m)
         equation = EstimatingEquation(
             score=score,
             hessian=A,
             meat=meat.value,
             noises=(noise,),
             coordinates=self.coordinates(self.start),
-            signal=self.unexplained(sigma),
+            signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
         )
         return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, **self.sizes.diagnostics}))
