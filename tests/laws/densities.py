@@ -1,0 +1,561 @@
+"""Densities of releases, from what the samplers are told, and how well one release tells neighbours apart.
+
+A mechanism is asked for its release of given rows; its samplers do not draw but note their arguments. From these the
+density of the release follows by the formula that the sampler states (other tests compare draws with it). The loss of
+two such notes is the largest difference of their log densities over outcomes of all kinds. A density with a normaliser
+is compared on points: a choice by score or loss keeps its promise with any measure of theta in the place of Lebesgue's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from privstats.mechanisms.additive.cube import CubeLaw
+from privstats.mechanisms.additive.hull import HullLaw
+from privstats.mechanisms.additive.laplace import LaplaceLaw
+from privstats.mechanisms.additive.matrixt import MatrixTLaw, exponent, parts
+from privstats.mechanisms.additive.spherical import SphericalLaw
+from privstats.mechanisms.base import ScaledLaw
+from privstats.mechanisms.comparison.dataset_distance import QUANTILE, mean_levels, quantile_pieces
+from privstats.mechanisms.comparison.smooth import SmoothCauchy
+from privstats.mechanisms.objective.perturbation import ROUNDING
+from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
+from privstats.mechanisms.order.rank_sampler import RankGrid, log_density
+from privstats.mechanisms.quantile_regression.minimise import size_of
+from privstats.numerics.exact import Total
+from tests.conftest import NORMS, nuclear
+
+NORM = {LaplaceLaw: "l1", CubeLaw: "linf", SphericalLaw: "l2"}
+POINTS = 400  # at which densities of coefficients are compared
+
+
+@dataclass(frozen=True, eq=False)
+class Sealed:
+    """Values as a gate hands them to a mechanism: those of a cell without its number."""
+
+    values: np.ndarray
+
+    def all(self):
+        return self.values
+
+    def cell(self, k):
+        return Sealed(self.values[self.values[:, 0] == k, 1:])
+
+
+def apart(here, there):
+    """The largest difference of two log densities at the same points, of which one may be nowhere."""
+    assert np.array_equal(np.isfinite(here), np.isfinite(there))
+    return float(np.abs(here - there)[np.isfinite(here)].max())
+
+
+def normalised(log_density):
+    return log_density - np.logaddexp.reduce(log_density)
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """An exact total with noise of a law, whose scale is that of the number that was added."""
+
+    law: ScaledLaw
+    scale: np.ndarray
+    exact: np.ndarray
+
+    def loss(self, other):
+        """The norm of the shift: that is the largest loss of K-norm noise, and a bound of that of matrix-t noise."""
+        assert np.array_equal(self.scale, other.scale)
+        shift = ((self.exact - other.exact) / self.scale)[None]
+        if isinstance(self.law, MatrixTLaw):
+            return sum(
+                exponent(part.order) * float(nuclear(part.entries(self.law.pairs), shift[:, part.inside])[0])
+                for part in parts(self.law.pairs)
+            )
+        return float((self.law.norm if isinstance(self.law, HullLaw) else NORMS[NORM[type(self.law)]])(shift)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class OneRank:
+    """A number whose rank is near a target."""
+
+    values: np.ndarray
+    level: float
+    rate: float
+    low: float
+    high: float
+    step: float
+
+    def loss(self, other):
+        grid = RankGrid(self.low, self.high, self.step)
+        knots = np.unique(grid.units(np.concatenate([self.values, other.values, [self.low, self.high]])))
+        at = np.concatenate([knots, knots - 1, knots + 1, np.rint((knots[1:] + knots[:-1]) / 2)])
+        at = np.clip(at, grid.first, grid.last) * self.step
+        return apart(*(log_density(*one.told, at) for one in (self, other)))
+
+    @property
+    def told(self):
+        return self.values, self.level, self.rate, self.low, self.high, self.step
+
+
+class Spread:
+    """The secret noise that spreads values over the cells of the grid: of rows that neighbours share, the same."""
+
+    def __init__(self):
+        self.rng, self.noise = np.random.default_rng(5), {}
+
+    def __call__(self, units):
+        seen = {}
+        for unit in units.tolist():
+            seen[unit] = seen.get(unit, 0) + 1
+            yield unit + self.noise.setdefault((unit, seen[unit]), self.rng.uniform(-0.5, 0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class Boundaries:
+    """Ascending numbers that cut the values, with a density that falls with the errors of their ranks."""
+
+    values: np.ndarray
+    targets: np.ndarray
+    rates: np.ndarray
+    low: float
+    high: float
+    step: float
+
+    def loss(self, other):
+        spread, grid = Spread(), RankGrid(self.low, self.high, self.step)
+        ends = [grid.first - 0.5, grid.last + 0.5]
+        mine, theirs = (np.sort(list(spread(grid.units(one.values)))) for one in (self, other))
+        edges = np.unique(np.concatenate([mine, theirs, ends]))
+        lengths, left = np.diff(edges), edges[:-1]
+        ranks = [np.searchsorted(values, left, side="right") for values in (mine, theirs)]
+        total = [one.log_total(rank, lengths) for one, rank in zip((self, other), ranks, strict=True)]
+        differences = self.costs(other, *ranks)  # of costs: the smallest and the largest
+        return max(abs(difference + total[1] - total[0]) for difference in differences)
+
+
+class Bridge(Boundaries):
+    """Boundaries by the sum of their cells' errors."""
+
+    @property
+    def J(self):
+        return len(self.targets)
+
+    def cell_costs(self, j, ranks, before):
+        """The cost of cell j between boundaries in these gaps: shape (gaps, gaps before)."""
+        n = float(len(self.values))
+        wanted = np.diff(np.clip(self.targets, 0, n), prepend=0.0, append=n)[j]
+        return self.rates[j] * np.abs(np.asarray(ranks)[:, None] - np.asarray(before) - wanted)
+
+    def log_total(self, ranks, lengths):
+        """The logarithm of the integral: over how many boundaries lie in each gap, from left to right."""
+        n, gaps = [float(len(self.values))], len(ranks)
+        below = np.where(np.tri(gaps, k=-1) > 0, 0.0, -np.inf)
+        last = {0: (np.zeros(1), np.zeros(1))}  # boundaries so far: log weights, and ranks of the last one's gap
+        for j in range(1, self.J + 1):
+            ways = []
+            for m in range(1, j + 1):  # in the same gap
+                weight, before = last[j - m]
+                step = weight - self.cell_costs(j - m, ranks, before)
+                step = step + below if j > m else step
+                inner = sum(self.cell_costs(k, [0.0], [0.0])[0, 0] for k in range(j - m + 1, j))
+                ways.append(np.logaddexp.reduce(step, axis=1) - inner + m * np.log(lengths) - math.lgamma(m + 1))
+            last[j] = np.logaddexp.reduce(ways, axis=0), ranks
+        weight, before = last[self.J]
+        return np.logaddexp.reduce((weight - self.cell_costs(self.J, n, before))[0])
+
+    def costs(self, other, mine, theirs):
+        """The smallest and the largest of ``their cost - my cost`` over all places of the boundaries."""
+        n = len(self.values), len(other.values)
+        found = []
+        for sign in (-1.0, 1.0):
+            best, before = np.zeros(1), (np.zeros(1), np.zeros(1))
+            for j in range(self.J + 1):
+                after = (mine, theirs) if j < self.J else ([n[0]], [n[1]])
+                more = other.cell_costs(j, after[1], before[1]) - self.cell_costs(j, after[0], before[0])
+                reached = best + sign * more
+                if 0 < j < self.J:
+                    reached = np.where(np.tri(len(mine)) > 0, reached, -np.inf)
+                best, before = reached.max(axis=1), after
+            found.append(sign * best[0])
+        return found
+
+
+@cache
+def ways(gaps, J):
+    """Return all that J ascending boundaries may do: in which gap each lies."""
+    return np.array(list(combinations_with_replacement(range(gaps), J)))
+
+
+class Box(Boundaries):
+    """Two or three boundaries by the largest error of their ranks."""
+
+    def cost(self, ranks):
+        """Of boundaries in these gaps, by the gaps' ranks: one number a way."""
+        return self.rates * np.abs(ranks[ways(len(ranks), len(self.targets))] - self.targets).max(axis=1)
+
+    def log_total(self, ranks, lengths):
+        gaps = ways(len(ranks), len(self.targets))
+        equal = (gaps[:, 1:] == gaps[:, :-1]).sum(axis=1)
+        volume = np.log(lengths)[gaps].sum(axis=1) - np.log([1, 2, 6])[equal]  # ordered points in the same gap
+        return np.logaddexp.reduce(volume - self.cost(ranks))
+
+    def costs(self, other, mine, theirs):
+        difference = other.cost(theirs) - self.cost(mine)
+        return difference.min(), difference.max()
+
+
+@dataclass(frozen=True, eq=False)
+class LocationScore:
+    """A quantile by the size of its score, on a grid."""
+
+    units: np.ndarray
+    level: float
+    grid: tuple[int, int]
+    rate: float
+
+    def log_weight(self, at):
+        values = np.sort(self.units)
+        below, upto = (np.searchsorted(values, at, side=side) - self.level * len(values) for side in ("left", "right"))
+        return -self.rate * np.maximum(0.0, np.maximum(below, -upto))
+
+    def loss(self, other):
+        known = np.unique(np.concatenate([self.units, other.units]))
+        starts = np.unique(np.concatenate([[self.grid[0]], known, np.minimum(known + 1, self.grid[1])]))
+        sizes = np.diff(starts, append=self.grid[1] + 1)
+        both = []
+        for one in (self, other):
+            weight = one.log_weight(starts)
+            both.append(weight - np.logaddexp.reduce(weight + np.log(sizes)))
+        return apart(*both)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileDistance:
+    """A quantile by how many values must change."""
+
+    offsets: np.ndarray
+    top: int
+    level: object
+    kind: str
+    rate: float
+
+    def log_density(self, at):
+        _, counts, distances = quantile_pieces(self.offsets, self.top, self.level, self.kind)
+        some = counts > 0
+        total = np.logaddexp.reduce(np.log(counts[some].astype(float)) - self.rate * distances[some])
+        values = np.sort(self.offsets)
+        below, upto = (np.searchsorted(values, at, side=side) for side in ("left", "right"))
+        distance = QUANTILE[self.kind](below, upto - below, len(values) - upto, self.level)
+        return -self.rate * distance - total
+
+    def loss(self, other):
+        known = np.concatenate([self.offsets, other.offsets])
+        at = np.unique(np.clip(np.concatenate([known, known - 1, known + 1, [0, self.top]]), 0, self.top))
+        return apart(self.log_density(at), other.log_density(at))
+
+
+@dataclass(frozen=True, eq=False)
+class MeanDistance:
+    """A mean by how many values must change."""
+
+    offsets: np.ndarray
+    top: int
+    kind: str
+    rate: float
+
+    @cached_property
+    def levels(self):
+        return mean_levels(self.offsets, self.top, self.kind)
+
+    def log_density(self, at):
+        lowest, highest = self.levels
+        points = np.diff(highest - lowest + 1, prepend=0)
+        some, k = points > 0, np.arange(len(points))
+        total = np.logaddexp.reduce(np.log(points[some].astype(float)) - self.rate * k[some])
+        inside = (lowest[:, None] <= at) & (at <= highest[:, None])
+        return -self.rate * np.argmax(inside, axis=0) - total
+
+    def loss(self, other):
+        ends = np.concatenate([*self.levels, *other.levels])
+        at = np.unique(np.clip(np.concatenate([ends, ends - 1, ends + 1]), 0, self.top))
+        return apart(self.log_density(at), other.log_density(at))
+
+
+def points_of(d, radius):
+    """Coefficients in the l1 ball: all over it, near its centre, and corners."""
+    rng = np.random.default_rng(d)
+    size = np.where(np.arange(POINTS) % 2, rng.uniform(0, 1, POINTS) ** (1 / d), rng.uniform(0, 1, POINTS) ** 3)
+    inside = rng.dirichlet(np.ones(d), POINTS) * rng.choice([-1.0, 1.0], (POINTS, d)) * size[:, None]
+    return radius * np.vstack([inside, np.eye(d), -np.eye(d)])
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Coefficients with a density that falls with a potential, on a ball or cube."""
+
+    points: np.ndarray
+    potential: np.ndarray
+
+    def loss(self, other):
+        assert np.array_equal(self.points, other.points)
+        return apart(normalised(-self.potential), normalised(-other.potential))
+
+
+def check_losses(target):
+    points = points_of(target.x.shape[1], target.radius)
+    u = target.y[:, None] - target.x @ points.T
+    if target.norm == "loss":
+        return Chosen(points, target.rate * (target.tau * u - np.minimum(u, 0.0)).sum(axis=0))
+    scores = ((u <= 0) - target.tau).T @ target.x
+    return Chosen(points, target.rate * size_of(target.norm, scores, target.tilt))
+
+
+def squares(A, b, rate, radius, norm=None):
+    points = points_of(len(b), radius)
+    if norm is None:
+        return Chosen(points, rate * (np.einsum("ij,jk,ik->i", points, A, points) / 2 - points @ b))
+    return Chosen(points, rate * NORMS[norm](points @ A - b) / (1 + np.abs(points).sum(axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A geometric median: by the shortest subgradient of the sum of distances."""
+
+    units: np.ndarray
+    grid: tuple[int, int]
+    rate: float
+
+    def log_weight(self, at):
+        away = at[:, None].astype(float) - self.units
+        distance = np.sqrt((away**2).sum(axis=-1))
+        unit = np.divide(away, distance[..., None], out=np.zeros_like(away), where=distance[..., None] > 0)
+        pull = np.sqrt((unit.sum(axis=1) ** 2).sum(axis=-1))
+        return -self.rate * np.maximum(0.0, pull - (distance == 0).sum(axis=1))
+
+    def loss(self, other):
+        rng, d = np.random.default_rng(3), self.units.shape[1]
+        known = np.concatenate([self.units, other.units])
+        others = rng.integers(self.grid[0], self.grid[1] + 1, (POINTS, d))
+        at = np.unique(np.concatenate([known, np.clip(known + 1, *self.grid), others]), axis=0)
+        return apart(normalised(self.log_weight(at)), normalised(other.log_weight(at)))
+
+
+def far_and_near(d):
+    """Coefficients anywhere."""
+    rng = np.random.default_rng(11)
+    return rng.standard_normal((POINTS, d)) * 10.0 ** rng.uniform(-2, 1.5, (POINTS, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Minimiser:
+    """The minimiser of a tilted sum: density of the tilt that leads to it, times the Jacobian; and the guard's loss.
+
+    Parameters
+    ----------
+    tilt : ndarray, shape (points, d)
+        The tilt b(t) that makes t the minimiser.
+    log_jacobian : ndarray, shape (points,)
+    norm : str
+    scale : ndarray, shape (d,)
+        Of the tilt.
+    guard : float
+        What the guard's noise loses where computed minimisers are wrong.
+    """
+
+    tilt: np.ndarray
+    log_jacobian: np.ndarray
+    norm: str
+    scale: np.ndarray
+    guard: float
+
+    def log_density(self):
+        return self.log_jacobian - NORMS[self.norm](self.tilt / self.scale)
+
+    def loss(self, other):
+        return apart(self.log_density(), other.log_density()) + max(self.guard, other.guard)
+
+
+def minimiser_of_losses(rows, within, ridge, tilt, error, guard):
+    points = far_and_near(within.m) / within.longest
+    w, x, y, o = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1]
+    slope, curvature = within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
+    b = -((slope * w) @ x + ridge * points)
+    H = np.einsum("pi,ij,ik->pjk", curvature * w, x, x) + ridge * np.eye(within.m)
+    norm = within.geometry
+    return Minimiser(b, np.linalg.slogdet(H)[1], norm, tilt, 2 * (error + ROUNDING) / guard[0])
+
+
+def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
+    points = points_of(len(b), radius)  # in its interior
+    H = A + ridge * np.eye(len(b))
+    log_det = np.full(len(points), np.linalg.slogdet(H)[1])
+    return Minimiser(b - points @ H, log_det, norm, tilt, 2 * accuracy / guard[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An index, by how far each candidate is behind the first."""
+
+    log_probability: np.ndarray
+
+    def loss(self, other):
+        return apart(self.log_probability, other.log_probability)
+
+
+def permuted(deficits):
+    """The law of permute-and-flip, by its integral over the noise of the winner (McKenna and Sheldon 2020)."""
+    u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
+    u, weight = (u + 1) / 2, weight / 2
+    p = np.exp(-deficits)
+    factors = 1 - p[:, None] * u  # candidate i wins with an acceptance u p_i, where the others have none before
+    log_others = np.log(factors).sum(axis=0) - np.log(factors)
+    return Candidate(np.log(p) + np.log((np.exp(log_others) * weight).sum(axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class CauchyNoise:
+    """A centre and a scale that the rows decide."""
+
+    centre: float
+    scale: float
+
+    def loss(self, other):
+        scales = np.array([self.scale, other.scale])
+        far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 2000) * scales.min()])
+        at = np.concatenate([centre + sign * far for centre in (self.centre, other.centre) for sign in (-1, 1)])
+        return apart(self.log_density(at), other.log_density(at))
+
+    def log_density(self, at):
+        return math.log(self.scale) - np.log(self.scale**2 + (at - self.centre) ** 2)
+
+
+class NoChance:
+    """A source of numbers for secret noise that neighbours share: all of it zero."""
+
+    def uniform(self, low, high, shape):
+        return np.full(shape, (low + high) / 2)
+
+
+class Notes:
+    """Samplers that note what they are told.
+
+    Parameters
+    ----------
+    patch : MonkeyPatch
+    """
+
+    def __init__(self, patch):
+        self.patch = patch
+
+    def __call__(self, given):
+        """Return what the samplers of one question were told, each a density."""
+        told, tilted = [], []
+        exact = given.exact if isinstance(given.exact, Total) else Sealed(given.exact)
+        arguments = (given.name, exact, given.promise, given.within, given.relation, NoChance())
+        with self.patch.context() as patched:
+            self._listen(patched, told, tilted)
+            given.mechanism.release(*arguments)
+        assert told
+        assert not tilted
+        return told
+
+    def _listen(self, patched, told, tilted):
+        where = "privstats.mechanisms."
+
+        def note(place, density, answer):
+            def listener(*arguments):
+                told.append(density(*arguments))
+                return answer(*arguments)
+
+            patched.setattr(where + place, listener)
+
+        first = lambda values, level, rate, low, *_: np.array([low])  # noqa: E731
+        note("order.rank.draw_rank", lambda *a: OneRank(*a[:6]), first)
+        note("order.rank.draw_joint", lambda *a: Bridge(*a[:6]), lambda *a: np.full(len(a[1]), a[3]))
+        note("order.rank.draw_box", lambda *a: Box(*a[:6]), lambda *a: np.full(len(a[1]), a[3]))
+        kng = "comparison.kng_median."
+        note(kng + "sample_location_quantile", lambda _, *a: LocationScore(*a), lambda _, units, level, grid, *__: 0)
+        note(kng + "sample_geometric", lambda _, *a: Point(*a), lambda _, units, *__: units[0])
+        note("comparison.duff.sample_quantile", lambda _, *a: QuantileDistance(*a), lambda *_: 0)
+        note("comparison.duff.sample_mean", lambda _, *a: MeanDistance(*a), lambda *_: 0)
+        note(
+            "quantile_regression.kng.draw_theta",
+            lambda target, _: check_losses(target),
+            lambda target, _: (target.x.T[:, 0] * 0, 0),
+        )
+        note(
+            "comparison.kng.sample_gradient",
+            lambda _, A, b, rate, norm, radius: squares(A, b, rate, radius, norm),
+            lambda _, A, b, *__: 0 * b,
+        )
+        note("comparison.kng.sample_loss", lambda _, *a: squares(*a), lambda _, A, b, *__: 0 * b)
+        for kind, density in (
+            (ModeExponential, softmax),
+            (DuffMode, lambda d: softmax(d / 2)),
+            (PermuteAndFlip, permuted),
+        ):
+            patched.setattr(kind, "choose", choosing(told, density))
+        patched.setattr(ScaledLaw, "sample", lambda law, rng, size: sampled(law, tilted))
+        patched.setattr(where + "base.add_noise", adding(told, tilted))
+        patched.setattr(SmoothCauchy, "draw", lambda *_: 1j)  # so that what it is multiplied by stays apart
+        note(
+            "comparison.smooth.on_the_line",
+            lambda point, _: CauchyNoise(point.real, point.imag),
+            lambda *_: np.zeros(1),
+        )
+        minimisers(patched, told, tilted)
+
+
+def softmax(deficits):
+    return Candidate(normalised(-deficits))
+
+
+def choosing(told, density):
+    def choose(_, deficits, rng):
+        told.append(density(deficits))
+        return 0
+
+    return choose
+
+
+def sampled(law, tilted):
+    """Note the law; the draw is its scale, so that whatever becomes of it shows."""
+    tilted.append(law)
+    return np.array(law.scale, dtype=float)[None]
+
+
+def adding(told, tilted):
+    def add_noise(exact, noise, scale):
+        told.append(Noise(tilted.pop(), np.abs(noise), exact.value()))
+        return exact.value()
+
+    return add_noise
+
+
+def minimisers(patched, told, tilted):
+    """Note what is minimised, with the tilt; and when the result is rounded, the noise of its guard."""
+    objective = "privstats.mechanisms.objective.perturbation."
+    quadratic = "privstats.mechanisms.comparison.quadratic_objective."
+    waiting = []
+
+    def losses(rows, within, ridge, tilt, error):
+        waiting.append(lambda guard: minimiser_of_losses(rows, within, ridge, tilt, error, guard))
+        return np.zeros(within.m)
+
+    def least_squares(A, b, ridge, tilt, radius, tolerance):
+        norm = NORM[type(tilted[0])]
+        waiting.append(lambda guard: minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, tolerance / ridge))
+        return 0 * b
+
+    def rounded(theta, size):
+        del tilted[:]
+        told.append(waiting.pop()(theta))
+        return theta
+
+    patched.setattr(objective + "minimiser", losses)
+    patched.setattr(quadratic + "minimise_on_l1_ball", least_squares)
+    patched.setattr(objective + "on_grid", rounded)
+    patched.setattr(quadratic + "on_grid", rounded)

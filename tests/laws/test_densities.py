@@ -1,0 +1,156 @@
+"""Audits of what is chosen, not added up: no neighbouring frames tell a whole fit's releases apart beyond its price.
+
+Raw frames go through a public verb; the law of each release, with its location and scale, is that of which the
+sampler is told (`densities`). The losses of all questions of a transcript add up to at most what was charged, and for
+some neighbours to nearly that, so that a mechanism with half its noise is caught.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.conftest import slow
+from tests.every import CALLS, EPS, call
+from tests.laws.densities import Notes
+from tests.laws.neighbours import transcripts, with_rows  # noqa: F401
+from tests.laws.test_audits import CORNERS, MIXED, SETTINGS, data_of, odd_rows, supported
+
+ROUNDING = 1e-6
+MORE = {
+    "one rank": call("median", "x", EPS, inference="none"),
+    "ranks": call("quantile", "x", EPS, q=[0.2, 0.6], inference="none"),
+    "ranks in stretches": call("quantile", "x", EPS, q=[0.2, 0.5, 0.7], mech="aq", inference="none"),
+    "outer rank": call("quantile", "x ~ g", EPS, q=0.9),
+    "logit split": call("glm", "b ~ 0 + x", EPS, mech="objpert", split=0.5, weights="w", inference="none"),
+    "rq expmech": call("rq", "y ~ x", EPS, mech="expmech"),
+    "lm kng l1": call("lm", "y ~ x + z", EPS, mech="kng", noise="l1", weights="w"),
+}
+EVERY = {name: one for name, one in {**CALLS, **MORE}.items() if EPS in one.budgets}
+
+
+def base(kind):
+    """Rows of which exchanging one matters most: in two clumps, at both ends, all alike, of no weight; or anywhere."""
+    data, n = data_of(1), 40
+    half = np.arange(n) % 2 == 1
+    more = np.arange(n) > n // 2  # one row less than half
+
+    def two(low, high, which=half):
+        columns = {name: np.where(which, high[k], low[k]) for k, name in enumerate(["x", "y", "z", "count"])}
+        return data.assign(**columns, g=np.where(which, "b", "a"), b=which, w=2.0)
+
+    return {
+        "spread": data,
+        "clumps": two((20.0, 20.0, 2.0, 5), (80.0, 80.0, 8.0, 50)),
+        "uneven": two((20.0, 20.0, 2.0, 5), (80.0, 80.0, 8.0, 50), more),
+        "ends": two((0.0, 0.0, 0.0, 0), (100.0, 100.0, 10.0, 60)),
+        "alike": two((50.0, 50.0, 5.0, 30), (50.0, 50.0, 5.0, 30), half & False),
+        "low": two((0.0, 0.0, 0.0, 0), (0.0, 0.0, 0.0, 0), half & False),
+        "weightless": data.assign(w=0.0),
+    }[kind]
+
+
+BASES = ("spread", "clumps", "uneven", "ends", "alike", "low", "weightless")
+
+
+def neighbours_of(data, setting, rng):
+    """The frame, or with rows that come and go the frame without the unit, and frames with other rows in its place.
+
+    These are at all ends of the bounds, or have missing cells, undeclared levels, and cells of any kind and size.
+    """
+    places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
+    kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
+    frames = []
+    for row in kinds:
+        others = [kinds[rng.integers(len(kinds))] if rng.random() < 0.5 else row for _ in places[1:]]
+        frames.append(with_rows(data, places, [row, *others]))
+    if come_and_go(setting):
+        return [data.drop(index=places).astype(object).reset_index(drop=True), *frames]
+    return [data.astype(object), *frames]
+
+
+def come_and_go(setting):
+    return setting in ("add_remove", "persons come and go")
+
+
+def losses_of(run, notes, name, setting, kind, eps):
+    """The losses of all questions, between all pairs of neighbours; and the promises of the questions."""
+    rng = np.random.default_rng([*name.encode(), *setting.encode()])
+    frames = neighbours_of(base(kind), setting, rng)
+    given, _ = run(lambda data, **more: EVERY[name](data, {"eps": eps}, rng=1, **{**SETTINGS[setting], **more}), frames)
+    densities = [[notes(one) for one in frame] for frame in given]
+    pairs = [(densities[0], one) for one in densities[1:]]
+    if not come_and_go(setting):
+        pairs = itertools.combinations(densities, 2)
+    losses = [
+        [sum(a.loss(b) for a, b in zip(*both, strict=True)) for both in zip(*pair, strict=True)] for pair in pairs
+    ]
+    return np.array(losses), np.array([one.promise.as_pure().eps for one in given[0]])
+
+
+CASES = [  # of each mechanism one in which neighbours that tell it apart nearly as well as it promises are known
+    ("median", "replace", "ends", 1.0, 0.9),
+    ("median by group", "add_remove", "low", 2.0, 0.9),
+    ("one rank", "add_remove", "uneven", 2.0, 0.95),
+    ("ranks", "replace", "low", 0.5, 0.95),
+    ("ranks in stretches", "add_remove", "uneven", 2.0, 0.9),
+    ("outer rank", "add_remove", "ends", 0.5, 0.95),
+    ("quantiles", "persons", "low", 2.0, 0.9),
+    ("quantiles", "add_remove", "low", 2.0, 0.9),
+    ("quantiles on a grid", "persons", "uneven", 2.0, 0.9),
+    ("median duff", "persons come and go", "uneven", 2.0, 0.95),
+    ("median cauchy", "add_remove", "alike", 0.5, 0.95),
+    ("point", "persons come and go", "low", 0.5, 0.9),
+    ("mean duff", "replace", "low", 1.0, 0.8),
+    ("mode", "replace", "spread", 1.0, 0.99),
+    ("mode by group", "persons", "clumps", 1.0, 0.99),
+    ("mode expmech", "replace", "alike", 1.0, 0.99),
+    ("hist", "persons come and go", "alike", 1.0, 0.99),
+    ("hist of levels", "replace", "clumps", 1.0, 0.99),
+    ("density by group", "add_remove", "spread", 1.0, 0.99),
+    ("lm kng", "add_remove", "alike", 2.0, 0.8),
+    ("lm objpert", "replace", "clumps", 8.0, 0.9),
+    ("lm expmech", "replace", "ends", 8.0, 0.7),
+    ("rq", "replace", "ends", 1.0, 0.8),
+    ("rq expmech", "replace", "ends", 8.0, 0.7),
+    ("logit", "add_remove", "spread", 2.0, 0.9),
+    ("logit split", "add_remove", "weightless", 0.5, 0.8),
+    ("rq objpert", "add_remove", "clumps", 200.0, 0.7),
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "kind", "eps", "power"), CASES)
+def test_no_neighbours_tell_all_releases_apart_beyond_the_price_and_some_nearly_reach_it(
+    transcripts,  # noqa: F811
+    monkeypatch,
+    name,
+    setting,
+    kind,
+    eps,
+    power,
+):
+    losses, promises = losses_of(transcripts, Notes(monkeypatch), name, setting, kind, eps)
+    assert (losses <= promises * (1 + ROUNDING)).all()
+    assert power * eps <= losses.sum(axis=1).max() <= eps * (1 + ROUNDING)
+
+
+ALL = [
+    (name, setting, BASES[(k + 2 * j) % len(BASES)], (1.0, 8.0)[(k + j) % 2])
+    for k, name in enumerate(EVERY)
+    for j, setting in enumerate(SETTINGS)
+    if supported(name, setting)
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "kind", "eps"), [slow(*case) for case in ALL])
+def test_no_neighbours_tell_the_releases_of_any_call_apart_beyond_the_price(
+    transcripts,  # noqa: F811
+    monkeypatch,
+    name,
+    setting,
+    kind,
+    eps,
+):
+    losses, promises = losses_of(transcripts, Notes(monkeypatch), name, setting, kind, eps)
+    assert (losses <= promises * (1 + ROUNDING)).all()
+    assert losses.sum(axis=1).max() <= eps * (1 + ROUNDING)
