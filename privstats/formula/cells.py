@@ -26,6 +26,7 @@ from privstats.numerics.law import FloatArray
 LARGEST_NAME = 2.0**53  # whole numbers from here on are not told apart by floats
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
+TRUTH = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = (
     ("Y", "M", "W"),
     ("ps", "fs", "as"),
@@ -172,16 +173,24 @@ def _floats(column: pd.Series) -> FloatArray:
 
 def _number(cell: Any) -> float:
     value = read(cell)
-    if isinstance(value, str):  # one text among numbers makes a reader of files give all of them as text
-        try:
-            return float(value)
-        except ValueError:
-            return math.nan
+    if isinstance(value, str):
+        return _written(value)
     return value if isinstance(value, float) else math.nan
 
 
+def _written(text: str) -> float:
+    """Return the number, or truth value, that a text writes; NaN where it writes none.
+
+    One text among numbers makes a reader of files give all of them as text: the other rows must read the same.
+    """
+    try:
+        return TRUTH[text] if text in TRUTH else float(text)
+    except ValueError:
+        return math.nan
+
+
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return for each row what `place` says of its reading; -1 where it says nothing.
+    """Return for each row what `place` says of its reading, or of the number that a text writes; -1 where nothing.
 
     Parameters
     ----------
@@ -198,7 +207,10 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
-    return place.get(read(cell), -1)
+    value = read(cell)
+    if isinstance(value, str) and value not in place:  # a level that is this text comes before one that is its number
+        value = _written(value)
+    return place.get(value, -1)
 
 
 def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[np.intp]:

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import io
 import itertools
 import sys
 import warnings
@@ -137,6 +138,20 @@ def test_each_cell_of_a_zoo_means_the_same_in_any_company():
     found, values = codes(LEVELS, column(ZOO)), numbers(column(ZOO))
     assert found.tolist() == [codes(LEVELS, column([cell]))[0] for cell in ZOO]
     np.testing.assert_array_equal(values, [numbers(column([cell]))[0] for cell in ZOO])
+
+
+@pytest.mark.parametrize(
+    ("levels", "written"), [([0, 1, 2], "012"), ([False, True], ["False", "True"]), ([0.5, 7], ["0.5", "7"])]
+)
+def test_one_text_in_a_file_does_not_decide_how_the_levels_of_other_rows_are_read(levels, written):
+    files = ["g\n" + "\n".join([*written, *more]) for more in ([], ["?"])]
+    read_as = [pd.read_csv(io.StringIO(file))["g"] for file in files]
+    assert read_as[0].dtype != read_as[1].dtype
+    for column_, more in zip(read_as, ([], [-1]), strict=True):
+        assert codes(Levels(tuple(levels)), column_).tolist() == [*range(len(levels)), *more]
+        values = numbers(column_)
+        np.testing.assert_array_equal(values, [*map(float, levels), *([np.nan] if more else [])])
+    assert codes(Levels(("1", 1)), column(["1", 1, "1.0"])).tolist() == [0, 1, 1]  # a text that is declared is itself
 
 
 @pytest.mark.parametrize("first", [0.47, "none"])
