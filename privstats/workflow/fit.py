@@ -18,7 +18,7 @@ from privstats.formula.bare import BareFactor
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_numeric, check_schema, strays
-from privstats.gate.gate import Gate
+from privstats.gate.gate import Gate, quiet
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
@@ -132,13 +132,14 @@ def public_number(source: Source, neighbors: Neighbors) -> int | None:
 def number_of_units(source: Source, unit: str) -> int:
     """Return how many units the rows belong to: public, as neighbours have the same number of units."""
     names: set[Any] = set()
-    for batch in source.batches():
-        column = batch[unit]
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-            values = column.to_numpy(dtype=float)
-            names.update(np.unique(values[np.abs(values) < LARGEST_NAME]).tolist())
-        else:
-            names.update(map(unit_name, cells(column)))
+    with quiet():  # the number is public, what a cell overflows is not
+        for batch in source.batches():
+            column = batch[unit]
+            if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+                values = column.to_numpy(dtype=float)
+                names.update(np.unique(values[np.abs(values) < LARGEST_NAME]).tolist())
+            else:
+                names.update(map(unit_name, cells(column)))
     return len(names - {None})
 
 

@@ -274,6 +274,18 @@ def test_odd_names_of_units_decide_nothing(kind, cell):
             CALLS[name](frame().assign(who=names), unit="who", neighbors=kind)
 
 
+@pytest.mark.parametrize("kind", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", ["mean", "median", "lm suffstats", "rq"])
+def test_no_cell_that_overflows_warns_in_any_column(kind, name):
+    far = np.arange(N).astype(np.longdouble)
+    far[3] = np.longdouble("1e4000")
+    data = frame().assign(**dict.fromkeys(("who", "x", "y", "z", "w"), far))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CALLS[name](data, unit="who", neighbors=kind)
+        CALLS[name](data, neighbors=kind)
+
+
 @pytest.mark.parametrize("frame_name", ["huge", "infinite", "all missing", "complex", "nullable"])
 def test_no_row_warns_even_where_another_thread_has_changed_the_filters(frame_name, monkeypatch):
     silent = CALLS["lm suffstats"](FRAMES[frame_name], rng=1)
