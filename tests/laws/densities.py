@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
+from scipy import stats
 
 from privstats.mechanisms.additive.cube import CubeLaw
 from privstats.mechanisms.additive.hull import HullLaw
@@ -21,8 +22,9 @@ from privstats.mechanisms.additive.laplace import LaplaceLaw
 from privstats.mechanisms.additive.matrixt import MatrixTLaw, exponent, parts
 from privstats.mechanisms.additive.spherical import SphericalLaw
 from privstats.mechanisms.base import ScaledLaw
+from privstats.mechanisms.comparison import ptr
 from privstats.mechanisms.comparison.dataset_distance import QUANTILE, mean_levels, quantile_pieces
-from privstats.mechanisms.comparison.smooth import SmoothCauchy
+from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace
 from privstats.mechanisms.objective.perturbation import ROUNDING
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.mechanisms.order.rank_sampler import RankGrid, log_density
@@ -415,21 +417,85 @@ def permuted(deficits):
     return Candidate(np.log(p) + np.log((np.exp(log_others) * weight).sum(axis=1)))
 
 
-@dataclass(frozen=True, eq=False)
-class CauchyNoise:
-    """A centre and a scale that the rows decide."""
+SHAPES = {SmoothCauchy: stats.cauchy, SmoothLaplace: stats.laplace, SmoothGaussian: stats.norm}
 
+
+@dataclass(frozen=True, eq=False)
+class ScaledNoise:
+    """Noise of a fixed shape about a centre, with a scale: the rows decide both."""
+
+    shape: type
     centre: float
     scale: float
 
     def loss(self, other):
-        scales = np.array([self.scale, other.scale])
-        far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 2000) * scales.min()])
-        at = np.concatenate([centre + sign * far for centre in (self.centre, other.centre) for sign in (-1, 1)])
-        return apart(self.log_density(at), other.log_density(at))
+        return apart(*self._log_densities(other)[1:])
 
-    def log_density(self, at):
-        return math.log(self.scale) - np.log(self.scale**2 + (at - self.centre) ** 2)
+    def delta(self, other, eps):
+        """The least delta for which (eps, delta) holds between the two laws, in either order."""
+        at, here, there = self._log_densities(other)
+        here, there = np.exp(here), np.exp(there)
+        return max(np.trapezoid(np.maximum(p - np.exp(eps) * q, 0.0), at) for p, q in ((here, there), (there, here)))
+
+    def _log_densities(self, other):
+        """Log densities at points near both centres and far from them."""
+        far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 3000)])
+        both = (self, other)
+        at = np.unique(np.concatenate([one.centre + sign * one.scale * far for one in both for sign in (-1, 1)]))
+        return at, *(SHAPES[self.shape].logpdf(at, one.centre, one.scale) for one in both)
+
+
+@dataclass(frozen=True, eq=False)
+class TestedNoise:
+    """Propose, test, release: no answer, or Laplace noise about a centre.
+
+    Parameters
+    ----------
+    margin : float
+        How much the test's noise may take away, in units of its scale.
+    centre, scale : float
+        Of the answer.
+    """
+
+    margin: float
+    centre: float
+    scale: float
+
+    @property
+    def answers(self):
+        """The probability of an answer."""
+        return stats.laplace.cdf(self.margin)
+
+    def delta(self, other, eps):
+        """As `ScaledNoise.delta`."""
+        return max(one.excess(two, math.exp(eps)) for one, two in ((self, other), (other, self)))
+
+    def excess(self, other, times):
+        far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 3000)])
+        both = (self, other)
+        at = np.unique(np.concatenate([one.centre + sign * one.scale * far for one in both for sign in (-1, 1)]))
+        here, there = (one.answers * stats.laplace.pdf(at, one.centre, one.scale) for one in both)
+        silent = max(0.0, (1 - self.answers) - times * (1 - other.answers))
+        return silent + float(np.trapezoid(np.maximum(here - times * there, 0.0), at))
+
+
+def tested(given, patched):
+    """The law of propose-test-release, found by the numbers that let it answer, and its answers to two."""
+    where = "privstats.mechanisms.comparison.ptr."
+    exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
+    patched.setattr(where + "on_the_line", lambda point, _: np.array([point]))
+
+    def answer(test, noise):
+        numbers = iter((test, noise))
+        patched.setattr(where + "laplace_number", lambda _: next(numbers))
+        return float(given.mechanism.release(*exact, None).value[0])
+
+    centre = answer(1e6, 0.0)
+    low, high = -1e6, 1e6  # in units of the test's noise, where it begins to pass
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if math.isfinite(answer(middle, 0.0)) else (middle, high)
+    return TestedNoise(-high, centre, answer(1e6, 1.0) - centre)
 
 
 class NoChance:
@@ -457,6 +523,8 @@ class Notes:
         arguments = (given.name, exact, given.promise, given.within, given.relation, NoChance())
         with self.patch.context() as patched:
             self._listen(patched, told, tilted)
+            if isinstance(given.mechanism, ptr.ProposeTestRelease):
+                return [tested(given, patched)]
             given.mechanism.release(*arguments)
         assert told
         assert not tilted
@@ -500,10 +568,12 @@ class Notes:
             patched.setattr(kind, "choose", choosing(told, density))
         patched.setattr(ScaledLaw, "sample", lambda law, rng, size: sampled(law, tilted))
         patched.setattr(where + "base.add_noise", adding(told, tilted))
-        patched.setattr(SmoothCauchy, "draw", lambda *_: 1j)  # so that what it is multiplied by stays apart
+        drawn = []
+        for kind in SHAPES:  # so that what is multiplied by the draw stays apart
+            patched.setattr(kind, "draw", lambda one, _: drawn.append(type(one)) or 1j)
         note(
             "comparison.smooth.on_the_line",
-            lambda point, _: CauchyNoise(point.real, point.imag),
+            lambda point, _: ScaledNoise(drawn.pop(), point.real, point.imag),
             lambda *_: np.zeros(1),
         )
         minimisers(patched, told, tilted)

@@ -5,13 +5,19 @@ sampler is told (`densities`). The losses of all questions of a transcript add u
 some neighbours to nearly that, so that a mechanism with half its noise is caught.
 """
 
+import datetime
+import decimal
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from privstats.mechanisms.comparison.ptr import ProposeTestRelease
+from privstats.mechanisms.comparison.smooth import Smooth
 from tests.conftest import slow
 from tests.every import CALLS, EPS, call
+from tests.formula.test_cells import ZOO
 from tests.laws.densities import Notes
 from tests.laws.neighbours import transcripts, with_rows  # noqa: F401
 from tests.laws.test_audits import CORNERS, MIXED, SETTINGS, data_of, odd_rows, supported
@@ -43,6 +49,7 @@ def base(kind):
         "spread": data,
         "clumps": two((20.0, 20.0, 2.0, 5), (80.0, 80.0, 8.0, 50)),
         "uneven": two((20.0, 20.0, 2.0, 5), (80.0, 80.0, 8.0, 50), more),
+        "even": two((20.0, 20.0, 2.0, 5), (80.0, 80.0, 8.0, 50), np.arange(n) >= n // 2),
         "ends": two((0.0, 0.0, 0.0, 0), (100.0, 100.0, 10.0, 60)),
         "alike": two((50.0, 50.0, 5.0, 30), (50.0, 50.0, 5.0, 30), half & False),
         "low": two((0.0, 0.0, 0.0, 0), (0.0, 0.0, 0.0, 0), half & False),
@@ -73,15 +80,27 @@ def come_and_go(setting):
     return setting in ("add_remove", "persons come and go")
 
 
+def told_of(run, name, setting, budget, frames):
+    """What the mechanisms were given of each frame, along one transcript."""
+    one = {**CALLS, **MORE}[name]
+    return run(lambda data, **more: one(data, budget, rng=1, **{**SETTINGS[setting], **more}), frames)[0]
+
+
+def pairs_of(frames, setting):
+    """Neighbours: any two, or with rows that come and go the first and any other."""
+    return [(frames[0], one) for one in frames[1:]] if come_and_go(setting) else itertools.combinations(frames, 2)
+
+
 def losses_of(run, notes, name, setting, kind, eps):
     """The losses of all questions, between all pairs of neighbours; and the promises of the questions."""
-    rng = np.random.default_rng([*name.encode(), *setting.encode()])
-    frames = neighbours_of(base(kind), setting, rng)
-    given, _ = run(lambda data, **more: EVERY[name](data, {"eps": eps}, rng=1, **{**SETTINGS[setting], **more}), frames)
+    frames = neighbours_of(base(kind), setting, np.random.default_rng([*name.encode(), *setting.encode()]))
+    return losses_between(run, notes, name, setting, eps, frames)
+
+
+def losses_between(run, notes, name, setting, eps, frames):
+    given = told_of(run, name, setting, {"eps": eps}, frames)
     densities = [[notes(one) for one in frame] for frame in given]
-    pairs = [(densities[0], one) for one in densities[1:]]
-    if not come_and_go(setting):
-        pairs = itertools.combinations(densities, 2)
+    pairs = pairs_of(densities, setting)
     losses = [
         [sum(a.loss(b) for a, b in zip(*both, strict=True)) for both in zip(*pair, strict=True)] for pair in pairs
     ]
@@ -154,3 +173,90 @@ def test_no_neighbours_tell_the_releases_of_any_call_apart_beyond_the_price(
     losses, promises = losses_of(transcripts, Notes(monkeypatch), name, setting, kind, eps)
     assert (losses <= promises * (1 + ROUNDING)).all()
     assert losses.sum(axis=1).max() <= eps * (1 + ROUNDING)
+
+
+DELTAS = [
+    ("median laplace", "add_remove", "alike", 1.0, 0.02, 0.85),
+    ("median laplace", "replace", "even", 1.0, 1e-3, 0.4),
+    ("median gaussian", "replace", "even", 1.0, 1e-3, 0.95),
+    ("median ptr", "replace", "even", 4.0, 1e-3, 0.95),
+    ("median ptr", "add_remove", "even", 4.0, 1e-3, 0.95),
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "kind", "eps", "delta", "power"), DELTAS)
+def test_noise_that_the_rows_scale_tells_neighbours_apart_with_the_delta_at_most(
+    transcripts,  # noqa: F811
+    monkeypatch,
+    name,
+    setting,
+    kind,
+    eps,
+    delta,
+    power,
+):
+    notes = Notes(monkeypatch)
+    frames = neighbours_of(base(kind), setting, np.random.default_rng(3))
+    given = told_of(transcripts, name, setting, {"eps": eps, "delta": delta}, frames)
+    (k,) = (k for k, one in enumerate(given[0]) if isinstance(one.mechanism, Smooth | ProposeTestRelease))
+    promise, laws = given[0][k].promise, [notes(frame[k])[0] for frame in given]
+    largest = max(here.delta(there, promise.eps) for here, there in pairs_of(laws, setting))
+    assert power * promise.delta <= largest <= promise.delta * (1 + 1e-4)
+
+
+class Hostile:
+    """A cell that answers nothing that is asked of it."""
+
+    def _no(self, *_, **__):
+        raise RuntimeError
+
+    __eq__ = __hash__ = __float__ = __bool__ = __len__ = __iter__ = __array__ = __getattr__ = _no
+
+
+def hostile(kind, *value, more):
+    """A cell of a class that is derived from a built-in one, and whose methods fail."""
+    fails = dict.fromkeys(("__eq__", "__hash__", *more), Hostile._no)
+    return type(kind.__name__, (kind,), fails)(*value)
+
+
+HOSTILE = [
+    hostile(float, 3.5, more=["__float__"]),
+    hostile(int, 3, more=["__index__"]),
+    hostile(str, "a", more=["__str__"]),
+    hostile(bytes, b"a", more=["__bytes__"]),
+    hostile(complex, 1, more=["__complex__"]),
+    hostile(np.float64, 2.0, more=["astype"]),
+    hostile(decimal.Decimal, "3", more=["__float__"]),
+    hostile(datetime.datetime, 2020, 1, 1, more=["utcoffset", "__sub__"]),
+    *(Hostile(), pd.Series([1, 2]), np.arange(3), np.ma.masked, pd.NA, 10**5000, "9" * 9999, " 3 ", "1_0", "\0"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("lm suffstats", "replace"),
+        ("lm weights", "add_remove"),
+        ("median", "replace"),
+        ("hist of levels", "add_remove"),
+    ],
+)
+def test_one_cell_of_any_class_in_every_column_moves_no_more_than_its_row(
+    transcripts,  # noqa: F811
+    monkeypatch,
+    name,
+    setting,
+):
+    data = data_of(1)
+    frames = [data.drop(index=3).reset_index(drop=True) if come_and_go(setting) else data]
+    for cell in [*ZOO, *HOSTILE]:
+        other = data.astype(object)
+        for column in other:
+            other[column] = pd.Series([cell if row == 3 else one for row, one in enumerate(data[column])], dtype=object)
+        frames.append(other)
+    given = told_of(transcripts, name, setting, {"eps": 1.0}, frames)
+    notes = Notes(monkeypatch)
+    first, *others = ([notes(one) for one in frame] for frame in given)
+    for other in others:
+        losses = [sum(a.loss(b) for a, b in zip(*both, strict=True)) for both in zip(first, other, strict=True)]
+        assert sum(losses) <= 1.0 + ROUNDING
