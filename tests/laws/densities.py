@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 from privstats.mechanisms.additive.cube import CubeLaw
+from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.mechanisms.additive.laplace import LaplaceLaw
 from privstats.mechanisms.additive.matrixt import MatrixTLaw, exponent, parts
@@ -32,7 +33,7 @@ from privstats.mechanisms.quantile_regression.minimise import size_of
 from privstats.numerics.exact import Total
 from tests.conftest import NORMS, nuclear
 
-NORM = {LaplaceLaw: "l1", CubeLaw: "linf", SphericalLaw: "l2"}
+NORM = {LaplaceLaw: "l1", CubeLaw: "linf", SphericalLaw: "l2", NormalLaw: "l2"}
 POINTS = 400  # at which densities of coefficients are compared
 
 
@@ -68,7 +69,7 @@ class Noise:
     exact: np.ndarray
 
     def loss(self, other):
-        """The norm of the shift: that is the largest loss of K-norm noise, and a bound of that of matrix-t noise."""
+        """The norm of the shift: the loss of K-norm noise, a bound of that of matrix-t noise, mu of normal noise."""
         assert np.array_equal(self.scale, other.scale)
         shift = ((self.exact - other.exact) / self.scale)[None]
         if isinstance(self.law, MatrixTLaw):

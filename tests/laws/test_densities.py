@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special, stats
 
 from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import Smooth
@@ -260,3 +261,50 @@ def test_one_cell_of_any_class_in_every_column_moves_no_more_than_its_row(
     for other in others:
         losses = [sum(a.loss(b) for a, b in zip(*both, strict=True)) for both in zip(first, other, strict=True)]
         assert sum(losses) <= 1.0 + ROUNDING
+
+
+def mu_of_all(losses, normal):
+    """What questions of both kinds keep together, in mu: shifts of normal noise, and losses of pure mechanisms."""
+    pure = -2 * stats.norm.ppf(special.expit(-np.where(normal, 0.0, losses)))
+    return np.sqrt((np.where(normal, losses, pure) ** 2).sum(axis=1))
+
+
+MIXED_CASES = [
+    ("rq newton", "add_remove", "even", 8.0, 0.85),
+    ("rq", "add_remove", "even", 8.0, 0.85),
+    ("logit newton", "add_remove", "spread", 8.0, 0.95),
+    ("poisson", "add_remove", "even", 8.0, 0.95),
+    ("median by group", "replace", "alike", 1.0, 0.95),
+]
+ALL_MU = [
+    (name, setting, BASES[(k + 2 * j) % len(BASES)], (1.0, 8.0)[(k + j) % 2], 0.0)
+    for k, name in enumerate(CALLS)
+    for j, setting in enumerate(SETTINGS)
+    if {"mu": 1.0} in CALLS[name].budgets and supported(name, setting)
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "kind", "mu", "power"), [*MIXED_CASES, *(slow(*case) for case in ALL_MU)])
+def test_pure_and_normal_answers_together_shift_by_at_most_mu(
+    transcripts,  # noqa: F811
+    monkeypatch,
+    name,
+    setting,
+    kind,
+    mu,
+    power,
+):
+    frames = neighbours_of(base(kind), setting, np.random.default_rng([*name.encode(), *setting.encode()]))
+    given = told_of(transcripts, name, setting, {"mu": mu}, frames)
+    notes = Notes(monkeypatch)
+    densities = [[notes(one) for one in frame] for frame in given]
+    losses = np.array(
+        [
+            [sum(a.loss(b) for a, b in zip(*both, strict=True)) for both in zip(*pair, strict=True)]
+            for pair in pairs_of(densities, setting)
+        ]
+    )
+    normal = np.array([one.mechanism.normal for one in given[0]])
+    claims = [one.promise.mu if one.mechanism.normal else one.promise.as_pure().eps for one in given[0]]
+    assert (losses <= np.array(claims) * (1 + ROUNDING)).all()
+    assert power * mu <= mu_of_all(losses, normal).max() <= mu * (1 + ROUNDING)
