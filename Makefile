@@ -36,7 +36,7 @@ benchmarks: .venv/test
 	for method in matrixt linf hull kng objpert; do $(BIN)/python benchmarks/coverage_lm.py --seed 1 --method $$method || exit 1; done
 	for script in real_glm knorm_figure2 peers_logistic hull_moments speed_kng speed_rq knorm_figure3 knorm_figure4 kng_figure1 kng_figure2 speed_rank duff_figure1 vertebral_duff several_quantiles chain_sweeps real_linear choice peers_linear newton_real newton_accuracy tradeoff_figures peers_newton; do \
 		$(BIN)/python -m benchmarks.$$script --seed 1 || exit 1; done
-	status=0; for script in coverage_location coverage_rq coverage_robust coverage_glm populations plans speed_lm; do $(BIN)/python -m benchmarks.$$script --seed 1 || status=1; done; exit $$status
+	status=0; for script in coverage_location coverage_rq coverage_robust coverage_glm populations hard_cases plans speed_lm; do $(BIN)/python -m benchmarks.$$script --seed 1 || status=1; done; exit $$status
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
