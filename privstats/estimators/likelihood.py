@@ -15,7 +15,7 @@ import numpy as np
 
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
-from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN
+from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN, LEVEL_ROWS
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
@@ -100,7 +100,7 @@ class LikelihoodSteps:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        prefix = rough_fit(ask, by, public, loss, share_of="score")
+        prefix = rough_fit(ask, by, public, loss, "score", LEVEL_ROWS[by.shares])
         estimate = _Steps(
             ask, by, prefix, loss, SCORES[self.tail], public.intervals, self.cov_type != "nonrobust"
         ).estimate(design.names)
@@ -109,12 +109,14 @@ class LikelihoodSteps:
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
 
 
-def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str) -> Prefix:
+def rough_fit(
+    ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str, rows_for_one: float = 1.0
+) -> Prefix:
     """Return whitened predictors, and the start that the family makes of least squares of its transform."""
     box = TransformedBox(public.design, loss.transformed_half)
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
-    prefix = prefix_of(about, by, box, scales, sizes, share_of)
+    prefix = prefix_of(about, by, box, scales, sizes, share_of, rows_for_one=rows_for_one)
     return replace(prefix, start=started(prefix, loss, float(scales.center[-1])))
 
 

@@ -448,8 +448,17 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
-    """Return the frame of columns about their released centres, in released scales."""
-    center, scale = scales.center[:-1], scales.scale[:-1]
+    """Return the frame of columns about their released centres, in released scales.
+
+    A column that is constant over the kept levels is about that constant: its released centre is off by the noise, and
+    its released scale is all noise.
+    """
+    center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
+    for factor, k in zip(box.design.factors, kept or (), strict=False):
+        values = np.asarray(factor.contrasts, dtype=float)[k]
+        for column, j in zip(values.T, factor.columns, strict=True):
+            if box.intercept is not None and len(column) and np.ptp(column) == 0:
+                center[j], scale[j] = column[0], 1.0
     K = np.column_stack([np.eye(box.width)[:, : box.c] / scale, box.response / scales.scale[-1]])
     if box.intercept is not None:
         K[box.intercept] -= np.r_[center / scale, scales.center[-1] / scales.scale[-1]]

@@ -80,6 +80,27 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
     assert length(data, ["a", "b", "rare"]) < 1.4 * without
 
 
+@pytest.mark.parametrize(
+    ("family", "budget", "rows"),
+    [("binomial", {"mu": 1.0}, 0), ("binomial", {"eps": 2.0}, 0), ("poisson", {"mu": 1.0}, 150)],
+)
+def test_a_level_without_enough_outcomes_takes_no_other_coefficient(family, budget, rows):
+    """A column that is constant over the kept rows was in units of noise, and others were up to 100 times too long."""
+    rng, n = np.random.default_rng(rows), 20_000
+    g = np.where(np.arange(n) < rows, "rare", rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]))
+    data = pd.DataFrame({"g": g, "x": rng.normal(0, 1, n).clip(-4, 4), "z": rng.exponential(1, n).clip(0, 10)})
+    eta = -2.5 + 0.5 * data["x"] - 0.2 * data["z"] + 0.3 * (g == "b")
+    outcomes = {"binomial": rng.uniform(size=n) < 1 / (1 + np.exp(-eta)), "poisson": rng.poisson(np.exp(eta + 2))}
+    data["y"] = outcomes[family].astype(int).clip(0, 50)
+
+    def length(data, levels):
+        domain = {"x": (-4, 4), "z": (0, 10), "y": (0, 1 if family == "binomial" else 50), "g": levels}
+        fit = ps.dp_glm("y ~ x + z + C(g)", data, family=family, domain=domain, rng=1, **budget)
+        return np.diff(fit.conf_int().loc["x"])[0]
+
+    assert length(data, ["a", "b", "c", "rare"]) < 1.5 * length(data[g != "rare"], ["a", "b", "c"])
+
+
 @pytest.mark.parametrize("tau", [0.5, 0.1])
 def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_response(tau):
     rng, n = np.random.default_rng(1), 10_000
