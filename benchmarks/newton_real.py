@@ -61,11 +61,10 @@ def main() -> int:
                 ps.dp_lm(formula, data.data, mu=mu, domain=data.domain, rng=options.seed * 1000 + k)
                 for k in range(options.replicates)
             ]
-            ratio = np.nanmedian([fit.bse / truth["std err"] for fit in fits], axis=0)
+            ratio = pd.DataFrame([fit.bse / truth["std err"] for fit in fits]).median()[truth.index]
             table[f"ratio, mu = {mu:g}"] = ratio
-            table[f"distance, mu = {mu:g}"] = np.nanmedian(
-                [np.abs(fit.params - truth["OLS"]) / fit.bse for fit in fits], axis=0
-            )
+            away = pd.DataFrame([np.abs(fit.params - truth["OLS"]) / fit.bse for fit in fits])
+            table[f"distance, mu = {mu:g}"] = away.median()[truth.index]
             given = np.mean([fit.conf_int()[0].notna() for fit in fits], axis=0)
             table[f"given, mu = {mu:g}"] = given
             if name == "cps" and mu == 1.0:

@@ -116,10 +116,10 @@ print(f"drawn: {target.name}")
 # %% [markdown]
 # ## 7. Other mechanisms
 #
-# All of these promise the same; what they buy with it differs. Clipped Newton steps, which `mech="auto"` took above, pay
-# for the width of the data and not of the declared bounds. Noisy moments pay for the bounds: with matrix-t noise a matrix
-# of moments costs its nuclear norm, with other noises more. The last two choose coefficients directly, and have to buy
-# the curvature besides. Each fit below is on a ledger of its own: on real sales their prices would add up.
+# All of these promise the same; what they buy with it differs. Clipped Newton steps, which `mech="auto"` took above,
+# pay for the width of the data and not of the declared bounds. Noisy moments pay for the bounds: with matrix-t noise a
+# matrix of moments costs its nuclear norm, with other noises more. The last two choose coefficients directly, and have
+# to buy the curvature besides. Each fit below is on a ledger of its own: on real sales their prices would add up.
 
 # %%
 METHODS = {
