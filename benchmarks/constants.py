@@ -1,11 +1,13 @@
-"""What each constant of the adaptive engine does: coverage and length with the constant halved and doubled.
+"""What each constant of the engine does: coverage and length with the constant halved and doubled.
 
-Six designs that pull in different directions (uniform predictors, under mu and under eps; a concave mean of a skewed
-predictor; errors of three degrees of freedom; a predictor in two per cent of its bounds with its square; a level of 1 %
-of the rows), all by Newton steps but one, where the choice is free. A line is printed for each constant: its meaning,
-the least coverage over designs and coefficients, and the median length over that of the intervals without privacy,
-each as it is, halved and doubled. Nothing has to be reached by other values; with the constants as they are, the least
-coverage of a coefficient must not lie more than three binomial standard errors below .93.
+Designs of least squares pull in different directions (uniform predictors, under mu and under eps; a concave mean of a
+skewed predictor; errors of three degrees of freedom; a predictor in two per cent of its bounds with its square; a level
+of 1 % of the rows), all by Newton steps but one, where the choice is free. Beside them stand a logit of outcomes of
+which 8 % are 1, under mu and under eps, a Poisson regression under mu, and median regressions with errors that grow
+with a predictor, under mu and under eps. A line is printed for each constant: its meaning, the least coverage over
+designs and coefficients, the length over that of intervals without privacy (the mean over designs of medians), and the
+share not given, each as it is, halved and doubled. Nothing has to be reached by other values; with the constants as
+they are, the least coverage of a coefficient must not lie more than three binomial standard errors below .93.
 
     python -m benchmarks.constants --seed 1 [--replicates 20] [--names FEW MOVE]
 """
@@ -23,16 +25,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import statsmodels.formula.api as smf
+from scipy.special import expit
 
 import privstats as ps
 from benchmarks.common import arguments
-from benchmarks.populations import skewed, student
+from benchmarks.populations import Population, plain, reference, skewed, student
 from privstats.estimators import constants
 
 N = 4000
 WHOLE = 100_000
-Design = tuple[str, pd.DataFrame, dict[str, Any], dict[str, Any]]  # formula, population, domain, options
+Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # what is fitted, to which rows, and the budget
 
 
 def uniform(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -54,41 +56,63 @@ def rare(rng: np.random.Generator, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.array(list("abc"))[g], "x": x, "y": x + 0.3 * g + rng.normal(size=n)})
 
 
+def outcomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """Return rows of four predictors with an outcome that is 1 in 8 % of them, a count, and a response."""
+    X = rng.uniform(-1, 1, (n, 4))
+    eta = X @ [1.0, -0.5, 0.5, 0.0]
+    made = {
+        "b": (rng.uniform(size=n) < expit(eta - 2.6)) * 1.0,
+        "k": np.minimum(rng.poisson(np.exp(eta + 0.7)), 60) * 1.0,
+        "y": np.clip(eta + (1 + 0.8 * X[:, 0]) * rng.normal(size=n), -10, 10),
+    }
+    return pd.DataFrame(X, columns=["x1", "x2", "x3", "x4"]).assign(**made)
+
+
 def designs() -> Iterator[Design]:
     """Yield the designs."""
     rng = np.random.default_rng(0)
     box = {**dict.fromkeys("abcd", (-1, 1)), "y": (-6, 6)}
     flat = uniform(rng, WHOLE)
-    yield "y ~ a + b + c + d", flat, box, {"mu": 1.0, "mech": "newton"}
-    yield "y ~ a + b + c + d", flat, box, {"eps": 2.0}
-    yield "y ~ x", skewed(rng, WHOLE), {"x": (0, 15), "y": (8, 16)}, {"mu": 1.0, "mech": "newton"}
+    yield lm("y ~ a + b + c + d", box), flat, {"mu": 1.0, "mech": "newton"}
+    yield lm("y ~ a + b + c + d", box), flat, {"eps": 2.0}
+    yield lm("y ~ x", {"x": (0, 15), "y": (8, 16)}), skewed(rng, WHOLE), {"mu": 1.0, "mech": "newton"}
     bounds = {**dict.fromkeys(("x1", "x2", "x3"), (-1, 1)), "y": (-8, 8)}
-    yield "y ~ x1 + x2 + x3", student(rng, WHOLE), bounds, {"eps": 4.0, "mech": "newton"}
-    yield "y ~ x + I(x**2)", narrow(rng, WHOLE), {"x": (0, 100), "y": (-10, 20)}, {"mu": 1.0, "mech": "newton"}
-    yield (
-        "y ~ x + C(g)",
-        rare(rng, WHOLE),
-        {"x": (-1, 1), "g": list("abc"), "y": (-8, 8)},
-        {"mu": 2.0, "mech": "newton"},
-    )
+    yield lm("y ~ x1 + x2 + x3", bounds), student(rng, WHOLE), {"eps": 4.0, "mech": "newton"}
+    yield lm("y ~ x + I(x**2)", {"x": (0, 100), "y": (-10, 20)}), narrow(rng, WHOLE), {"mu": 1.0, "mech": "newton"}
+    levels = {"x": (-1, 1), "g": list("abc"), "y": (-8, 8)}
+    yield lm("y ~ x + C(g)", levels), rare(rng, WHOLE), {"mu": 2.0, "mech": "newton"}
+    rows, bounds = outcomes(rng, WHOLE), dict.fromkeys(("x1", "x2", "x3", "x4"), (-2, 2))
+    logit = Population(outcomes, "dp_glm", "b ~ x1 + x2 + x3 + x4", {**bounds, "b": (0, 1)})
+    count = Population(outcomes, "dp_glm", "k ~ x1 + x2 + x3 + x4", {**bounds, "k": (0, 60)}, {"family": "poisson"})
+    median = Population(outcomes, "dp_rq", "y ~ x1 + x2 + x3 + x4", {**bounds, "y": (-10, 10)}, {"tau": 0.5})
+    yield from ((logit, rows, {"mu": 1.0}), (logit, rows, {"eps": 8.0}), (count, rows, {"mu": 1.0}))
+    yield from ((median, rows, {"mu": 1.0}), (median, rows, {"eps": 4.0}))
+
+
+def lm(formula: str, domain: dict[str, Any]) -> Population:
+    """Return what least squares fit."""
+    return Population("", "dp_lm", formula, domain)
 
 
 def measured(designs: Sequence[Design], replicates: int, seed: int) -> tuple[float, float, float]:
-    """Return the least coverage, the median length over that without privacy, and the share of intervals not given."""
+    """Return the least coverage, the length over that without privacy, and the share of intervals not given."""
     least, lengths, given = 1.0, [], []
-    for formula, whole, domain, options in designs:
-        truth = smf.ols(formula, whole).fit().params
-        covered = []
+    for what, whole, promise in designs:
+        truth = plain(reference(what, whole).params)
+        verb, covered, ratios = getattr(ps, what.verb), [], []
         for r in range(replicates):
             sample = whole.iloc[np.random.default_rng([seed, r]).integers(0, len(whole), N)].reset_index(drop=True)
-            public = smf.ols(formula, sample).fit(cov_type="HC1")
-            interval = ps.dp_lm(formula, sample, domain=domain, rng=1000 * seed + r, **options).conf_int()
+            public = plain(reference(what, sample).bse)
+            fit = verb(what.formula, sample, domain=dict(what.domain), rng=1000 * seed + r, **what.options, **promise)
+            interval = fit.conf_int()
+            interval.index = [key[0] if isinstance(key, tuple) else key for key in interval.index]
             low, high = (interval.iloc[:, k].reindex(truth.index) for k in (0, 1))
             covered.append(((low <= truth) & (truth <= high)).astype(float).where(low.notna()))
-            lengths += list((high - low) / (3.92 * public.bse))
+            ratios += list((high - low) / (3.92 * public))
             given += list(low.notna())
         least = min(least, float(pd.DataFrame(covered).mean().min()))
-    return least, float(np.nanmedian(lengths)), 1 - float(np.mean(given))
+        lengths.append(np.nanmedian(ratios))
+    return least, float(np.mean(lengths)), 1 - float(np.mean(given))
 
 
 def table() -> dict[str, str]:
@@ -105,7 +129,13 @@ def table() -> dict[str, str]:
 def scaled(name: str, factor: float) -> Iterator[None]:
     """Multiply a constant, wherever it was imported."""
     value = getattr(constants, name)
-    other = {k: v * factor for k, v in value.items()} if isinstance(value, dict) else type(value)(value * factor)
+    other: Any
+    if isinstance(value, dict):
+        other = {k: v * factor for k, v in value.items()}
+    elif isinstance(value, tuple):
+        other = tuple(v * factor for v in value)
+    else:
+        other = type(value)(value * factor)
     modules = [m for key, m in sys.modules.items() if key.startswith("privstats.estimators") and _has(m, name, value)]
     for module in modules:
         setattr(module, name, other)

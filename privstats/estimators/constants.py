@@ -1,4 +1,4 @@
-"""The constants of the adaptive engine, in one table: multiples of a noise's standard deviation, shares, and caps.
+"""The constants of the engine, in one table: multiples of a noise's standard deviation, shares, and caps.
 
 m is the number of coordinates; lengths are in standard deviations of a coordinate, so that a usual row has length
 sqrt(m); "sds" are standard deviations of the noise of the release that is spoken of. All are public. What halving and
@@ -45,7 +45,7 @@ EDGE_OF_NOISE = 1.5  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of a
 LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
 DROWNED = 0.45  # relative noise of the Hessian from which nothing optional is asked before the choice
 
-# --- Hessian (adaptive)
+# --- Hessian (adaptive, likelihood)
 BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: free under normal noise
 RESIDUAL_CLIP = 2.5  # clip of that residual, in residual scales
 RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
@@ -72,3 +72,58 @@ USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ra
 LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
 BLURS = 2.0  # the residual variance may be so many of its sds larger, where it says what a hidden direction explains
 MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOISE
+
+# --- made-up rows and the start of a loss (transformed, likelihood)
+MADE_UP = 4096  # public rows on which expectations over predictors are taken
+FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
+FEWEST_OUTCOMES = 3.0  # rare outcomes at the start, at least
+
+# --- steps of a likelihood (likelihood)
+BURN_IN = 3  # steps before the last one
+BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
+CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
+CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
+CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
+FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
+EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
+SKEW_RADII = 16  # radii at which that is done; between them is interpolated
+MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
+LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
+UNUSUAL = 4.0  # times its expected length: a coefficient that the last step moves further is not given
+MISSED_BEND = 0.25  # part of the curvature along a step, without signs, that made-up rows may not show
+INTERVAL_ENDS = 1.96  # sds of a coefficient: effective rows are counted at both ends of its interval
+FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
+ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
+
+# --- perturbed minimisers (objective_perturbation, quantile_regression)
+MOST_CURVED = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
+TYPICAL_ROW = 0.98  # quantile of the lengths of made-up Hessian rows,
+LONGER_ROW = 1.1  # ... and how much longer rows may be
+LEAST_WEIGHTED_RADIUS = 1.4  # squared radius of Hessian rows, at least, in parts of m
+RIDGE_STEPS = 4  # steps toward the point where the ridge is taken off, by made-up rows
+RIDGE_FARTHEST = 2.0  # length of these steps together, in whitened coordinates
+PILOT_RIDGE = 0.3  # of a smoothed check loss, as a share of its curvature: with its half-width it sets the smoothing
+MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the smoothed check loss, in residual scales
+
+# --- steps of a quantile regression (quantile_regression)
+CLIPPED_AT = 3.0  # scales at which a response is clipped, for the start only
+UNIT_ORDER, UNIT_SIZE = 0.6, 0.84  # the response's scale: its .6 quantile of |y - median| over that of N(0, 1)
+LEAST_SIZE = 1e-5  # of a residual, in half-ranges of the response
+NEAR_ORDER = 0.8  # the scale of residuals is read at the quantile of |r - q| of order .8 min(tau, 1 - tau)
+STRETCH = 0.1  # unit of the asinh scale of residuals, in scales of the response
+FIRST_WIDTHS = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
+SECOND_WIDTH = 0.5  # of the second steps' scores
+CHECK_RADIUS = 1.5  # radius of the steps' scores, in sqrt(m)
+DENSITY_RADIUS = 1.6  # ... and of the Hessian
+DAMPING = 0.15  # of the second steps, in largest curvatures of their loss
+LEAST_CHECK_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least this share of n f0
+KERNEL_WIDTH = 1.3  # the kernel's half-width in residual scales is this times n^-1/5,
+KERNEL_NARROWEST, KERNEL_WIDEST = 0.15, 1.0  # ... within these
+KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
+KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
+KERNEL_BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
+KERNEL_ROWS = 3.0  # levels need so many times the rows as for a mean, since a kernel sees a part of them
+ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
+FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear
+FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes
+RESPONSE_SIGNAL = 1.0  # scales of the response by which unidentified directions may move the linear predictor

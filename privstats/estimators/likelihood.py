@@ -15,7 +15,29 @@ import numpy as np
 
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
-from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN, LEVEL_ROWS
+from privstats.estimators.constants import (
+    ALONG_HIDDEN,
+    ALONG_SEEN,
+    BURN_IN,
+    BURN_IN_EXCESS,
+    CONSTANT_STEP,
+    CURVATURE_SD,
+    CURVATURES,
+    ETA_SIGNAL,
+    EVERY_MADE_UP,
+    FAR_PSI,
+    FEW,
+    FEW_OUTCOMES,
+    FEW_SHARE,
+    FEWEST_OUTCOMES,
+    INTERVAL_ENDS,
+    LEAST_HESSIAN_RADIUS,
+    LEVEL_ROWS,
+    MISSED_BEND,
+    MOST_TAKEN,
+    SKEW_RADII,
+    UNUSUAL,
+)
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, sd_of
@@ -45,23 +67,6 @@ SHARES: Mapping[str, dict[str, float]] = {
     },
 }  # fmt: skip
 SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}  # of sizes of scores
-FEWEST = 3.0  # rare outcomes at the start, at least
-BURN_IN = 3  # steps before the last one
-FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
-CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
-USUAL = 4.0  # times its expected length: a coefficient that the last step moves further is not given
-MISSED_BEND = 0.25  # part of the curvature along a step, without signs, that made-up rows may not show
-LEAST_LEVERAGE = 1.25  # rows of the Hessian are held at no less than this times root m
-SPARSE = 4  # every fourth made-up row serves where all responses are summed over
-SKEW_RADII = 16  # radii at which that is done; between them is interpolated
-CURVATURES = 1.0, 4.0  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
-CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
-MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
-BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
-SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
-TWO_SDS = 1.96  # of a coefficient: effective rows are counted at both ends of its interval
-FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
-FEW = 2.3  # noise sds of a count: so many rows at the radius might be unseen
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
     rows = prefix.made_up - prefix.made_up.mean(axis=0)
     added = usual_offset(prefix) if isinstance(loss.family, LogLink) else 0.0
     noise = prefix.scales.sd[-1] * loss.transformed_half * (1 + prefix.box.offset_reach)
-    least = max(FEWEST, float(noise)) / prefix.scales.rows
+    least = max(FEWEST_OUTCOMES, float(noise)) / prefix.scales.rows
     b, a = loss.family.start(slopes, loss.from_transformed(mean) + added, rows, least)
     moved = start.to_theta @ (b + ((a - added) * c if c.any() else 0.0))
     return replace(start, theta=moved, loss=loss, sigma=1.0)
@@ -260,7 +265,7 @@ class _Steps:
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
         """
-        rows = self.prefix.made_up[::SPARSE]
+        rows = self.prefix.made_up[::EVERY_MADE_UP]
         eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta) + usual_offset(self.prefix))
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -386,9 +391,9 @@ class _Steps:
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
-        radius = lengths.radius(noise, LEAST_LEVERAGE * m**0.5)
+        radius = lengths.radius(noise, LEAST_HESSIAN_RADIUS * m**0.5)
         return NoisyMatrix.of(
-            self.ask(question.inside(radius), by=self.by.matrix), floor=min(FEW * sd * radius**2, 0.2 * rows)
+            self.ask(question.inside(radius), by=self.by.matrix), floor=min(FEW * sd * radius**2, FEW_SHARE * rows)
         )
 
     def solved(
@@ -430,7 +435,7 @@ class _Steps:
             meat=meat,
             noises=(loading,),
             coordinates=Coordinates(w.theta, w.to_theta, hidden),
-            signal=SIGNAL * self.prefix.sizes.rows**0.5,
+            signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
             remaining=float(np.linalg.norm(step)),
             clipped=(Allowance(np.eye(m), clip.excess),),
             moved=(Allowance(went.directions * went.bent, 1.0),),
@@ -467,9 +472,9 @@ class _Steps:
         bent = np.abs(bend.mean(axis=0)) + MISSED_BEND * np.abs(bend).mean(axis=0)
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
         changed = np.abs(to_coefficients @ step)
-        size = np.maximum(moves / family.farthest_step, changed / np.maximum(USUAL * usual, 1e-300))
+        size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))
         together = rows @ inverse @ spread @ through.T / np.maximum(usual, 1e-300)  # eta moves as each coefficient does
-        effective = [self.effective(eta + along, of, far * together) for far in (-TWO_SDS, TWO_SDS)]
+        effective = [self.effective(eta + along, of, far * together) for far in (-INTERVAL_ENDS, INTERVAL_ENDS)]
         return LastStep(
             size, np.minimum(*effective), bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2)))
         )

@@ -15,7 +15,17 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail
-from privstats.estimators.constants import ALONG_HIDDEN, ALONG_SEEN
+from privstats.estimators.constants import (
+    ALONG_HIDDEN,
+    ALONG_SEEN,
+    ETA_SIGNAL,
+    LEAST_WEIGHTED_RADIUS,
+    LONGER_ROW,
+    MOST_CURVED,
+    RIDGE_FARTHEST,
+    RIDGE_STEPS,
+    TYPICAL_ROW,
+)
 from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
@@ -41,14 +51,7 @@ SHARES = {
     "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09, "leverages": 0.04,
     "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-WIDE = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
-TYPICAL = 0.98  # quantile of the lengths of made-up Hessian rows, and how much longer rows may be
-LONGER = 1.1
 ROWS = {"usual": Tail(0.35, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of lengths of rows
-LEAST_LEVERAGE = 1.4  # squared radius of Hessian rows, at least, in parts of m
-NEAREST = 4  # steps toward the point where the ridge is taken off, by made-up rows
-FARTHEST = 2.0  # length of these steps together, in whitened coordinates
-SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,7 @@ class _Fit:
         start, unit = self.start, self.loss.half
         reach = float(np.abs(start.theta).sum()) + float(np.abs(self.design.offset_bounds).max(initial=0.0))
         longest = max(start.longest, radius)
-        limit = min(longest, WIDE * radius)
+        limit = min(longest, MOST_CURVED * radius)
         return WeightedLosses(
             self.prefix.m, self.row_loss, radius, radius * limit, longest, (0.0, unit), (-reach - 1.0, reach + 1.0)
         )
@@ -220,11 +223,11 @@ class _Fit:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
         n, ridge, rows = self.prefix.sizes.rows, drawn.law.ridge, self.prefix.made_up
         step = np.zeros(self.prefix.m)
-        for _ in range(NEAREST):
+        for _ in range(RIDGE_STEPS):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
             step = np.linalg.solve(A + ridge * np.eye(len(step)), ridge * drawn.value)
-        return at.moved(step * min(1.0, FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
+        return at.moved(step * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> NoisyMatrix:
         """Return the released products of Hessian rows, or of scores, of weighted rows."""
@@ -232,8 +235,8 @@ class _Fit:
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         made_up = self.prefix.made_up @ metric * np.sqrt(self.information(at))[:, None]
-        usual = LONGER * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL))
-        radius = max(usual, (LEAST_LEVERAGE * m) ** 0.5)
+        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
+        radius = max(usual, (LEAST_WEIGHTED_RADIUS * m) ** 0.5)
         question = Sum(name, rows, within=Products(m, radius), keep=self.prefix.levels.keep, folded=not squared)
         return NoisyMatrix.of(self.ask(question, by=self.by.matrix))
 
@@ -258,7 +261,7 @@ class _Fit:
             meat=shaped + through * hessian.mean_square(),
             noises=(noise,),
             coordinates=Coordinates(at.theta, at.to_theta @ metric, self.prefix.levels.hidden),
-            signal=SIGNAL * self.prefix.sizes.rows**0.5,
+            signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
             remaining=float(np.linalg.norm(inverse @ pull)),
             clipped=(Allowance(metric, radius.excess),),
             freedom=max(self.prefix.sizes.scores - m, 1.0),

@@ -19,6 +19,35 @@ from scipy.stats import norm
 from privstats.errors import OptionError
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_split, check_tail
+from privstats.estimators.constants import (
+    ATOM_SDS,
+    CHECK_RADIUS,
+    CLIPPED_AT,
+    DAMPING,
+    DENSITY_RADIUS,
+    FARTHEST_FROM_PILOT,
+    FARTHEST_STEP,
+    FIRST_WIDTHS,
+    KERNEL_BEND,
+    KERNEL_LEVEL,
+    KERNEL_NARROWEST,
+    KERNEL_NOISE,
+    KERNEL_ROWS,
+    KERNEL_WIDEST,
+    KERNEL_WIDTH,
+    LEAST_CHECK_CURVATURE,
+    LEAST_SIZE,
+    LEAST_SMOOTHED,
+    MOST_CURVED,
+    MOST_SMOOTHED,
+    NEAR_ORDER,
+    PILOT_RIDGE,
+    RESPONSE_SIGNAL,
+    SECOND_WIDTH,
+    STRETCH,
+    UNIT_ORDER,
+    UNIT_SIZE,
+)
 from privstats.estimators.histogram import Lengths, edges
 from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
 from privstats.estimators.preconditioner import PublicBox, Start, entry_sd, sd_of
@@ -72,30 +101,6 @@ PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.11, "residual scale": 0.07,
     "leverages": 0.05, "coefficients": 0.21, "score": 0.32, "hessian": 0.16, "density": 0.04,
 }  # fmt: skip
-
-CLIPPED_AT = 3.0  # scales at which a response is clipped, for the start only
-UNIT_ORDER, UNIT_SIZE = 0.6, 0.84  # the response's scale: its .6 quantile of |y - median| over that of N(0, 1)
-LEAST_SIZE = 1e-5  # of a residual, in half-ranges of the response
-NEAR = 0.8  # the scale of residuals is read at the quantile of |r - q| of order .8 min(tau, 1 - tau)
-STRETCH = 0.1  # unit of the asinh scale of residuals, in scales of the response
-SMOOTHED = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
-HALF_WIDTH = 0.5  # of the second steps' scores
-FIRST_RADIUS, SECOND_RADIUS = 1.5, 1.6  # radii of the steps' scores and of the Hessian, in sqrt(m)
-DAMPING = 0.15  # of the second steps, in largest curvatures of their loss
-LEAST_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least this share of n f0
-WIDTH, NARROWEST, WIDEST = 1.3, 0.15, 1.0  # kernel: half-width in residual scales is WIDTH n^-1/5, within these
-KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
-NARROW = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
-KERNEL_ROWS = (
-    3.0  # rows that tell a kernel about a median what one row tells of a mean: levels need so many times as many
-)
-ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
-BEND = 0.25  # share of a step of one kernel half-width by which the density's change may have moved it
-FARTHEST = 1.5  # kernel half-widths: a longer last step is not linear
-FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes
-SIGNAL = 1.0  # along unidentified directions the linear predictor moves by at most so many scales of the response
-RIDGE = 0.3  # of the perturbed minimiser, as a share of its curvature: with its half-width it sets the smoothing
-MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the perturbed minimiser, in residual scales
 
 
 @dataclass(frozen=True)
@@ -339,7 +344,7 @@ class OneOrder:
             "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
         )
         quantile = scale.back(float(self.ask(question, by=Rank((self.tau,))).value[0]))
-        order = NEAR * min(self.tau, 1 - self.tau)
+        order = NEAR_ORDER * min(self.tau, 1 - self.tau)
         least = max(1e-4 * self.shared.unit, 1e-12)
         size = log_size(self.ask, start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
         density = order / (2 * size)
@@ -371,15 +376,15 @@ class OneOrder:
 
     def density(self, start: Start, residuals: Residuals, radius: float, noise: float) -> Density:
         """Release the Hessian through a kernel, and its level from counts near the quantile."""
-        m, held = self.m, SECOND_RADIUS * self.m**0.5
+        m, held = self.m, DENSITY_RADIUS * self.m**0.5
         plain = Sum("hessian", Linear(start.P), Products(m, held), self.keep, self.label(""))
         spread = 2 * m**0.5 * entry_sd(self.ask, plain, self.by) * held**2
         sigma, f0 = residuals.sigma, residuals.density
-        wide = max(WIDTH * self.n**-0.2, spread / (KERNEL_NOISE * self.n * 2 * f0 * sigma))
-        width = sigma * float(np.clip(wide, NARROWEST, WIDEST))
+        wide = max(KERNEL_WIDTH * self.n**-0.2, spread / (KERNEL_NOISE * self.n * 2 * f0 * sigma))
+        width = sigma * float(np.clip(wide, KERNEL_NARROWEST, KERNEL_WIDEST))
         of = Shortened(start.P, start.eta, width, radius)
         released = self.ask(replace(plain, of=of), by=self.by.matrix)
-        narrow = min(width, NARROW * sigma)
+        narrow = min(width, KERNEL_LEVEL * sigma)
         near = min(narrow / 2, 2 * (m * (self.n * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.n * f0))
         counts = self.ask(
             Sum("density", Within(start.eta, (near, narrow, width)), Fractions(3), self.keep, self.label("")),
@@ -409,7 +414,7 @@ class OneOrder:
         noise: Loading,
         density: Density,
         radius: Radius,
-        farthest: float = FARTHEST,
+        farthest: float,
     ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
         """Return the equation of the last step, with all that its density may be wrong by."""
         m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
@@ -424,14 +429,14 @@ class OneOrder:
         filling = meat + noise.covariance()
         through = float(np.trace(inverse @ filling @ inverse)) / m
         uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
-        bent = BEND * min(length / density.width, 1.0)
+        bent = KERNEL_BEND * min(length / density.width, 1.0)
         equation = EstimatingEquation(
             score=score,
             hessian=density.matrix,
             meat=meat + uncertain,
             noises=(noise, Loading(density.relative * back[:, None])),
             coordinates=Coordinates(start.theta, start.to_theta, hidden),
-            signal=SIGNAL * self.shared.unit * density.level**0.5,
+            signal=RESPONSE_SIGNAL * self.shared.unit * density.level**0.5,
             remaining=length,
             clipped=(
                 Allowance(np.eye(m), radius.excess),
@@ -481,8 +486,8 @@ class OneOrderSteps(OneOrder):
         start = self.prefix.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
-        held = FIRST_RADIUS * m**0.5
-        for k, smooth in enumerate(SMOOTHED):
+        held = CHECK_RADIUS * m**0.5
+        for k, smooth in enumerate(FIRST_WIDTHS):
             h = smooth * residuals.sigma
             question = self.score("first step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
             start = start.moved(2 * h / n * self.ask(question, by=self.by.vector).value)
@@ -490,7 +495,7 @@ class OneOrderSteps(OneOrder):
         start = self.recentred(start, residuals)
 
         # 3. damped Newton steps of a less smooth loss
-        h = HALF_WIDTH * residuals.sigma
+        h = SECOND_WIDTH * residuals.sigma
         rough = self.rough_hessian(start, residuals, h, held) + DAMPING * n / (2 * h) * np.eye(m)
         for k in range(2):
             question = self.score("second step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
@@ -519,7 +524,7 @@ class OneOrderSteps(OneOrder):
         if noisy is not None:
             meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
         density = self.density(start, residuals, radius.radius, unit * radius.radius)
-        return self.solved(start, score, meat, noise, density, radius)
+        return self.solved(start, score, meat, noise, density, radius, FARTHEST_STEP)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
         """Release the Hessian of the loss smoothed over h; eigenvalues are raised to a share of the usual ones."""
@@ -527,7 +532,7 @@ class OneOrderSteps(OneOrder):
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
         released = NoisyMatrix.of(self.ask(question, by=self.by.matrix)).mapped(np.eye(self.m) / np.sqrt(2 * h))
-        least = max(LEAST_CURVATURE * self.n * residuals.density, self.m**0.5 * sd / (2 * h))
+        least = max(LEAST_CHECK_CURVATURE * self.n * residuals.density, self.m**0.5 * sd / (2 * h))
         return released.nearest_positive(least)
 
 
@@ -565,7 +570,7 @@ class Perturbed(OneOrder):
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
-        wanted = law.ridge / (RIDGE * self.n * residuals.density)
+        wanted = law.ridge / (PILOT_RIDGE * self.n * residuals.density)
         return float(np.clip(wanted, LEAST_SMOOTHED * residuals.sigma, MOST_SMOOTHED * residuals.sigma))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
@@ -576,7 +581,7 @@ class Perturbed(OneOrder):
             self.m,
             SmoothedCheck(self.tau, h),
             radius,
-            radius * min(longest, 2 * radius),
+            radius * min(longest, MOST_CURVED * radius),
             longest,
             (-1.0, 1.0),
             (-reach, reach),

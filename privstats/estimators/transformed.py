@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.constants import FLAT, MADE_UP
 from privstats.estimators.preconditioner import (
     KeptLevels,
     PublicBox,
@@ -36,9 +37,6 @@ from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Products
-
-MADE_UP = 4096  # public normal rows on which expectations over predictors are taken
-FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +166,7 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return public rows z, shape (rows, width): factors by released frequencies, other columns normal, all apart."""
     design, rows = box.design, np.zeros((MADE_UP, box.width))
-    normal = standard_rows(box.c)
+    normal = standard_rows(box.c, MADE_UP)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
     if box.intercept is not None:
         rows[:, box.intercept] = 1.0
@@ -187,12 +185,12 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
 
 
 @cache
-def standard_rows(m: int) -> FloatArray:
-    """Return public rows with mean zero and the identity as second moments, exactly, and normal to the eye."""
-    rows = public_stream(7).standard_normal((MADE_UP, m))
+def standard_rows(m: int, k: int) -> FloatArray:
+    """Return k public rows with mean zero and the identity as second moments, exactly, and normal to the eye."""
+    rows = public_stream(7).standard_normal((k, m))
     rows -= rows.mean(axis=0)
     rows.flags.writeable = False
-    return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / MADE_UP), rows.T).T
+    return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / k), rows.T).T
 
 
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
