@@ -24,12 +24,13 @@ from privstats.estimators.constants import (
     MOST_CURVED,
     RIDGE_FARTHEST,
     RIDGE_STEPS,
+    SKEW_RADII,
     TYPICAL_ROW,
 )
 from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
 from privstats.estimators.likelihood import rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import Start, sd_of
+from privstats.estimators.preconditioner import Start, entry_sd, sd_of
 from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
@@ -183,8 +184,8 @@ class _Fit:
 
         # 4. Hessian and meat, in the metric of the information that made-up rows have there
         metric = whitening(self.prefix.made_up, self.information(near))
-        hessian = self.products("hessian", near, metric, within, squared=True)
-        meat = self.products("meat", near, metric, within, squared=False) if self.robust else hessian
+        hessian = self.hessian(near, metric, within)
+        meat = self.meat(near, metric, within) if self.robust else hessian
         return self.solved(drawn, at, metric, hessian, meat, radius)
 
     def radius(self) -> Radius:
@@ -217,7 +218,11 @@ class _Fit:
 
     def information(self, at: Start) -> FloatArray:
         """Return the weight of made-up rows in the information at theta."""
-        return self.loss.family.weight(self.prefix.made_up @ self.prefix.coordinates(at.theta))
+        return self.loss.family.weight(self.eta(at))
+
+    def eta(self, at: Start) -> FloatArray:
+        """Return the linear predictor of made-up rows."""
+        return self.prefix.made_up @ self.prefix.coordinates(at.theta)
 
     def near(self, drawn: Release, at: Start) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
@@ -229,16 +234,41 @@ class _Fit:
             step = np.linalg.solve(A + ridge * np.eye(len(step)), ridge * drawn.value)
         return at.moved(step * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
 
-    def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> NoisyMatrix:
-        """Return the released products of Hessian rows, or of scores, of weighted rows."""
-        m = self.prefix.m
-        P = self.start.P
-        rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
+    def hessian(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
+        """Return the released products of Hessian rows of weighted rows."""
         made_up = self.prefix.made_up @ metric * np.sqrt(self.information(at))[:, None]
         usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
-        radius = max(usual, (LEAST_WEIGHTED_RADIUS * m) ** 0.5)
-        question = Sum(name, rows, within=Products(m, radius), keep=self.prefix.levels.keep, folded=not squared)
+        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.prefix.m) ** 0.5)
+        question = self.products("hessian", at, metric, within, squared=True).inside(radius)
         return NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+
+    def meat(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
+        """Return the released products of scores of weighted rows, with what their radius cuts off added.
+
+        Scores of a rare outcome are longer than Hessian rows, by the root of its odds. The radius is where noise and
+        what is cut off balance if the model is right; what is cut off is that of made-up rows and their own responses.
+        """
+        m, family = self.prefix.m, self.loss.family
+        question = self.products("meat", at, metric, within, squared=False)
+        made_up, eta = self.prefix.made_up, self.eta(at)
+        y, p = family.responses(eta)
+        length = np.maximum(np.linalg.norm(made_up, axis=1), 1e-300)
+        weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
+        rows = made_up @ metric * weight[:, None]
+        squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
+        tried = np.geomspace(min(LEAST_WEIGHTED_RADIUS * m, 0.5 * squared.max()), squared.max(), SKEW_RADII)
+        n, noise = self.prefix.sizes.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
+        cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
+        best = float(tried[int(np.argmin(noise * tried + cut))])
+        released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
+        off = (p * np.maximum(squared - best, 0.0)).sum(axis=1) / np.maximum((rows**2).sum(axis=1), 1e-300)
+        return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
+
+    def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
+        """Return the question for products of Hessian rows, or of scores, of weighted rows."""
+        P = self.start.P
+        rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
+        return Sum(name, rows, within=Products(self.prefix.m), keep=self.prefix.levels.keep, folded=not squared)
 
     def solved(
         self,
