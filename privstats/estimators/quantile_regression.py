@@ -24,7 +24,10 @@ from privstats.estimators.constants import (
     CHECK_RADIUS,
     CLIPPED_AT,
     DAMPING,
+    DENSITY_CUT,
+    DENSITY_NOISE,
     DENSITY_RADIUS,
+    DENSITY_WIDEST,
     FARTHEST_FROM_PILOT,
     FARTHEST_STEP,
     FIRST_WIDTHS,
@@ -376,14 +379,11 @@ class OneOrder:
 
     def density(self, start: Start, residuals: Residuals, radius: float, noise: float) -> Density:
         """Release the Hessian through a kernel, and its level from counts near the quantile."""
-        m, held = self.m, DENSITY_RADIUS * self.m**0.5
-        plain = Sum("hessian", Linear(start.P), Products(m, held), self.keep, self.label(""))
-        spread = 2 * m**0.5 * entry_sd(self.ask, plain, self.by) * held**2
-        sigma, f0 = residuals.sigma, residuals.density
-        wide = max(KERNEL_WIDTH * self.n**-0.2, spread / (KERNEL_NOISE * self.n * 2 * f0 * sigma))
-        width = sigma * float(np.clip(wide, KERNEL_NARROWEST, KERNEL_WIDEST))
+        m, sigma, f0 = self.m, residuals.sigma, residuals.density
+        plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
+        held, width, straight = self.kernel(2 * m**0.5 * entry_sd(self.ask, plain, self.by), residuals, radius)
         of = Shortened(start.P, start.eta, width, radius)
-        released = self.ask(replace(plain, of=of), by=self.by.matrix)
+        released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
         narrow = min(width, KERNEL_LEVEL * sigma)
         near = min(narrow / 2, 2 * (m * (self.n * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.n * f0))
         counts = self.ask(
@@ -401,7 +401,34 @@ class OneOrder:
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
         relative = float(np.sqrt(1 / seen[0] + sd**2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
-        return Density(matrix, width, relative, atom)
+        return Density(matrix, straight, width / sigma, relative, atom)
+
+    def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
+        """Return the radius of rows of the Hessian, its kernel's half-width, and the half-width at the least radius.
+
+        A larger radius has more noise, so that the kernel must be wider. The radius is where this noise and what is cut
+        off, both in parts of the rows in the kernel, are smallest together.
+
+        Parameters
+        ----------
+        unit : float
+            Noise of the Hessian at radius 1: about the largest eigenvalue that noise alone has.
+        residuals : Residuals
+        radius : float
+            Of rows in the score: longer ones enter the Hessian with length ``sqrt(radius |w|)``.
+        """
+        m, lengths, sigma = self.m, self.shared.lengths, residuals.sigma
+        near = 2 * residuals.density * sigma  # part of the rows in a kernel of half-width sigma
+        size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
+        least = DENSITY_RADIUS * m**0.5
+        most = np.sqrt(DENSITY_NOISE * self.n * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
+        tried = np.r_[least, size[(size > least) & (size < most)]]
+        share = np.where(tried > least, DENSITY_NOISE, KERNEL_NOISE)
+        wide = np.maximum(KERNEL_WIDTH * self.n**-0.2, unit * tried**2 / (share * self.n * near))
+        width = np.clip(wide, KERNEL_NARROWEST, KERNEL_WIDEST)
+        cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
+        best = int(np.argmin(unit * tried**2 / (near * width) + DENSITY_CUT * cut))
+        return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def notes(self) -> tuple[Note, ...]:
         return level_notes(self.prefix.box, self.prefix.levels)
@@ -429,7 +456,7 @@ class OneOrder:
         filling = meat + noise.covariance()
         through = float(np.trace(inverse @ filling @ inverse)) / m
         uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
-        bent = KERNEL_BEND * min(length / density.width, 1.0)
+        bent = KERNEL_BEND * min(max(length / density.width, density.wide**2), 1.0)
         equation = EstimatingEquation(
             score=score,
             hessian=density.matrix,
@@ -457,7 +484,9 @@ class Density:
     ----------
     matrix : NoisyMatrix
     width : float
-        Half-width of the kernel.
+        Half-width of a kernel for rows of usual length: about as far the loss is quadratic.
+    wide : float
+        Half-width of the kernel in residual scales: where these vary with predictors, wide ones see other densities.
     relative : float
         Standard deviation of the density's level, over it.
     atom : float
@@ -466,6 +495,7 @@ class Density:
 
     matrix: NoisyMatrix
     width: float
+    wide: float
     relative: float
     atom: float
 
@@ -507,7 +537,7 @@ class OneOrderSteps(OneOrder):
         unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, products))
         radius = self.radius(unit)
         released = self.ask(self.score("score", "", start, loss, radius.radius, products), by=self.by.vector)
-        flat = self.tau * (1 - self.tau) * self.prefix.sizes.scores
+        usual = self.usual_meat(radius.radius)
         noisy = None
         if products:
             sums = released.within.sums()
@@ -520,11 +550,31 @@ class OneOrderSteps(OneOrder):
             within = Products(m, self.largest * radius.radius)
             asked = Sum("meat", of, within=within, keep=self.keep, item=self.label(""), folded=True)
             noisy = NoisyMatrix.of(self.ask(asked, by=self.by.matrix))
-        meat = flat * np.eye(m)
+        meat = usual * np.eye(m)
         if noisy is not None:
-            meat = noisy.shrunk(max(float(np.trace(noisy.value)) / m, flat / 2) * np.eye(m))
+            level = self.level(noisy, usual)
+            meat = noisy.shrunk(level * np.eye(m))
+            meat = meat * (level * m / float(np.trace(meat)))
         density = self.density(start, residuals, radius.radius, unit * radius.radius)
         return self.solved(start, score, meat, noise, density, radius, FARTHEST_STEP)
+
+    def usual_meat(self, radius: float) -> float:
+        """Return the mean eigenvalue that the meat has by the histogram of lengths, if the model is right."""
+        lengths = self.shared.lengths
+        squares = float((lengths.counts * np.minimum(lengths.lengths, radius) ** 2).sum()) / self.m
+        return self.tau * (1 - self.tau) * max(squares, self.n) * self.prefix.sizes.scores / self.n
+
+    def level(self, meat: NoisyMatrix, usual: float) -> float:
+        """Return the mean eigenvalue of a noisy meat, moved toward the usual one by what noise explains of its gap.
+
+        Squares of scores are 1/4 at tau = .5, whatever the model is: there it is the usual one.
+        """
+        if self.tau == 0.5:
+            return usual
+        m = len(meat.value)
+        gap = float(np.trace(meat.value)) / m - usual
+        kept = max(0.0, 1 - meat.trace_variance() / m**2 / max(gap**2, 1e-300))
+        return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
         """Release the Hessian of the loss smoothed over h; eigenvalues are raised to a share of the usual ones."""

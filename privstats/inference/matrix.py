@@ -110,6 +110,14 @@ class NoisyMatrix:
         onto = np.asarray((self._places @ (V[i] * V[j])).T)
         return np.diag(np.asarray(self.law.covariance(onto), dtype=float)).copy()
 
+    def trace_variance(self) -> float:
+        """Return the variance of the trace of N."""
+        if self.law is None:
+            return 0.0
+        i, j = np.nonzero(self.where >= 0)
+        onto = np.asarray(self._places @ (self.map @ self.map.T)[i, j])[None]
+        return float(np.asarray(self.law.covariance(onto), dtype=float)[0, 0])
+
     def mean_square(self) -> FloatArray:
         """Return E N N', shape (p, p)."""
         if self.law is None:

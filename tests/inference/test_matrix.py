@@ -73,6 +73,16 @@ def test_the_mean_of_products_over_a_basis_is_the_mean_over_directions(kind, nam
 
 
 @cases
+def test_the_variance_of_the_trace_is_that_of_the_sum_of_the_diagonal(kind, name):
+    N, _ = noise(kind, name)
+    p = len(N.value)
+    N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
+    one = N.times(np.eye(p)[0])  # all loadings are of the same draw
+    trace = sum(N.times(e).matrix[k] for k, e in enumerate(np.eye(p)))
+    assert N.trace_variance() == pytest.approx(float(one.law.covariance(trace[None])[0, 0]), rel=1e-9)
+
+
+@cases
 def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, name):
     N, within = noise(kind, name)
     draw = N.law.sample(public_stream(5), 1)[0]
