@@ -76,6 +76,7 @@ MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOIS
 # --- made-up rows and the start of a loss (transformed, likelihood)
 MADE_UP = 4096  # public rows on which expectations over predictors are taken
 FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
+MOST_IN_MEAN = 0.98  # of the second moments that the mean explains without an intercept, at most
 FEWEST_OUTCOMES = 3.0  # rare outcomes at the start, at least
 
 # --- steps of a likelihood (likelihood)

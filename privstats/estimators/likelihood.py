@@ -40,14 +40,22 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import Start, sd_of
-from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of, whitening
+from privstats.estimators.preconditioner import PublicBox, Start, sd_of
+from privstats.estimators.transformed import (
+    Prefix,
+    TransformedAsk,
+    TransformedBox,
+    offset_of,
+    prefix_of,
+    scales_of,
+    whitening,
+)
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.families import Logit, LogLink
+from privstats.losses.families import Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows, Scores
 from privstats.numerics.law import FloatArray
@@ -56,17 +64,20 @@ from privstats.sets.vectors import Ball, Products, SumAndProducts
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
-        "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.07,
+        "units": 0.02, "scales": 0.03, "scales of the offset": 0.01, "levels": 0.14, "scales again": 0.05,
+        "coarse matrix": 0.07,
         "first step": 0.06, "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53,
         "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
     },
     "pure": {
-        "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09,
+        "units": 0.02, "scales": 0.05, "scales of the offset": 0.02, "levels": 0.14, "scales again": 0.06,
+        "coarse matrix": 0.09,
         "first step": 0.09, "second step": 0.10, "step sizes": 0.08, "score sizes": 0.08, "score": 0.32,
         "leverages": 0.03, "hessian": 0.14, "meat": 0.05,
     },
 }  # fmt: skip
-SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}  # of sizes of scores
+# Of sizes of scores. Those of prices and spending (gamma) fall as slowly as residuals of least squares may.
+SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}
 
 
 @dataclass(frozen=True)
@@ -106,9 +117,10 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, "score", LEVEL_ROWS[by.shares])
-        estimate = _Steps(
-            ask, by, prefix, loss, SCORES[self.tail], public.intervals, self.cov_type != "nonrobust"
-        ).estimate(design.names)
+        tail = (TAILS if isinstance(loss.family, Gamma) else SCORES)[self.tail]
+        estimate = _Steps(ask, by, prefix, loss, tail, public.intervals, self.cov_type != "nonrobust").estimate(
+            design.names
+        )
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
         return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
@@ -118,34 +130,35 @@ def rough_fit(
     ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str, rows_for_one: float = 1.0
 ) -> Prefix:
     """Return whitened predictors, and the start that the family makes of least squares of its transform."""
-    box = TransformedBox(public.design, loss.transformed_half)
+    box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
+    offset = offset_of(about, by, PublicBox(public.design), scales)
     prefix = prefix_of(about, by, box, scales, sizes, share_of, rows_for_one=rows_for_one)
-    return replace(prefix, start=started(prefix, loss, float(scales.center[-1])))
+    prefix = replace(prefix, offset=offset)
+    return replace(prefix, start=started(prefix, loss))
 
 
-def started(prefix: Prefix, loss: Likelihood, center: float) -> Start:
+def started(prefix: Prefix, loss: Likelihood) -> Start:
     """Return the start of the family: its own slopes and constant, from those of least squares."""
-    start, c = prefix.start, prefix.constant
-    fit = prefix.coordinates(start.theta)
-    slopes, mean = fit, center
-    if c.any():
-        mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
-        slopes = fit - mean * c
-    slopes = slopes * loss.transformed_half
-    rows = prefix.made_up - prefix.made_up.mean(axis=0)
-    added = usual_offset(prefix) if isinstance(loss.family, LogLink) else 0.0
-    noise = prefix.scales.sd[-1] * loss.transformed_half * (1 + prefix.box.offset_reach)
+    start, c, rows = prefix.start, prefix.constant, prefix.made_up
+    fit, half = prefix.coordinates(start.theta), loss.transformed_half
+    added = prefix.made_up_offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # taken off in the fit
+    if not c.any():
+        expected = loss.from_transformed(0.0) + half * rows @ fit + added
+        eta = loss.family.linked(expected) - prefix.made_up_offset
+        b = np.linalg.lstsq(rows, eta, rcond=None)[0]
+        return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
+    mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
+    slopes = (fit - mean * c) * half
+    noise = prefix.scales.sd[-1] * half * (1 + prefix.box.offset_reach)
     least = max(FEWEST_OUTCOMES, float(noise)) / prefix.scales.rows
-    b, a = loss.family.start(slopes, loss.from_transformed(mean) + added, rows, least)
-    moved = start.to_theta @ (b + ((a - added) * c if c.any() else 0.0))
+    rows = rows - rows.mean(axis=0)
+    if added.any():  # the offset is one more predictor, of slope 1
+        slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
+    b, a = loss.family.start(slopes, loss.from_transformed(mean) + float(added.mean()), rows, least)
+    moved = start.to_theta @ (b[: len(c)] + (a - float(prefix.made_up_offset.mean())) * c)
     return replace(start, theta=moved, loss=loss, sigma=1.0)
-
-
-def usual_offset(prefix: Prefix) -> float:
-    """Return the offset of made-up rows: the middle of its bounds, for nothing is released of offsets."""
-    return float(np.mean(prefix.box.design.offset_bounds)) if prefix.box.design.offset else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +224,7 @@ class _Steps:
     @property
     def dispersed(self) -> bool:
         """Whether the variance of a response is that of the family up to an unknown factor."""
-        return self.loss.family.name == "gamma"
+        return isinstance(self.loss.family, Gamma)
 
     @property
     def keep(self) -> Any:
@@ -239,7 +252,7 @@ class _Steps:
     def eta(self, start: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
         eta = self.prefix.made_up @ self.prefix.coordinates(start.theta)
-        return self.loss.family.fitted(eta + usual_offset(self.prefix))
+        return self.loss.family.fitted(eta + self.prefix.made_up_offset)
 
     def metric(self, start: Start) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
@@ -265,8 +278,7 @@ class _Steps:
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
         """
-        rows = self.prefix.made_up[::EVERY_MADE_UP]
-        eta = self.loss.family.fitted(rows @ self.prefix.coordinates(w.theta) + usual_offset(self.prefix))
+        rows, eta = self.prefix.made_up[::EVERY_MADE_UP], self.eta(w)[::EVERY_MADE_UP]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
@@ -341,9 +353,8 @@ class _Steps:
         """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
         m, p, counts = w.m, lengths.lengths, lengths.counts
         noise = self.unit_noise_of_score(w)
-        seen, unseen = (
-            (1.0, 1.0) if self.tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
-        )
+        along = (ALONG_SEEN, ALONG_SEEN if self.dispersed else ALONG_HIDDEN)
+        seen, unseen = (1.0, 1.0) if self.tail.aligned else (min(1.0, (a / m) ** 0.5) for a in along)
         moved = np.where(lengths.hidden, unseen, seen) * counts
         tried = p[p > min(m**0.5 / 2, p[-2])]
         tried, taken = self.tried(w, tried)

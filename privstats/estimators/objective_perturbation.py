@@ -49,7 +49,8 @@ from privstats.sets.vectors import Products
 from privstats.sets.weighted_losses import WeightedLosses
 
 SHARES = {
-    "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.09, "leverages": 0.04,
+    "units": 0.02, "scales": 0.05, "scales of the offset": 0.02, "levels": 0.14, "scales again": 0.06,
+    "coarse matrix": 0.09, "leverages": 0.04,
     "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
 ROWS = {"usual": Tail(0.35, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of lengths of rows
@@ -222,7 +223,7 @@ class _Fit:
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
-        return self.prefix.made_up @ self.prefix.coordinates(at.theta)
+        return self.prefix.made_up @ self.prefix.coordinates(at.theta) + self.prefix.made_up_offset
 
     def near(self, drawn: Release, at: Start) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""

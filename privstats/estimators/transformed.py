@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts
-from privstats.estimators.constants import FLAT, MADE_UP
+from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN
 from privstats.estimators.preconditioner import (
     KeptLevels,
     PublicBox,
@@ -32,11 +32,11 @@ from privstats.estimators.preconditioner import (
 )
 from privstats.gate.questions import Ask, Question, Sum
 from privstats.losses.psi import OfTransformed, Transform
-from privstats.losses.rows import Linear
+from privstats.losses.rows import Linear, WeightedColumns
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
-from privstats.sets.vectors import Products
+from privstats.sets.vectors import Products, Squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +89,16 @@ class TransformedBox(PublicBox):
     ----------
     half : float
         What the transformed response's 1 is, in units of the response's linear predictor.
+    linear : bool
+        Whether the transformed response is about the linear predictor, so that an offset is subtracted from it.
     """
 
     half: float = 1.0
+    linear: bool = True
 
     @property
     def offset(self) -> tuple[float, ...]:
-        return tuple(one / self.half for one in super().offset)
+        return tuple(one / self.half for one in super().offset) if self.linear else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,8 @@ class Prefix:
     constant : ndarray, shape (m,)
         Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept.
     box : PublicBox
+    offset : tuple of two floats
+        Released mean and standard deviation of the offset; 0 without one.
     """
 
     start: Start
@@ -120,6 +125,7 @@ class Prefix:
     sizes: Sizes
     constant: FloatArray
     box: PublicBox
+    offset: tuple[float, float] = (0.0, 0.0)
 
     @property
     def m(self) -> int:
@@ -140,18 +146,32 @@ class Prefix:
         return np.eye(self.m) - (W.T * self.levels.ridge) @ W
 
     @cached_property
+    def mean(self) -> FloatArray:
+        """Mean of w, shape (m,)."""
+        S, c = self.second_moments, self.constant
+        if c.any():
+            return np.asarray(S @ c / max(float(c @ S @ c), 1e-300), dtype=float)
+        mean = self.scales.sums[:-1] / self.scales.rows @ self.start.P[: self.box.c]
+        squared = float(mean @ np.linalg.pinv(S) @ mean)
+        return np.asarray(mean * min(1.0, (MOST_IN_MEAN / max(squared, 1e-300)) ** 0.5), dtype=float)
+
+    @cached_property
+    def made_up_offset(self) -> FloatArray:
+        """Offset of made-up rows, apart from their predictors, shape (rows,)."""
+        mean, sd = self.offset
+        return mean + sd * standard_rows(self.box.c + 1, MADE_UP)[:, -1] if sd else np.full(MADE_UP, mean)
+
+    @cached_property
     def made_up(self) -> FloatArray:
-        """Public rows with the released moments of w, shape (rows, m); the constant is 1 in each.
+        """Public rows with the released moments of w, shape (rows, m); a constant is 1 in each.
 
         Codes of factors are drawn by their released frequencies, numbers are normal, all of them apart; then the rows
         are mapped so that their moments are those of w, by the map that moves normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
-        S, c = self.second_moments, self.constant
-        mean = S @ c / max(float(c @ S @ c), 1e-300) if c.any() else np.zeros(self.m)
-        target = S - np.outer(S @ c, S @ c) / max(float(c @ S @ c), 1e-300) if c.any() else S
-        if c.any():  # without the constant second moments are about zero: dummies of all levels add up to 1
-            w = w - w.mean(axis=0)
+        S, c, mean = self.second_moments, self.constant, self.mean
+        w = w - w.mean(axis=0)
+        target = S - (np.outer(S @ c, S @ c) / max(float(c @ S @ c), 1e-300) if c.any() else np.outer(mean, mean))
         root, found = _power(target, 0.5), w.T @ w / len(w)
         return np.asarray(mean + w @ (root @ _power(root @ found @ root, -0.5) @ root), dtype=float)
 
@@ -191,6 +211,27 @@ def standard_rows(m: int, k: int) -> FloatArray:
     rows -= rows.mean(axis=0)
     rows.flags.writeable = False
     return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / k), rows.T).T
+
+
+def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
+    """Release the mean and the standard deviation of the offset, in units of the linear predictor."""
+    if not box.design.offset:
+        return 0.0, 0.0
+    low, high = box.design.offset_bounds
+    middle, half = ((low + high) / 2, (high - low) / 2) if box.intercept is not None else (0.0, max(-low, high))
+    half = max(half, 1e-9)
+    entry = np.zeros((box.width, 1))
+    entry[box.c] = 1 / half
+    if box.intercept is not None:
+        entry[box.intercept] = -middle / half
+    within = Squares(1, counted=False)
+    release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
+    mean, square = release.value / scales.rows
+    sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
+    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # before the release it is evenly spread
+    variance = float(square) - mean**2
+    clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
+    return middle + half * mean, half * float(np.sqrt(np.clip(variance, 0.0, 1.0))) if clear else 0.0
 
 
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:

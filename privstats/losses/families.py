@@ -23,6 +23,7 @@ LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a response of the gamma family before its logarithm is taken, in parts of the largest one
 STEEPEST_LOGIT = 6.0  # largest length of the discriminant slopes that start a logit, in whitened coordinates
 LARGEST_SHIFT = 12.0  # largest squared distance of the two means in the correction of the constant
+LEAST_FITTED = 0.02  # least probability that is taken from a line of least squares without an intercept
 LOGIT_STEPS = 12  # Newton steps of that start, each at most one unit long
 
 
@@ -96,6 +97,10 @@ class Family(ABC):
         """Smallest and largest value of `transform`."""
         return self.support
 
+    def linked(self, expected: FloatArray) -> FloatArray:
+        """Return about the linear predictor at which `transform` of the response has this mean."""
+        return expected
+
     def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return slopes and the mean linear predictor at which to start, from least squares of `transform`.
 
@@ -149,6 +154,11 @@ class Binary(Family):
         penalty = variance * np.diag(np.r_[0.0, np.ones(len(b))])
         theta = penalised_logit(X, p + made_up @ slopes, penalty, np.r_[a, b])
         return theta[1:] * self.per_logit, float(theta[0] * self.per_logit)
+
+    def linked(self, expected: FloatArray) -> FloatArray:
+        p = np.clip(expected, LEAST_FITTED, 1 - LEAST_FITTED)
+        eta: FloatArray = self.per_logit * np.log(p / (1 - p))
+        return eta
 
     per_logit: ClassVar[float] = 1.0  # a linear predictor of this family over the log odds
 
@@ -298,6 +308,11 @@ class Poisson(LogLink):
     @property
     def transformed_range(self) -> tuple[float, float]:
         return float(np.log(0.5)), float(np.log(self.unit + 0.5))
+
+    def linked(self, expected: FloatArray) -> FloatArray:
+        at, value = _log_count()
+        eta: FloatArray = np.where(expected > value[-1], expected, np.interp(expected, value, at))
+        return eta
 
     def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.

@@ -27,6 +27,7 @@ from privstats.results.text import (
 RELEASED = {  # what is released, by the name of the question
     "meat of moments": "variance of the scores",
     "scales again": "mean and std dev of columns whose first reading was noise",
+    "scales of the offset": "mean and std dev of the offset",
     "second step": "a rough score",
     "first hessian": "second moments of the scaled predictors",
     "density": "density of the residuals at the quantile",

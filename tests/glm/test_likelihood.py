@@ -96,6 +96,51 @@ def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
     assert fit.conf_int().notna().all(axis=None)
 
 
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 8.0}])
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_offsets_far_from_the_middle_of_their_bounds_cost_nothing(family, budget):
+    """Their mean was taken to be the middle: weights of rows were e^3 times wrong, and no coefficient was given."""
+    rng = np.random.default_rng(6)
+    n = 8000
+    X, offset = rng.uniform(-1, 1, (n, 2)), rng.normal(1.0, 0.3, n).clip(0, 8)
+    eta = offset - 1 + X @ [0.5, -0.5]
+    y = rng.poisson(np.exp(eta)).clip(0, 60) if family == "poisson" else 1 * (rng.uniform(size=n) < expit(eta))
+    data = pd.DataFrame(X, columns=["a", "b"]).assign(log_days=offset, y=y)
+    domain = {"a": (-1, 1), "b": (-1, 1), "log_days": (0, 8), "y": (0, 60) if family == "poisson" else [0, 1]}
+    told = {"domain": domain, "family": family, "offset": "log_days", **budget}
+    exact = {"poisson": 0.011, "binomial": 0.024}[family]  # std error of the constant without privacy, about
+    for seed in range(3):
+        fit = privstats.dp_glm("y ~ a + b", data, rng=seed, **told)
+        assert (np.abs(fit.params.to_numpy() - [-1.0, 0.5, -0.5]) < 5 * fit.bse.to_numpy()).all()
+        assert fit.bse.iloc[0] < 1.6 * exact
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_fits_without_an_intercept_start_from_the_mean_of_the_predictors(family):
+    rng = np.random.default_rng(7)
+    n = 8000
+    data = pd.DataFrame({"a": rng.uniform(0, 2, n), "b": rng.uniform(-1, 1, n)})
+    eta = 0.8 * data["a"] + 0.5 * data["b"]
+    y = rng.poisson(np.exp(eta)).clip(0, 60) if family == "poisson" else 1 * (rng.uniform(size=n) < expit(eta))
+    domain = {"a": (0, 2), "b": (-1, 1), "y": (0, 60) if family == "poisson" else [0, 1]}
+    for seed in range(3):
+        told = {"domain": domain, "family": family, "mu": 1.0, "rng": seed}
+        fit = privstats.dp_glm("y ~ a + b - 1", data.assign(y=y), **told)
+        assert (np.abs(fit.params.to_numpy() - [0.8, 0.5]) < 5 * fit.bse.to_numpy()).all()
+
+
+def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privacy():
+    """Scores of rare outcomes are long: a radius for Hessian rows cut their variance to a half."""
+    n, a, b = 10_000, -3.0, np.array([3.0, -1.5])
+    X, y, _ = logistic(a, b, n=n)(np.random.default_rng(8))
+    data = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    Z, p = np.column_stack([np.ones(n), X]), expit(a + X @ b)
+    exact = np.sqrt(np.diag(np.linalg.inv((Z * (p * (1 - p))[:, None]).T @ Z)))
+    domain = {"a": (-1, 1), "b": (-1, 1), "y": [0, 1]}
+    shown = [privstats.dp_glm("y ~ a + b", data, eps=8.0, domain=domain, rng=seed).bse for seed in range(3)]
+    assert (np.median(shown, axis=0) > 0.97 * exact).all()
+
+
 def counts(mean, n=6000, shape=None):
     """Rows of counts with this mean, or more spread than Poisson's."""
 
@@ -159,8 +204,8 @@ def test_a_start_that_is_wrong_on_purpose_gives_no_interval_that_misses(monkeypa
     """The check of the last step: from a start six units of eta off, steps of at most one each do not arrive."""
     right = likelihood.started
 
-    def wrong(prefix, loss, center):
-        start = right(prefix, loss, center)
+    def wrong(prefix, loss):
+        start = right(prefix, loss)
         return start.moved(6.0 * prefix.constant)
 
     monkeypatch.setattr(likelihood, "started", wrong)
