@@ -243,7 +243,7 @@ class _Steps:
         lengths = self.lengths(w, "score sizes", "")
         clip = self.last_clip(w, lengths)
         beyond = float(lengths.counts[lengths.lengths > clip.radius].sum()) / self.prefix.sizes.scores
-        score, meat, meat_noise, loading = self.score(w, clip.radius)
+        score, meat, meat_noise, loading = self.score(w, clip)
 
         # 4. the Hessian, of rows as long as it can show
         hessian = self.hessian(w)
@@ -372,9 +372,13 @@ class _Steps:
         law = self.ask.law(self.scores("score", "", w, within), by=self.by.vector)
         return float(np.sqrt(np.diag(law.covariance(within.sums()))[0]))
 
-    def score(self, w: Start, radius: float) -> tuple[FloatArray, FloatArray, NoisyMatrix | None, Loading]:
-        """Return the clipped score, its meat with its noise, and the loading of the score's noise."""
-        m, n = w.m, self.prefix.sizes.scores
+    def score(self, w: Start, clip: Clip) -> tuple[FloatArray, FloatArray, NoisyMatrix | None, Loading]:
+        """Return the clipped score, its meat with its noise, and the loading of the score's noise.
+
+        The histogram of sizes tells the meat's level better than the meat does; of the meat's shape as much is used as
+        stands clear of noise.
+        """
+        m, n, radius = w.m, self.prefix.sizes.scores, clip.radius
         if self.by.free_products:
             within = SumAndProducts(m, radius)
             released = self.ask(self.scores("score", "", w, within), by=self.by.vector)
@@ -386,8 +390,9 @@ class _Steps:
             if not (self.intervals and (self.robust or self.dispersed)):
                 return value, n * np.eye(m), None, loading
             noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
-        level = max(float(np.trace(noisy.value)) / m, 0.25 * n)
-        return value, noisy.shrunk(level * np.eye(m)), noisy, loading
+        target = max(clip.variance, 0.25 * n) * np.eye(m)
+        kept = noisy.kept(target)
+        return value, noisy.shrunk(target), noisy.mapped(kept**0.5 * np.eye(m)), loading
 
     def hessian(self, w: Start) -> NoisyMatrix:
         """Return the sum of products of Hessian rows, held at the radius at which noise and what is cut balance."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from privstats.inference.noise import Loading
-from privstats.inference.repair import raise_eigenvalues, shrink_toward
+from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
 from privstats.numerics.law import FloatArray, Law
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
@@ -181,6 +181,10 @@ class NoisyMatrix:
         A covariance estimate after Ledoit and Wolf (2004), whose noise is known here.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
+
+    def kept(self, target: FloatArray) -> float:
+        """Return the share of the distance to `target` that noise does not explain."""
+        return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:
         """Return the symmetric matrix nearest to the value whose eigenvalues are at least `least`."""

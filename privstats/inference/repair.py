@@ -15,6 +15,12 @@ def raise_eigenvalues(matrix: FloatArray, least: float = 0.0) -> FloatArray:
     return (vectors * np.maximum(values, least)) @ vectors.T
 
 
+def kept_share(gap: FloatArray, noise: float) -> float:
+    """Return the share of a gap that noise of this expected squared norm does not explain."""
+    squared = float((gap**2).sum())
+    return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
+
+
 def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> FloatArray:
     """Return a noisy matrix moved toward a target by what noise explains of their difference.
 
@@ -31,6 +37,4 @@ def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> Float
         Positive definite: no eigenvalue is less than `LEAST` times the mean one of the target.
     """
     gap = matrix - target
-    squared = float((gap**2).sum())
-    kept = max(0.0, 1 - noise / squared) if squared > 0 else 0.0
-    return raise_eigenvalues(target + kept * gap, LEAST * float(np.trace(target)) / len(target))
+    return raise_eigenvalues(target + kept_share(gap, noise) * gap, LEAST * float(np.trace(target)) / len(target))
