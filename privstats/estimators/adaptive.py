@@ -40,7 +40,7 @@ from privstats.estimators.constants import (
     RESIDUAL_CLIP,
     USUAL_RADIUS,
 )
-from privstats.estimators.histogram import TAILS, Clip, Lengths, best_clip, edges, predicted_length
+from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
     KeptLevels,
     PublicBox,
@@ -130,7 +130,8 @@ class Adaptive:
         released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
         start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
-        robust, tail = self.cov_type != "nonrobust", TAILS[self.tail]
+        tails = BOUNDED_TAILS if self.loss.bounded else TAILS
+        robust, tail = self.cov_type != "nonrobust", tails[self.tail]
         known = (ask, by, box, start, levels, sizes, public, robust, tail)
         fits: dict[str, Any] = {"steps": Steps(*known, self.loss), "moments": Moments(*known)}
         fits = {name: fits[name] for name in self.branches}
@@ -457,8 +458,11 @@ class Steps(Branch):
     ) -> tuple[Allowance, ...]:
         """Return what rows far out in a column with wide bounds may have moved: all of them lie along that column.
 
-        Elsewhere rows beyond a clip are taken to lie along different coefficients.
+        Elsewhere rows beyond a clip are taken to lie along different coefficients, and so are scores of a bounded psi:
+        a far row has no large residual beside, that would move a coefficient by itself.
         """
+        if self.loss.bounded and not self.tail.aligned:
+            return ()
         back, allowances = np.linalg.pinv(L), []
         for j in self.far_columns:
             along = start.W[j] / max(float(np.linalg.norm(start.W[j])), 1e-300)

@@ -58,6 +58,12 @@ TAILS = {
 }
 
 
+BOUNDED_TAILS = {  # of scores of a bounded psi, which are as long as their rows
+    "usual": Tail(0.5, fastest=0.5, residue=0.1),
+    "cautious": TAILS["cautious"],
+}
+
+
 def edges(low: float, cap: float) -> tuple[float, ...]:
     """Return upper ends of bins of ratio sqrt 2, from `low` to the domain's cap."""
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)

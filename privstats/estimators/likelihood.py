@@ -38,7 +38,7 @@ from privstats.estimators.constants import (
     SKEW_RADII,
     UNUSUAL,
 )
-from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, critical, edges
+from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import PublicBox, Start, sd_of
 from privstats.estimators.transformed import (
@@ -76,8 +76,6 @@ SHARES: Mapping[str, dict[str, float]] = {
         "leverages": 0.03, "hessian": 0.14, "meat": 0.05,
     },
 }  # fmt: skip
-# Of sizes of scores. Those of prices and spending (gamma) fall as slowly as residuals of least squares may.
-SCORES = {"usual": Tail(0.5, fastest=0.5, residue=0.1), "cautious": TAILS["cautious"]}
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,8 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, "score", LEVEL_ROWS[by.shares])
-        tail = (TAILS if isinstance(loss.family, Gamma) else SCORES)[self.tail]
+        heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
+        tail = (TAILS if heavy else BOUNDED_TAILS)[self.tail]
         estimate = _Steps(ask, by, prefix, loss, tail, public.intervals, self.cov_type != "nonrobust").estimate(
             design.names
         )

@@ -45,11 +45,14 @@ class Loss(ABC):
 
     Attributes
     ----------
+    bounded : bool
+        Whether psi is at most a few residual scales: then no row is both far out and far off.
     needs_scale : bool
         Whether a robust residual scale is released before the first score (`with_scale`).
     """
 
     needs_scale: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -114,6 +117,7 @@ class HuberLoss(Loss):
     clip: float = HUBER
     scale: float = 1.0
     needs_scale: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         limit = self.clip * self.scale
