@@ -46,7 +46,7 @@ from privstats.estimators.constants import (
     NEAR_ORDER,
     PILOT_RIDGE,
     RESPONSE_SIGNAL,
-    SECOND_WIDTH,
+    SECOND_WIDTHS,
     STRETCH,
     UNIT_ORDER,
     UNIT_SIZE,
@@ -525,9 +525,10 @@ class OneOrderSteps(OneOrder):
         start = self.recentred(start, residuals)
 
         # 3. damped Newton steps of a less smooth loss
-        h = SECOND_WIDTH * residuals.sigma
-        rough = self.rough_hessian(start, residuals, h, held) + DAMPING * n / (2 * h) * np.eye(m)
-        for k in range(2):
+        curvature = self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
+        for k, smooth in enumerate(SECOND_WIDTHS):
+            h = smooth * residuals.sigma
+            rough = curvature + DAMPING * n / (2 * h) * np.eye(m)
             question = self.score("second step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
             step = np.asarray(np.linalg.solve(rough, self.ask(question, by=self.by.vector).value), dtype=float)
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))

@@ -87,6 +87,19 @@ def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
     assert given.min() > 0.9
 
 
+def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
+    """The steps before it used scores smoothed over half a scale: constants were three std errors off, unsaid."""
+    z, errors = float(norm.ppf(0.9)), []
+    truth = np.array([z, 1 + 0.9 * z, -0.5]) / 15
+    for seed in range(10):
+        rng = public_stream(seed)
+        X = rng.uniform(-1, 1, (10_000, 2))
+        y = X @ np.array([1.0, -0.5]) + (1 + 0.9 * X[:, 0]) * rng.standard_normal(len(X))
+        result = fit(QuantileSteps(taus=(0.9,)), X, y, GaussianDP(1.0), seed, -15.0, 15.0, key="spread")
+        errors.append((result.params() - truth) / result.bse())
+    assert (np.abs(np.mean(errors, axis=0)) < 0.8).all()  # ten of them: a standard error of .3
+
+
 def test_outer_quantiles_have_estimates_and_no_intervals_under_pure_eps():
     X, y, _ = linear(normal_errors)(public_stream(1))
     result = fit(PerturbedQuantile(taus=(0.9,)), X, y, PureDP(2.0), 1, -12.0, 12.0, key="outer")
