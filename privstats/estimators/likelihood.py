@@ -269,7 +269,7 @@ class _Steps:
         released = self.ask(self.scores(name, item, w, Shells(m, ends)), by=self.by.counts)
         sd = sd_of(released.law)
         total = self.prefix.total(released.value, self.prefix.sizes.scores)
-        return Lengths.denoised(released.value, sd, ends, total, self.tail)
+        return Lengths.denoised(released.value, sd, ends, total, self.tail, self.by.shares)
 
     def taken(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
@@ -402,7 +402,7 @@ class _Steps:
         counts = self.ask(Sum("leverages", of, within=Shells(m, ends), keep=self.keep), by=self.by.counts)
         sd = sd_of(counts.law)
         total = self.prefix.total(counts.value, rows)
-        lengths = Lengths.denoised(counts.value, sd, ends, total, TAILS["leverages"])
+        lengths = Lengths.denoised(counts.value, sd, ends, total, TAILS["leverages"], self.by.shares)
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))

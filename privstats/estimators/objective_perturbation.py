@@ -195,7 +195,7 @@ class _Fit:
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=self.prefix.levels.keep)
         counts = self.ask(question, by=self.by.counts)
         total = self.prefix.total(counts.value, n)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, self.tail)
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, self.tail, self.by.shares)
         spread = float(self.information(start).mean())
         law = self.ask.law(self.question(self.within(1.0)), by=self.mechanism)
         return best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)

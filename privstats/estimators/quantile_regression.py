@@ -256,7 +256,7 @@ class Shared:
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
         counts = ask(question, by=by.counts)
         total = prefix.total(counts.value, prefix.sizes.rows)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail])
+        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail], by.shares)
         return cls(ask, by, prefix, unit, lengths, tail, public.design, public.intervals)
 
 
