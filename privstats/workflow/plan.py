@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError, quote
+from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.gate.gate import Planned
 from privstats.gate.rehearsal import Asked, Rehearsal
@@ -432,12 +432,7 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "range is estimated where the number of rows is private)"
         )
     used = offered if design.complete and not design.lacking else None
-    units = rows if by_unit else None
-    if units == 0 and spec.model.least_rows(design) > 1:
-        raise FormulaError(
-            f"no row has the name of a unit in '{spec.neighbors.unit}', and coefficients need some units; give the "
-            "column that names them, whole numbers above 2^53 as texts"
-        )
+    units = max(rows, 1) if by_unit and rows is not None else None  # of none at all a fit tells as little as of one
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 

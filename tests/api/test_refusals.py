@@ -151,10 +151,6 @@ DATA = [
     ),
     ("lm", LM, {"weights": [1.0] * N}, ps.OptionError, "weights is a list; write it as text"),
     ("lm", LM, {"weights": "x - 1"}, ps.DomainError, "x - 1"),
-    *(
-        (verb, {**LM, "data": ROWS.assign(who=np.nan)}, {"unit": "who", **more}, ps.FormulaError, "no row has the name")
-        for verb, more in (("lm", {"mech": "newton"}), ("lm", {}), ("rq", {}))
-    ),
     ("mean", {**LM, "formula": "g"}, {}, ps.FormulaError, "'g' has levels and dp_mean needs numbers"),
 ]
 

@@ -274,6 +274,15 @@ def test_odd_names_of_units_decide_nothing(kind, cell):
             CALLS[name](frame().assign(who=names), unit="who", neighbors=kind)
 
 
+@pytest.mark.parametrize("name", ["lm suffstats", "lm l2", "rq", "mean"])
+@pytest.mark.parametrize("units", [0, 1])
+def test_rows_that_hardly_belong_to_anyone_are_answered(name, units):
+    names = np.where(np.arange(N) < units, 1.0, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CALLS[name](frame().assign(who=names), unit="who", rng=1)
+
+
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", ["mean", "median", "lm suffstats", "rq"])
 def test_no_cell_that_overflows_warns_in_any_column(kind, name):
