@@ -244,11 +244,16 @@ def plain(values: Any) -> pd.Series:
 
 
 def effective_rows(population: Population, whole: Any, n: int) -> pd.Series | None:
-    """Return n (mean q^2)^2 / mean q^4 of each coefficient, q its influence values; None but for least squares."""
-    if population.verb != "dp_lm":
+    """Return n (mean q^2)^2 / mean q^4 of each coefficient, q its influence values; None for quantile regression."""
+    if population.verb == "dp_rq":
         return None
     X = np.asarray(whole.model.exog)
-    q = (X * np.asarray(whole.resid)[:, None]) @ np.linalg.inv(X.T @ X)
+    if population.verb == "dp_glm":
+        mean, log = np.asarray(whole.mu), population.options.get("family") == "gamma"
+        scores, weights = np.asarray(whole.resid_response) / (mean if log else 1.0), whole.model.family.variance(mean)
+        q = (X * scores[:, None]) @ np.linalg.inv((X * (1.0 if log else weights[:, None])).T @ X)
+    else:
+        q = (X * np.asarray(whole.resid)[:, None]) @ np.linalg.inv(X.T @ X)
     return pd.Series(n * (q**2).mean(axis=0) ** 2 / (q**4).mean(axis=0), plain(whole.params).index)
 
 

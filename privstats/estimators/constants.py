@@ -62,7 +62,7 @@ LEAST_CLEAR = 0.1  # ... and is at least this many means of the others,
 LEAST_USUAL = 0.25  # whose mean is at least this many of those that were expected
 LEAST_RATIO, MOST_RATIO = 0.97, 1.5  # variance of the final score over the meat's: what the first clip missed
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # weight of the estimate's move between clips beyond these sds
-LEFT_OUT = 0.3  # a left-out row may have moved the score by this many residual scales along one coefficient
+LEFT_OUT = 0.3  # in levels left out a slope differs by at most so many residual scales, or so much eta, per sd of x
 UNEXPLAINED = 1.5  # what unidentified directions explain is at most this many released residual scales
 FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to before a note says what is assumed
 
@@ -92,7 +92,7 @@ MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare out
 LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
 UNUSUAL = 4.0  # times its expected length: a coefficient that the last step moves further is not given
 MISSED_BEND = 0.25  # part of the curvature along a step, without signs, that made-up rows may not show
-INTERVAL_ENDS = 1.96  # sds of a coefficient: effective rows are counted at both ends of its interval
+IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted
 FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
 ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
 
@@ -126,7 +126,7 @@ KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of th
 DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide
 KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
 KERNEL_BEND = 0.25  # share of a step of one kernel half-width, or by a kernel of one residual scale, that is uncertain
-KERNEL_ROWS = 3.0  # levels need so many times the rows as for a mean, since a kernel sees a part of them
+KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows as for a mean: a kernel sees some
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear
 FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
@@ -30,8 +31,9 @@ from privstats.estimators.constants import (
     FEW_OUTCOMES,
     FEW_SHARE,
     FEWEST_OUTCOMES,
-    INTERVAL_ENDS,
+    IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
+    LEFT_OUT,
     LEVEL_ROWS,
     MISSED_BEND,
     MOST_TAKEN,
@@ -55,7 +57,7 @@ from privstats.inference.estimate import Allowance, Coordinates, Estimate, Estim
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.families import Gamma, Logit, LogLink
+from privstats.losses.families import Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows, Scores
 from privstats.numerics.law import FloatArray
@@ -191,8 +193,7 @@ class LastStep:
         predictor's change counts in rows in proportion to their part in the coefficient's information: a step that is
         long in a group without information about the others leaves these as they are.
     effective : ndarray, shape (c,)
-        Rows on which each coefficient rests if the model is right, ``n (mean q^2)^2 / mean q^4`` of the parts q that
-        rows have in its error, at the end of its interval where they are fewest.
+        Rows on which each coefficient rests.
     bent : ndarray, shape (c,)
         What the curvature of the scores along the step may have moved each coefficient by, in the user's units.
     directions : ndarray, shape (c, c)
@@ -432,6 +433,8 @@ class _Steps:
             dispersion = float(np.trace(hessian.power(-1.0) @ meat)) / m if self.dispersed else 1.0
             meat, meat_noise = dispersion * hessian.nearest_positive(1e-3 * self.prefix.sizes.rows), None
         noise = float(np.trace(loading.covariance())) / m
+        weight = float(self.loss.family.weight(self.eta(start)).mean())
+        left_out = LEFT_OUT * weight**0.5 * self.prefix.levels.left_out
         spread = meat + (noise + before**2) * np.eye(m)
         went = self.went(start, metric, hessian.power(-1.0), step, spread)
         hidden, notes = self.prefix.levels.hidden, self.notes()
@@ -439,11 +442,8 @@ class _Steps:
         if far.any():
             about = tuple(name for name, one in zip(names, far, strict=True) if one)
             notes = (*notes, note("far step", about, size=float(went.size[far].max())))
-        few = went.effective < FEW_OUTCOMES
-        if few.any():
-            about = tuple(name for name, one in zip(names, few, strict=True) if one)
-            notes = (*notes, note("few outcomes", about, rows=float(went.effective[few].max()), needed=FEW_OUTCOMES))
-        hidden = np.column_stack([hidden, went.directions[:, far | few]])
+        few, on_few = few_outcomes(names, went.effective)
+        hidden, notes = np.column_stack([hidden, went.directions[:, far | few]]), (*notes, *on_few)
         equation = EstimatingEquation(
             score=score,
             hessian=hessian,
@@ -452,7 +452,7 @@ class _Steps:
             coordinates=Coordinates(w.theta, w.to_theta, hidden),
             signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
             remaining=float(np.linalg.norm(step)),
-            clipped=(Allowance(np.eye(m), clip.excess),),
+            clipped=(Allowance(np.eye(m), clip.excess + left_out),),
             moved=(Allowance(went.directions * went.bent, 1.0),),
             freedom=max(n - m, 1.0),
             meat_noise=meat_noise,
@@ -488,19 +488,55 @@ class _Steps:
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
         changed = np.abs(to_coefficients @ step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))
-        together = rows @ inverse @ spread @ through.T / np.maximum(usual, 1e-300)  # eta moves as each coefficient does
-        effective = [self.effective(eta + along, of, far * together) for far in (-INTERVAL_ENDS, INTERVAL_ENDS)]
-        return LastStep(
-            size, np.minimum(*effective), bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2)))
-        )
-
-    def effective(self, eta: FloatArray, of: FloatArray, moved: FloatArray) -> FloatArray:
-        """Return the effective rows of each coefficient if eta were moved by its column of `moved`."""
-        family = self.loss.family
-        there = family.fitted(eta[:, None] + moved)
-        q2 = family.weight(there) * of**2  # mean square of a row's part in the error, if the model is right
-        q4 = family.kurtosis(there) * q2**2
-        return np.asarray(self.prefix.sizes.rows * q2.mean(axis=0) ** 2 / np.maximum(q4.mean(axis=0), 1e-300))
+        share = effective_share(family, eta + along, rows, inverse, spread, to_coefficients)
+        effective = self.prefix.sizes.rows * share
+        return LastStep(size, effective, bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2))))
 
     def notes(self) -> tuple[Note, ...]:
         return level_notes(self.prefix.box, self.prefix.levels)
+
+
+def effective_share(
+    family: Family,
+    eta: FloatArray,
+    rows: FloatArray,
+    inverse: FloatArray,
+    spread: FloatArray,
+    to_coefficients: FloatArray,
+) -> FloatArray:
+    """Return the part of the rows on which each coefficient rests, where it is smallest within its interval, (c,).
+
+    It is ``(mean q^2)^2 / mean q^4`` of the parts q that rows have in the coefficient's error, if the model is right.
+
+    Parameters
+    ----------
+    family : Family
+    eta : ndarray, shape (k,)
+        Linear predictor of made-up rows at the estimate.
+    rows : ndarray, shape (k, m)
+        The made-up rows.
+    inverse : ndarray, shape (m, m)
+        Of the Hessian, where it is identified.
+    spread : ndarray, shape (m, m)
+        Expected second moments of a score, with its noise.
+    to_coefficients : ndarray, shape (c, m)
+    """
+    through = to_coefficients @ inverse
+    of, error = rows @ through.T, spread @ through.T
+    sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
+    moved, shares = rows @ inverse @ error / sd, []  # eta moves as each coefficient does
+    for far in IN_INTERVAL:
+        there = family.fitted(eta[:, None] + far * moved)
+        q2 = family.weight(there) * of**2
+        q4 = family.kurtosis(there) * q2**2
+        shares.append(q2.mean(axis=0) ** 2 / np.maximum(q4.mean(axis=0), 1e-300))
+    return np.asarray(np.min(shares, axis=0))
+
+
+def few_outcomes(names: Any, effective: FloatArray) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
+    """Return which coefficients rest on too few rows for a normal error, and the note on them."""
+    few = effective < FEW_OUTCOMES
+    if not few.any():
+        return few, ()
+    about = tuple(name for name, one in zip(names, few, strict=True) if one)
+    return few, (note("few outcomes", about, rows=float(effective[few].max()), needed=FEW_OUTCOMES),)

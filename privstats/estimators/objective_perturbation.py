@@ -20,6 +20,7 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     ETA_SIGNAL,
     LEAST_WEIGHTED_RADIUS,
+    LEFT_OUT,
     LONGER_ROW,
     MOST_CURVED,
     RIDGE_FARTHEST,
@@ -28,7 +29,7 @@ from privstats.estimators.constants import (
     TYPICAL_ROW,
 )
 from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
-from privstats.estimators.likelihood import rough_fit
+from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, entry_sd, sd_of
 from privstats.estimators.transformed import Prefix, whitening
@@ -187,7 +188,7 @@ class _Fit:
         metric = whitening(self.prefix.made_up, self.information(near))
         hessian = self.hessian(near, metric, within)
         meat = self.meat(near, metric, within) if self.robust else hessian
-        return self.solved(drawn, at, metric, hessian, meat, radius)
+        return self.solved(drawn, at, near, metric, hessian, meat, radius)
 
     def radius(self) -> Radius:
         m, start, n = self.prefix.m, self.start, self.prefix.sizes.rows
@@ -275,6 +276,7 @@ class _Fit:
         self,
         drawn: Release,
         at: Start,
+        near: Start,
         metric: FloatArray,
         hessian: NoisyMatrix,
         meat: NoisyMatrix,
@@ -285,19 +287,31 @@ class _Fit:
         inverse = hessian.power(-1.0)
         shaped = meat.shrunk(hessian.nearest_positive(1e-3 * self.prefix.sizes.rows))
         noise = Loading(metric, law)
+        left_out = LEFT_OUT * float(self.information(at).mean()) * self.prefix.levels.left_out
         through = float(np.trace(inverse @ (shaped + noise.covariance()) @ inverse)) / m
+        notes = level_notes(self.prefix.box, self.prefix.levels)
+        names, to_original = self.design.names, self.design.to_original(response=False)[0]
+        share = effective_share(
+            self.loss.family,
+            self.eta(near),
+            self.prefix.made_up @ metric,
+            inverse,
+            shaped + noise.covariance(),
+            to_original @ at.to_theta @ metric,
+        )
+        few, on_few = few_outcomes(names, self.prefix.sizes.rows * share)
+        hidden = np.column_stack([self.prefix.levels.hidden, np.linalg.inv(to_original)[:, few]])
         equation = EstimatingEquation(
             score=pull,
             hessian=hessian,
             meat=shaped + through * hessian.mean_square(),
             noises=(noise,),
-            coordinates=Coordinates(at.theta, at.to_theta @ metric, self.prefix.levels.hidden),
+            coordinates=Coordinates(at.theta, at.to_theta @ metric, hidden),
             signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
             remaining=float(np.linalg.norm(inverse @ pull)),
-            clipped=(Allowance(metric, radius.excess),),
+            clipped=(Allowance(metric, radius.excess + left_out),),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
-        notes = level_notes(self.prefix.box, self.prefix.levels)
         return equation.solve(
-            self.design.names, notes, {"clipped_share": min(radius.share, 1.0), **self.prefix.sizes.diagnostics}
+            names, (*notes, *on_few), {"clipped_share": min(radius.share, 1.0), **self.prefix.sizes.diagnostics}
         )

@@ -41,6 +41,7 @@ from privstats.estimators.constants import (
     LEAST_CHECK_CURVATURE,
     LEAST_SIZE,
     LEAST_SMOOTHED,
+    LEFT_OUT,
     MOST_CURVED,
     MOST_SMOOTHED,
     NEAR_ORDER,
@@ -246,7 +247,14 @@ class Shared:
         middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
         scales = replace(scales, center=middle, scale=scale, blurred=blurred)
         prefix = prefix_of(
-            about, by, TransformedBox(public.design, half), scales, sizes, share_of, item, KERNEL_ROWS / sparsest
+            about,
+            by,
+            TransformedBox(public.design, half),
+            scales,
+            sizes,
+            share_of,
+            item,
+            KERNEL_ROWS[by.shares] / sparsest,
         )
         start = prefix.start
         theta = start.theta * half + start.to_theta @ prefix.constant * center
@@ -457,6 +465,7 @@ class OneOrder:
         through = float(np.trace(inverse @ filling @ inverse)) / m
         uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
         bent = KERNEL_BEND * min(max(length / density.width, density.wide**2), 1.0)
+        left_out = LEFT_OUT * float(norm.pdf(norm.ppf(self.tau))) * self.prefix.levels.left_out
         equation = EstimatingEquation(
             score=score,
             hessian=density.matrix,
@@ -466,7 +475,7 @@ class OneOrder:
             signal=RESPONSE_SIGNAL * self.shared.unit * density.level**0.5,
             remaining=length,
             clipped=(
-                Allowance(np.eye(m), radius.excess),
+                Allowance(np.eye(m), radius.excess + left_out),
                 Allowance(back[:, None], bent),
                 Allowance(np.eye(m), density.atom),
             ),
