@@ -39,6 +39,7 @@ LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
     "lm huber": call("lm", "y ~ x + g", MU, EPS, BOTH, loss="huber"),
     "lm newton": call("lm", "y ~ x + g", MU, EPS, BOTH, mech="newton"),
+    "lm collinear": call("lm", "y ~ x + I(x + z / 50)", MU, EPS, mech="newton"),
     "lm suffstats": call("lm", "y ~ x + g", EPS, MU, BOTH, mech="suffstats"),
     **{f"lm {noise}": call("lm", "y ~ x + z", EPS, mech="suffstats", noise=noise) for noise in NOISES},
     **{f"lm {mech}": call("lm", "y ~ x + g", EPS, mech=mech) for mech in ("kng", "objpert", "expmech")},

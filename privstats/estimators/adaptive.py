@@ -47,6 +47,7 @@ from privstats.estimators.preconditioner import (
     Start,
     cleared,
     coarse,
+    coarse_again,
     column_scales,
     entry_sd,
     products_of,
@@ -69,17 +70,18 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products, SumAndProducts
 
-# Shares of mu^2, or of eps. Those of optional questions ("levels", "scales again", "meat") are parts of the score's.
+# Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
+# "second matrix", "meat".
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
-        "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.09,
-        "moments": 0.75, "meat of moments": 0.12,
+        "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
+        "coarse matrix": 0.09, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.06,
         "residual scale": 0.03, "leverages": 0.03, "hessian": 0.10, "first step": 0.06, "score sizes": 0.10,
         "score": 0.58,
     },
     "pure": {
-        "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.08,
-        "moments": 0.75, "meat of moments": 0.12,
+        "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06,
+        "coarse matrix": 0.08, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.08,
         "residual scale": 0.04, "leverages": 0.03, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
         "score sizes": 0.15, "score": 0.45,
     },
@@ -129,7 +131,7 @@ class Adaptive:
         frame = reread_scales(ask, by, box, frame, scales, "score", worth)
         released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
-        start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
+        start = coarse(ask, by, box, frame, levels, sizes.rows)
         tails = BOUNDED_TAILS if self.loss.bounded else TAILS
         robust, tail = self.cov_type != "nonrobust", tails[self.tail]
         known = (ask, by, box, start, levels, sizes, public, robust, tail)
@@ -267,7 +269,8 @@ class Steps(Branch):
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""
-        start = self.with_loss(self.start)
+        start = coarse_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, "score")
+        start = self.with_loss(start)
         A, start, bread = self.hessian(start)
         T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5
         ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T

@@ -20,10 +20,12 @@ from privstats.estimators.constants import (
     COARSE_LEAST,
     COARSE_MOST,
     COARSE_SHARE,
+    COARSE_WORTH,
     CORNERS,
     COUNT_SDS,
     EDGE,
     FLOOR,
+    HIDDEN_IN_COARSE,
     LEAST_CLEAR,
     LEAST_COLUMN_VARIANCE,
     LEAST_START_VARIANCE,
@@ -217,6 +219,8 @@ class Start:
         Largest size of the offset times its coefficient.
     center : float
         Released mean of the response less offset.
+    hidden : bool
+        Whether noise of the coarse matrix may have hidden how little the weakest direction varies.
     """
 
     frame: StandardFrame
@@ -227,6 +231,7 @@ class Start:
     offset: tuple[float, ...] = ()
     offset_reach: float = 0.0
     center: float = 0.0
+    hidden: bool = False
 
     @cached_property
     def m(self) -> int:
@@ -665,44 +670,87 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
     return counts, sd
 
 
-def coarse(
-    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: KeptLevels, rows: float
-) -> tuple[Start, FloatArray]:
-    """1. Whiten standardised columns by a coarse matrix of h, held at a public radius; it gives the start, too.
+def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: KeptLevels, rows: float) -> Start:
+    """1. Whiten standardised columns by a coarse matrix of them, held at a public radius; it gives the start, too.
 
-    Returns the start and the matrix of (columns, response) per row, on the complement of what kept rows cannot tell.
+    All is done on the complement of what kept rows cannot tell.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
     both = np.zeros((frame.c + 1, m + 1))
     both[:-1, :-1], both[-1, -1] = Q, 1.0
     question = Sum("coarse matrix", WeightedLinear(frame.K @ both), within=Products(m + 1), keep=levels.keep)
-    unit = entry_sd(ask, question, by)
     limit = frame.longest(np.eye(frame.c)) ** 2 + (2.0 / frame.scale) ** 2
-    squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
-    radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
-    released = NoisyMatrix.of(ask(question.inside(radius), by=by.products))
-    G = released.value / rows
-    values, V = np.linalg.eigh(G[:m, :m])
-    raised = np.maximum(values, max(FLOOR, np.sqrt(m) * unit * radius**2 / rows))
-    b = V @ ((V.T @ G[:m, m]) / raised)
-    residual = np.r_[b, -1.0]
-    noise = float(np.sqrt(released.variance_along(residual[:, None])[0])) / rows
-    sigma = float(np.sqrt(np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_START_VARIANCE, 1.0)))
-    whitened = (V * raised) @ V.T + (Q.T * levels.ridge) @ Q
-    values, V = np.linalg.eigh(whitened)
-    W = Q @ ((V / np.sqrt(values)) @ V.T)
-    start = Start(
+    read = Coarse.released(ask, by, question, m, rows, limit)
+    W = Q @ roots(read.matrix + (Q.T * levels.ridge) @ Q)[1]
+    return Start(
         frame,
         W,
-        frame.theta(Q @ b),
-        frame.scale * sigma,
+        frame.theta(Q @ read.slopes),
+        frame.scale * read.sigma,
         SquaredLoss(),
         box.offset,
         box.offset_reach,
         _center(frame, box),
+        read.hidden,
     )
-    return start, G
+
+
+def coarse_again(
+    ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: str
+) -> Start:
+    """1b. Whiten once more where noise may have hidden how little the weakest direction varies.
+
+    Noise of the later Hessian would hide it otherwise: nearly collinear columns lose their coefficients.
+    """
+    if not ask.decide("second matrix", start.hidden):
+        return start
+    residual = box.response - np.r_[start.theta, np.zeros(box.width - box.c)]
+    of, within = WeightedLinear(np.column_stack([start.P, residual / start.sigma])), Products(start.m + 1)
+    question = Sum("second matrix", of, within=within, keep=levels.keep, within_share_of=share_of)
+    read = Coarse.released(ask, by, question, start.m, rows, np.inf)
+    T = roots(read.matrix + (start.W.T * levels.ridge) @ start.W)[1]
+    moved = start.moved(start.sigma * read.slopes)
+    return replace(moved, sigma=start.sigma * read.sigma).remapped(T)
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """What a coarse matrix of predictors and response tells, per row.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, m)
+        Of the predictors, eigenvalues raised to what noise alone may have.
+    slopes : ndarray, shape (m,)
+    sigma : float
+        Residual scale, in units of the response's.
+    hidden : bool
+        Whether the least eigenvalue may be far below its raised one, which a second matrix would show.
+    """
+
+    matrix: FloatArray
+    slopes: FloatArray
+    sigma: float
+    hidden: bool
+
+    @classmethod
+    def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
+        """Ask the question of rows that are held at a public radius, whose square is at most `limit`."""
+        unit = entry_sd(ask, question, by)
+        squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
+        radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
+        read = NoisyMatrix.of(ask(question.inside(radius), by=by.products))
+        G = read.value / rows
+        values, V = np.linalg.eigh(G[:m, :m])
+        least = max(FLOOR, float(np.sqrt(m)) * unit * radius**2 / rows)
+        raised = np.maximum(values, least)
+        b = V @ ((V.T @ G[:m, m]) / raised)
+        residual = np.r_[b, -1.0]
+        noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
+        variance = np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_START_VARIANCE, 1.0)
+        hidden = bool(values[0] < HIDDEN_IN_COARSE * least and least < COARSE_WORTH)
+        return cls((V * raised) @ V.T, b, float(np.sqrt(variance)), hidden)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

@@ -91,18 +91,21 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 STEPS: Mapping[str, Mapping[str, float]] = {
     "normal": {
-        "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05, "coarse matrix": 0.06,
+        "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05,
+        "coarse matrix": 0.06, "second matrix": 0.05,
         "residual scale": 0.06, "first step": 0.07, "first hessian": 0.03, "second step": 0.10, "leverages": 0.04,
         "score": 0.48, "hessian": 0.14, "density": 0.02, "meat": 0.08,
     },
     "pure": {
-        "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.07,
+        "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06,
+        "coarse matrix": 0.07, "second matrix": 0.07,
         "residual scale": 0.07, "first step": 0.08, "first hessian": 0.04, "second step": 0.10, "leverages": 0.04,
         "score": 0.40, "hessian": 0.14, "density": 0.02, "meat": 0.03,
     },
 }  # fmt: skip
 PERTURBED = {
-    "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06, "coarse matrix": 0.11, "residual scale": 0.07,
+    "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06,
+    "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
     "leverages": 0.05, "coefficients": 0.21, "score": 0.32, "hessian": 0.16, "density": 0.04,
 }  # fmt: skip
 

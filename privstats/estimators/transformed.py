@@ -23,6 +23,7 @@ from privstats.estimators.preconditioner import (
     Sizes,
     Start,
     coarse,
+    coarse_again,
     column_scales,
     entry_sd,
     readable_levels,
@@ -266,7 +267,8 @@ def prefix_of(
     levels = readable_levels(ask, by, box, scales, rows_for_one * entry_sd(ask, rough, by), share_of)
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
-    start, _ = coarse(ask, by, box, frame, levels, sizes.rows)
+    start = coarse(ask, by, box, frame, levels, sizes.rows)
+    start = coarse_again(ask, by, box, start, levels, sizes.rows, share_of)
     start = replace(start, offset=PublicBox(box.design).offset, offset_reach=PublicBox(box.design).offset_reach)
     prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m), box)
     if box.intercept is None:

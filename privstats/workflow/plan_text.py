@@ -40,6 +40,7 @@ RELEASED = {  # what is released, by the name of the question
     "levels": "number of rows at each level",
     "scales": "mean and std dev of each column",
     "coarse matrix": "second moments, for scaling and choice of method",
+    "second matrix": "the same, of rows scaled by the first",
     "leverages": "histogram of leverages; sets clipping in the Hessian",
     "hessian": "second moments of the scaled predictors",
     "first step": "a rough score",

@@ -91,6 +91,15 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     assert steps.max() >= 0.3  # else the audit would see nothing
 
 
+@pytest.mark.parametrize("budget", [{"mu": 30.0}, {"eps": 1000.0}])
+def test_whitened_rows_of_collinear_columns_move_their_matrix_by_no_more_than_it_claims(transcripts, budget):  # noqa: F811
+    frames = neighbours_of(data_of(3), "replace", np.random.default_rng(3), 6)
+    given, _ = transcripts(lambda data, **more: CALLS["lm collinear"](data, budget, rng=1, **more), frames)
+    place = [each.name for each in given[0]].index("second matrix")
+    steps = [step(here[place], there[place]) for here, there in itertools.combinations(given, 2)]
+    assert 0.3 <= max(steps) <= 1 + 1e-12
+
+
 REACHED = {
     "lm suffstats": "replace",
     "lm newton": "replace",

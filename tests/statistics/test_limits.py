@@ -105,7 +105,7 @@ def test_a_level_without_enough_outcomes_takes_no_other_coefficient(family, budg
 def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_response(tau):
     rng, n = np.random.default_rng(1), 10_000
     data = pd.DataFrame({"x": rng.normal(0, 1, n).clip(-4, 4), "z": rng.uniform(0, 10, n)})
-    data["copy"] = (data["z"] + rng.normal(0, 0.05, n)).clip(0, 10)
+    data["copy"] = (data["z"] + rng.normal(0, 0.002, n)).clip(0, 10)
     data["y"] = (1 + 0.5 * data["x"] - 0.3 * data["z"] + rng.standard_t(4, n)).clip(-20, 20)
     domain = {"x": (-4, 4), "z": (0, 10), "copy": (0, 10), "y": (-20, 20)}
     fit = ps.dp_rq("y ~ x + z + copy", data, mu=1.0, tau=tau, domain=domain, rng=1)
