@@ -377,7 +377,7 @@ class Steps(Branch):
         """Return the mean square of psi, from products of scores: along the constant they are its squares."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
-        one = np.linalg.lstsq(x.to_theta, np.eye(self.box.c)[self.box.intercept], rcond=None)[0]
+        one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
         return float(one @ products @ one) / self.scores
 
     def sampling(self, M: ScoreVariance, clip: Clip, final: ReleasedScore, u: Start) -> FloatArray:

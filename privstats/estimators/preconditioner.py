@@ -276,6 +276,12 @@ class Start:
         reach = self.frame.reach(np.linalg.solve(self.frame.columns, self.theta))
         return self.loss.largest(reach + self.offset_reach)
 
+    def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
+        """Return the step of w's coefficients that moves theta by this, but for directions without rows, shape (m,)."""
+        known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
+        t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
+        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # free of rounding
+
     def moved(self, t: FloatArray) -> Start:
         """Return the start after a step of w's coefficients."""
         return replace(self, theta=self.theta + self.to_theta @ t)
@@ -551,6 +557,8 @@ def reread_scales(
     wanted[-1] &= by.free_products  # pure noise on a second reading of the response costs more than it gives
     if made:
         wanted[made] = True
+    spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))
+    wanted[[j for j, spread in spreads if spread == 0]] = False
     again = ask.decide("scales again", worth and bool(wanted.any()))
     if not again:
         return frame

@@ -137,8 +137,8 @@ class Prefix:
         return max(float(counts.sum()), 1.0) if self.box.design.weighted else known
 
     def coordinates(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates of w whose step moves theta by this, as nearly as there is one, shape (m,)."""
-        return np.asarray(np.linalg.lstsq(self.start.to_theta, theta, rcond=None)[0], dtype=float)
+        """Return the coordinates of w whose step moves theta by this, shape (m,)."""
+        return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
     def second_moments(self) -> FloatArray:

@@ -292,7 +292,7 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
     z, p = tests(numbers.z, numbers.p)
     if not exp:
         return value, sd, z, p, low, high, shares
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         ratio, below, above = np.exp(numbers.value), np.exp(numbers.low), np.exp(numbers.high)
         odds, _, first, last = estimates(
             (RATIOS.get(facts.link or "", ("exp(coef)", ""))[0], 13), ratio, ratio * numbers.sd, below, above, ends,

@@ -133,9 +133,9 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("lm expmech", "replace", "ends", 8.0, 0.7),
     ("rq", "replace", "ends", 1.0, 0.8),
     ("rq expmech", "replace", "ends", 8.0, 0.7),
-    ("logit", "add_remove", "spread", 2.0, 0.9),
+    ("logit", "persons come and go", "spread", 0.5, 0.9),
     ("logit split", "add_remove", "weightless", 0.5, 0.8),
-    ("rq objpert", "add_remove", "clumps", 200.0, 0.7),
+    ("rq objpert", "persons come and go", "spread", 200.0, 0.8),
 ]
 
 

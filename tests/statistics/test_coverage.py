@@ -43,7 +43,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
 def test_the_chosen_branch_has_intervals_nearly_as_short_as_those_of_moments(monkeypatch):
     monkeypatch.setitem(METHODS, "chosen", ({}, {}))
     price = 1 / SHARES["pure"]["moments"]  # the reference spends all on moments, and assumes equal variances
-    result = cell(500, 4.0, "chosen", 8, seed=11)
+    result = cell(500, 4.0, "chosen", 24, seed=11)
     assert result.given >= 0.9
     assert result.length <= 1.1 * price * METHODS["matrixt"][1][500, 4.0]
 
