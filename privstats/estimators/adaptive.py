@@ -47,7 +47,6 @@ from privstats.estimators.preconditioner import (
     Start,
     cleared,
     coarse,
-    coarse_again,
     column_scales,
     entry_sd,
     products_of,
@@ -56,6 +55,7 @@ from privstats.estimators.preconditioner import (
     roots,
     sizes_of,
     standardised,
+    whitened_again,
 )
 from privstats.estimators.sufficient_statistics import Branch, Moments
 from privstats.gate.questions import Ask, Sum
@@ -269,7 +269,7 @@ class Steps(Branch):
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""
-        start = coarse_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, "score")
+        start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, "score")
         start = self.with_loss(start)
         A, start, bread = self.hessian(start)
         T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5

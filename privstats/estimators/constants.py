@@ -24,8 +24,8 @@ CORNERS = 4096  # so many corners of the box are tried at most for the largest l
 COARSE_SHARE = 0.05  # its rows are held at a radius whose noise is about this share of the information ...
 COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
 FLOOR = 0.01  # its least eigenvalue, in squared standard deviations of the columns
-HIDDEN_IN_COARSE = 0.7  # it is released again, of whitened rows, if its least eigenvalue is below this part of noise's
-COARSE_WORTH = 0.1  # ... which is below this
+UNCLEAR = 0.7  # it is released again, of whitened rows, if its least eigenvalue is below this part of noise's
+SECOND_WORTH = 0.1  # ... which is below this
 LEAST_START_VARIANCE = 0.02  # least residual variance at the start, in the response's ...
 RESIDUAL_NOISE = 0.5  # ... and at least this many sds: a small one clips the first step short
 

@@ -20,12 +20,10 @@ from privstats.estimators.constants import (
     COARSE_LEAST,
     COARSE_MOST,
     COARSE_SHARE,
-    COARSE_WORTH,
     CORNERS,
     COUNT_SDS,
     EDGE,
     FLOOR,
-    HIDDEN_IN_COARSE,
     LEAST_CLEAR,
     LEAST_COLUMN_VARIANCE,
     LEAST_START_VARIANCE,
@@ -34,6 +32,8 @@ from privstats.estimators.constants import (
     RARE,
     READABLE,
     RESIDUAL_NOISE,
+    SECOND_WORTH,
+    UNCLEAR,
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum
@@ -219,7 +219,7 @@ class Start:
         Largest size of the offset times its coefficient.
     center : float
         Released mean of the response less offset.
-    hidden : bool
+    unclear : bool
         Whether noise of the coarse matrix may have hidden how little the weakest direction varies.
     """
 
@@ -231,7 +231,7 @@ class Start:
     offset: tuple[float, ...] = ()
     offset_reach: float = 0.0
     center: float = 0.0
-    hidden: bool = False
+    unclear: bool = False
 
     @cached_property
     def m(self) -> int:
@@ -700,18 +700,18 @@ def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: K
         box.offset,
         box.offset_reach,
         _center(frame, box),
-        read.hidden,
+        read.unclear,
     )
 
 
-def coarse_again(
+def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: str
 ) -> Start:
     """1b. Whiten once more where noise may have hidden how little the weakest direction varies.
 
     Noise of the later Hessian would hide it otherwise: nearly collinear columns lose their coefficients.
     """
-    if not ask.decide("second matrix", start.hidden):
+    if not ask.decide("second matrix", start.unclear):
         return start
     residual = box.response - np.r_[start.theta, np.zeros(box.width - box.c)]
     of, within = WeightedLinear(np.column_stack([start.P, residual / start.sigma])), Products(start.m + 1)
@@ -733,14 +733,14 @@ class Coarse:
     slopes : ndarray, shape (m,)
     sigma : float
         Residual scale, in units of the response's.
-    hidden : bool
+    unclear : bool
         Whether the least eigenvalue may be far below its raised one, which a second matrix would show.
     """
 
     matrix: FloatArray
     slopes: FloatArray
     sigma: float
-    hidden: bool
+    unclear: bool
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
@@ -757,8 +757,8 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         variance = np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_START_VARIANCE, 1.0)
-        hidden = bool(values[0] < HIDDEN_IN_COARSE * least and least < COARSE_WORTH)
-        return cls((V * raised) @ V.T, b, float(np.sqrt(variance)), hidden)
+        unclear = bool(values[0] < UNCLEAR * least and least < SECOND_WORTH)
+        return cls((V * raised) @ V.T, b, float(np.sqrt(variance)), unclear)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

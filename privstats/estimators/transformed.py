@@ -23,13 +23,13 @@ from privstats.estimators.preconditioner import (
     Sizes,
     Start,
     coarse,
-    coarse_again,
     column_scales,
     entry_sd,
     readable_levels,
     reread_scales,
     sizes_of,
     standardised,
+    whitened_again,
 )
 from privstats.gate.questions import Ask, Question, Sum
 from privstats.losses.psi import OfTransformed, Transform
@@ -268,7 +268,7 @@ def prefix_of(
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start = coarse(ask, by, box, frame, levels, sizes.rows)
-    start = coarse_again(ask, by, box, start, levels, sizes.rows, share_of)
+    start = whitened_again(ask, by, box, start, levels, sizes.rows, share_of)
     start = replace(start, offset=PublicBox(box.design).offset, offset_reach=PublicBox(box.design).offset_reach)
     prefix = Prefix(start, levels, scales, sizes, np.zeros(start.m), box)
     if box.intercept is None:
