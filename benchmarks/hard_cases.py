@@ -109,6 +109,13 @@ def separated(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
+def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a rare outcome, which least squares are fitted to."""
+    X = rng.uniform(-1, 1, (n, 3))
+    y = rng.uniform(size=n) < 1 / (1 + np.exp(-constant - 2 * X[:, 0]))
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y.astype(int)})
+
+
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return counts of this mean at the middle of the predictor."""
     x = rng.normal(0, 0.74, n)
@@ -206,6 +213,13 @@ CASES = {
     "wide_20": Case(lm(straight, "y ~ a + b", {"a": (-20, 20), "b": (-20, 20), "y": (-80, 80)})),
     "rho_95": Case(lm(partial(correlated, 0.95), "y ~ a + b", BOTH)),
     "rho_99": Case(lm(partial(correlated, 0.99), "y ~ a + b", BOTH)),
+    **{
+        f"rare_yes_{abs(constant):g}": Case(
+            lm(partial(rare_yes, constant), "y ~ a + b + c", {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "y": (0, 1)}),
+            promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
+        )
+        for constant in (-4.0, -5.5)
+    },
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
     "five_points_rq": Case(rq(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)}, 0.5)),

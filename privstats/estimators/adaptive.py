@@ -29,6 +29,7 @@ from privstats.estimators.constants import (
     LEAST_EIGENVALUE,
     LEAST_RATIO,
     LEFT_OUT,
+    LITTLE_SEEN,
     MEAT_LEAST,
     MEAT_NOISE,
     MEAT_WORTH,
@@ -38,6 +39,7 @@ from privstats.estimators.constants import (
     RADIUS_NOISE,
     RARE_RADIUS,
     RESIDUAL_CLIP,
+    UNSEEN_SDS,
     USUAL_RADIUS,
 )
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, best_clip, edges, predicted_length
@@ -64,26 +66,26 @@ from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
 from privstats.losses.base import Loss, SquaredLoss
-from privstats.losses.rows import HessianRowsAndScore, RowResiduals
+from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
-from privstats.sets.vectors import Ball, Products, SumAndProducts
+from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
 # Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
-# "second matrix", "meat".
+# "second matrix", "meat", "residual squares".
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
         "coarse matrix": 0.09, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.06,
         "residual scale": 0.03, "leverages": 0.03, "hessian": 0.10, "first step": 0.06, "score sizes": 0.10,
-        "score": 0.58,
+        "residual squares": 0.08, "score": 0.58,
     },
     "pure": {
         "units": 0.02, "scales": 0.05, "levels": 0.14, "scales again": 0.06,
         "coarse matrix": 0.08, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.08,
         "residual scale": 0.04, "leverages": 0.03, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
-        "score sizes": 0.15, "score": 0.45,
+        "score sizes": 0.15, "residual squares": 0.10, "score": 0.45,
     },
 }  # fmt: skip
 
@@ -278,7 +280,7 @@ class Steps(Branch):
         first, moved, plain = self.first_step(x, ridge)
         M = self.filling(moved, plain, first, ridge)
         u = moved.remapped(M.metric.inverse)
-        clip, lengths = self.clip(u)
+        clip, lengths = self.clip(u, float(np.trace(M.value)) / start.m)
         final = ReleasedScore.of(self.ask(self.score("score", u, clip.radius), by=self.by.vector))
         return self.solved(start, A, bread, T, T_inverse, first, moved, plain, M, clip, lengths, final, u)
 
@@ -363,15 +365,50 @@ class Steps(Branch):
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
         return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
 
-    def clip(self, u: Start) -> tuple[Clip, Lengths]:
-        """5. Release sizes of scores, and choose the clip with the shortest interval."""
+    def clip(self, u: Start, variance: float) -> tuple[Clip, Lengths]:
+        """5. Release sizes of scores, and choose the clip with the shortest interval.
+
+        Parameters
+        ----------
+        u : Start
+        variance : float
+            Mean of that of a score's coordinates: about that of residuals.
+        """
         m = u.m
         ends = edges(m**0.5 / 8, u.longest * u.largest_psi)
         counts = self.ask(self.score_sizes(u, ends), by=self.by.counts)
         count_sd = float(np.sqrt(counts.law.variance()[0]))
         total = self.total(counts.value, self.scores)
         lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail, self.by.shares)
-        return best_clip(lengths, self.score_sd("score"), m, self.tail), lengths
+        unseen = self.unseen(u, variance, float((lengths.counts * lengths.lengths**2).sum()) / m)
+        return best_clip(lengths, self.score_sd("score"), m, self.tail, m * unseen), lengths
+
+    def unseen(self, u: Start, variance: float, seen: float) -> float:
+        """Return what the sum of squared residuals may be that the histogram does not show, over their variance.
+
+        Rare outcomes are long scores behind a gap, too few for any bin to stand out. Where the histogram shows much
+        less than the coarse matrix allows, all squares are summed up at once, without a clip.
+
+        Parameters
+        ----------
+        u : Start
+        variance : float
+        seen : float
+            What the histogram shows of the same sum.
+        """
+        most, largest = self.rows * u.most_sigma**2, u.largest_psi
+        of = SquaredResiduals(u.eta, largest)
+        question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of="score")
+        known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
+        doubted = known and variance * seen < LITTLE_SEEN * most
+        if doubted:
+            doubted = UNSEEN_SDS * self.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
+        if not self.ask.decide("residual squares", bool(doubted)):
+            return 0.0
+        released = self.ask(question, by=self.by.counts)
+        noise = UNSEEN_SDS * float(np.sqrt(released.law.variance()[0])) * largest**2
+        hidden = float(released.value[0]) * largest**2 - variance * seen
+        return (hidden + noise) / variance if hidden > noise else 0.0
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, from products of scores: along the constant they are its squares."""
@@ -384,14 +421,15 @@ class Steps(Branch):
         """Return the variance of the final score per row, in its metric."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
+        most = MOST_RATIO + clip.unseen / self.scores
         if final.products is None:
             ratio = clip.variance / self.scores
-            return expected * (float(np.clip(ratio, 1.0, MOST_RATIO)) if M.released else ratio)
+            return expected * (float(np.clip(ratio, 1.0, most)) if M.released else ratio)
         if not self.robust:
             ratio = self.mean_square(u, final.products) / float(M.value[0, 0])
-            return expected * float(np.clip(ratio, LEAST_RATIO, MOST_RATIO))
+            return expected * float(np.clip(ratio, LEAST_RATIO, most))
         seen = final.products / self.scores
-        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_RATIO, MOST_RATIO))
+        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_RATIO, most))
         values, V = np.linalg.eigh(seen - ratio * expected)
         clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T

@@ -188,6 +188,8 @@ class Clip:
         Half-length of the interval, in units of a coordinate of the score.
     aligned : float
         What clipping may have moved the score by if all rows beyond the clip lay along one direction.
+    unseen : float
+        Variance of a coordinate of the score that no bin of the histogram shows.
     """
 
     radius: float
@@ -196,9 +198,10 @@ class Clip:
     noise: float
     length: float
     aligned: float = 0.0
+    unseen: float = 0.0
 
 
-def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
+def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float = 0.0) -> Clip:
     """Return the clip with the shortest honest interval.
 
     Parameters
@@ -210,23 +213,28 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail) -> Clip:
     m : int
         Coordinates.
     tail : Tail
+    unseen : float
+        Sum of squared lengths of scores that the histogram does not show.
 
     Notes
     -----
     The half-length is ``cv(a / s) s``: s^2 is the variance of the clipped score and of the noise, a the excess, and cv
     the quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018). Rows that differ do not all lie along one coefficient.
+    Scores of length l > B whose squares add up to S have an excess of S (l - B) / l^2, which is largest at l = 2 B.
     """
-    seen, unseen = (1.0, 1.0) if tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
+    seen, hidden = (1.0, 1.0) if tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
     p, counts = lengths.lengths, lengths.counts
-    moved = np.where(lengths.hidden, unseen, seen) * counts
+    moved = np.where(lengths.hidden, hidden, seen) * counts
     tried = p[p > min(m**0.5 / 2, p[-2])]
-    variance = (counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) / m
+    variance = ((counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) + unseen) / m
     excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
+    worst = np.minimum(2 * tried, max(float(p[-1]), 1e-300))
+    excess += hidden * unseen * np.maximum(worst - tried, 0.0) / worst**2
     s = np.sqrt(variance + (noise * tried) ** 2)
     half = critical(excess / s) * s
     k = int(np.argmin(half))
     B = float(tried[k])
-    return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B))
+    return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B), unseen / m)
 
 
 def predicted_length(

@@ -34,6 +34,7 @@ from privstats.estimators.constants import (
     RESIDUAL_NOISE,
     SECOND_WORTH,
     UNCLEAR,
+    UNSEEN_SDS,
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum
@@ -221,6 +222,8 @@ class Start:
         Released mean of the response less offset.
     unclear : bool
         Whether noise of the coarse matrix may have hidden how little the weakest direction varies.
+    most_sigma : float
+        Standard deviation that residuals have at most, if noise of the coarse matrix made them small.
     """
 
     frame: StandardFrame
@@ -232,6 +235,7 @@ class Start:
     offset_reach: float = 0.0
     center: float = 0.0
     unclear: bool = False
+    most_sigma: float = 0.0
 
     @cached_property
     def m(self) -> int:
@@ -701,6 +705,7 @@ def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: K
         box.offset_reach,
         _center(frame, box),
         read.unclear,
+        frame.scale * read.most_sigma,
     )
 
 
@@ -719,7 +724,8 @@ def whitened_again(
     read = Coarse.released(ask, by, question, start.m, rows, np.inf)
     T = roots(read.matrix + (start.W.T * levels.ridge) @ start.W)[1]
     moved = start.moved(start.sigma * read.slopes)
-    return replace(moved, sigma=start.sigma * read.sigma).remapped(T)
+    sigma, most = start.sigma * read.sigma, start.sigma * read.most_sigma
+    return replace(moved, sigma=sigma, most_sigma=most).remapped(T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -731,8 +737,8 @@ class Coarse:
     matrix : ndarray, shape (m, m)
         Of the predictors, eigenvalues raised to what noise alone may have.
     slopes : ndarray, shape (m,)
-    sigma : float
-        Residual scale, in units of the response's.
+    sigma, most_sigma : float
+        Residual scale, in units of the response's, and what it is at most where noise made it small.
     unclear : bool
         Whether the least eigenvalue may be far below its raised one, which a second matrix would show.
     """
@@ -740,6 +746,7 @@ class Coarse:
     matrix: FloatArray
     slopes: FloatArray
     sigma: float
+    most_sigma: float
     unclear: bool
 
     @classmethod
@@ -756,9 +763,11 @@ class Coarse:
         b = V @ ((V.T @ G[:m, m]) / raised)
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
-        variance = np.clip(max(residual @ G @ residual, RESIDUAL_NOISE * noise), LEAST_START_VARIANCE, 1.0)
+        square = float(residual @ G @ residual)
+        most = 1 - (float(G[m, m]) - square) + UNSEEN_SDS * noise  # of a response of variance 1, less what is explained
+        sigma, most = np.sqrt(np.clip([max(square, RESIDUAL_NOISE * noise), most], LEAST_START_VARIANCE, 1.0))
         unclear = bool(values[0] < UNCLEAR * least and least < SECOND_WORTH)
-        return cls((V * raised) @ V.T, b, float(np.sqrt(variance)), unclear)
+        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), unclear)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

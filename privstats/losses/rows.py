@@ -155,6 +155,18 @@ class RowResiduals:
 
 
 @dataclass(frozen=True, eq=False)
+class SquaredResiduals:
+    """The squared residual ``(y - z'theta)^2`` of a row, over the largest one, times its weight, shape (n, 1)."""
+
+    theta: FloatArray
+    largest: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        part = np.clip((block.response - block.times(self.theta[:, None])[:, 0]) / self.largest, -1.0, 1.0)
+        return (part * part * block.weight)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
 class ResidualSizes:
     """The size ``|y - z'theta|`` of a row's residual, shape (n, 1)."""
 

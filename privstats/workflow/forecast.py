@@ -37,7 +37,7 @@ ROWS = 4096
 FILLED = 0.25  # of its bounds, which a column fills
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
-FITS = 3  # whose median is expected
+FITS = 9  # whose median is expected
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 

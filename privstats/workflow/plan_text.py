@@ -46,6 +46,7 @@ RELEASED = {  # what is released, by the name of the question
     "first step": "a rough score",
     "meat": "variance of the scores",
     "score sizes": "histogram of score sizes; sets clipping in the score",
+    "residual squares": "sum of squared residuals",
     "score": "the clipped score, which gives the coefficients",
     "moments": "second moments of predictors and response",
     "coefficients": "the coefficients",

@@ -193,6 +193,7 @@ REGRESSIONS = {
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRowsAndScore": [rows.HessianRowsAndScore(STEP, 0.7, 0.2, 0.5)],
     "RowResiduals": [rows.RowResiduals(THETA)],
+    "SquaredResiduals": [rows.SquaredResiduals(THETA, 2.0)],
     "Level": [rows.Level(0)],
     "LevelWeight": [rows.LevelWeight(0)],
     "Weight": [rows.Weight()],
@@ -283,7 +284,9 @@ def test_a_row_function_keeps_nothing_of_rows(function, design):
     before = set(vars(function))
     values(function, design, np.arange(101))
     cached = {
-        name for name in dir(type(function)) if isinstance(inspect.getattr_static(function, name), cached_property)
+        name
+        for name in dir(type(function))
+        if isinstance(inspect.getattr_static(type(function), name), cached_property)
     }
     assert set(vars(function)) - before <= cached
     sizes = [np.size(value) for value in vars(function).values() if isinstance(value, np.ndarray)]
