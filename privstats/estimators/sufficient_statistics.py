@@ -157,7 +157,10 @@ class Branch:
         return max(self.counted, 1.0) / self.freedom
 
     def meat(self, start: Start, name: str) -> FloatArray:
-        """Release the sum of products of whitened scores, clipped where few of normal ones would be."""
+        """Release the sum of products of whitened scores, clipped where few of normal ones would be.
+
+        Rare outcomes may have scores beyond the clip: then the mean variance is at least that of equal errors.
+        """
         m = start.m
         question = Sum(name, start.scores, within=Products(m), folded=self.folded)
         by = self.by.products
@@ -168,8 +171,9 @@ class Branch:
         radius = min(radius, max(longest, LEAST_SIGMA * start.sigma))  # a longer one would add nothing but noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
-        usual = max(float(np.trace(matrix)) / m, 0.25 * self.sizes.scores * start.sigma**2)
-        return cleared(matrix, unit * radius**2, usual)
+        equal = self.sizes.scores * start.sigma**2
+        meat = cleared(matrix, unit * radius**2, max(float(np.trace(matrix)) / m, 0.25 * equal))
+        return meat * max(1.0, equal * m / float(np.trace(meat))) if radius < longest else meat
 
 
 @dataclass(frozen=True, eq=False)
