@@ -109,6 +109,12 @@ def separated(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
+def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor that is 1 in one of a hundred, declared as a number."""
+    x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
+    return pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=n)})
+
+
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a rare outcome, which least squares are fitted to."""
     X = rng.uniform(-1, 1, (n, 3))
@@ -220,6 +226,10 @@ CASES = {
         )
         for constant in (-4.0, -5.5)
     },
+    "rare_ones": Case(
+        lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),
+        promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
+    ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
     "five_points_rq": Case(rq(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)}, 0.5)),

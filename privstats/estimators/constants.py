@@ -17,6 +17,7 @@ READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many 
 COUNT_SDS = 2.5  # ... and this many sds of its own count more
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
+TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
 CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
 

@@ -33,6 +33,7 @@ from privstats.estimators.constants import (
     READABLE,
     RESIDUAL_NOISE,
     SECOND_WORTH,
+    TWO_ENDED,
     UNCLEAR,
     UNSEEN_SDS,
     WIDE,
@@ -624,13 +625,14 @@ def readable_levels(
     few = any(not k.all() for k in kept)
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
     hidden = box.null_space(None if keep is None else keep.kept)
-    smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
+    ends = rare_ends(box, scales)
+    smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions] + [rows for _, rows in ends]
     return KeptLevels(
         keep=keep,
         kept=kept,
         counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
         hidden=hidden,
-        ridge=ridge_of_rare(box, counts, kept, scales.rows),
+        ridge=ridge_of_rare(box, counts, kept, ends, scales.rows),
         needed=needed,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
@@ -648,7 +650,22 @@ def level_question(box: PublicBox, k: int, share_of: str) -> Sum:
     return Sum("levels", of, within, item=f"of {factor.name}", within_share_of=share_of)
 
 
-def ridge_of_rare(box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...], rows: float) -> FloatArray:
+def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
+    """Return (column, rows at the rarer end) of numeric columns that seem to have all rows at the ends of their bounds.
+
+    Zeros and ones that are declared as numbers are such. No column of mean a in [-1, 1] has a larger variance than
+    ``1 - a^2``, which is that of its two ends.
+    """
+    coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in products_of(box.design)}
+    whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
+    mean, sd = scales.center, scales.scale
+    two = [j for j in whole if j != box.c and not scales.blurred[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]
+    return [(j, scales.rows * (1 - abs(float(mean[j]))) / 2) for j in two]
+
+
+def ridge_of_rare(
+    box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...], ends: list[tuple[int, float]], rows: float
+) -> FloatArray:
     """Return what is added to the information of two-valued columns whose rarer value has few rows, shape (c,).
 
     It holds the standardised squared length of their rows at `RARE` times m + 1. Columns that have one value over the
@@ -660,8 +677,9 @@ def ridge_of_rare(box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...
         for column, j in zip(values.T, factor.columns, strict=True):
             if len(np.unique(column)) == 2 and np.isfinite(count).all():
                 upper = column > column.mean()
-                rarer = min(float(count[k][upper].sum()), float(count[k][~upper].sum())) / rows
-                ridge[j] = max(1 / (float(np.clip(rarer, 1e-6, 0.5)) * RARE * (box.c + 1)) - 1, 0.0)
+                ends = [*ends, (j, min(float(count[k][upper].sum()), float(count[k][~upper].sum())))]
+    for j, rarer in ends:
+        ridge[j] = max(1 / (float(np.clip(rarer / rows, 1e-6, 0.5)) * RARE * (box.c + 1)) - 1, 0.0)
     return ridge
 
 

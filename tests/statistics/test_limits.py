@@ -205,3 +205,19 @@ def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy
         exact = smf.ols("y ~ a + b", data).fit(cov_type="HC1").bse
         ratios.append((interval[1] - interval[0]) / (3.92 * exact))
     assert (np.median(ratios, axis=0) >= 0.97).all()
+
+
+@pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 0.5}])
+def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget):
+    """Their rows were cut off the Hessian, unseen: their coefficient was 50 for 1, in an interval from 31 to 61."""
+    n, lengths = 10_000, []
+    domain = {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 9])
+        x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
+        data = pd.DataFrame({"x": x, "w": w.clip(-5, 5), "y": (x + 0.5 * w + rng.normal(size=n)).clip(-10, 10)})
+        interval = ps.dp_lm("y ~ x + w", data, domain=domain, rng=seed, **budget).conf_int()
+        low, high = interval.loc["x"]
+        assert np.isnan(low) or low - 0.5 <= 1 <= high + 0.5
+        lengths.append(interval.loc["w", 1] - interval.loc["w", 0])
+    assert np.median(lengths) < 3 * 3.92 / n**0.5
