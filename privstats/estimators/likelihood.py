@@ -42,7 +42,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, critical, edges
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import PublicBox, Start, sd_of
+from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sd_of
 from privstats.estimators.transformed import (
     Prefix,
     TransformedAsk,
@@ -442,7 +442,7 @@ class _Steps:
         if far.any():
             about = tuple(name for name, one in zip(names, far, strict=True) if one)
             notes = (*notes, note("far step", about, size=float(went.size[far].max())))
-        few, on_few = few_outcomes(names, went.effective)
+        few, on_few = few_outcomes(names, went.effective, self.prefix.levels)
         hidden, notes = np.column_stack([hidden, went.directions[:, far | few]]), (*notes, *on_few)
         equation = EstimatingEquation(
             score=score,
@@ -533,10 +533,14 @@ def effective_share(
     return np.asarray(np.min(shares, axis=0))
 
 
-def few_outcomes(names: Any, effective: FloatArray) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return which coefficients rest on too few rows for a normal error, and the note on them."""
-    few = effective < FEW_OUTCOMES
-    if not few.any():
-        return few, ()
-    about = tuple(name for name, one in zip(names, few, strict=True) if one)
-    return few, (note("few outcomes", about, rows=float(effective[few].max()), needed=FEW_OUTCOMES),)
+def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
+    """Return which coefficients rest on too few rows for a normal error, or to be read, and the notes on them."""
+    few, notes = effective < FEW_OUTCOMES, []
+    if few.any():
+        about = tuple(name for name, one in zip(names, few, strict=True) if one)
+        notes.append(note("few outcomes", about, rows=float(effective[few].max()), needed=FEW_OUTCOMES))
+    for j, rows in levels.few:
+        if not few[j]:
+            notes.append(note("rare value", (names[j],), rows=rows, needed=levels.needed))
+            few[j] = True
+    return few, tuple(notes)

@@ -299,7 +299,7 @@ class _Fit:
             shaped + noise.covariance(),
             to_original @ at.to_theta @ metric,
         )
-        few, on_few = few_outcomes(names, self.prefix.sizes.rows * share)
+        few, on_few = few_outcomes(names, self.prefix.sizes.rows * share, self.prefix.levels)
         hidden = np.column_stack([self.prefix.levels.hidden, np.linalg.inv(to_original)[:, few]])
         equation = EstimatingEquation(
             score=pull,

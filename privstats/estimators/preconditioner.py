@@ -172,6 +172,8 @@ class KeptLevels:
         Smallest count of a kept level; inf without factors.
     asked : bool
         Whether levels were counted by a question of their own.
+    few : tuple of (int, float)
+        Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
     """
 
     keep: AtLevels | None
@@ -183,6 +185,7 @@ class KeptLevels:
     sd: float = 0.0
     least: float = np.inf
     asked: bool = False
+    few: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
@@ -637,6 +640,7 @@ def readable_levels(
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
         asked=bool(asked),
+        few=tuple((j, rows) for j, rows in ends if rows < needed),
     )
 
 

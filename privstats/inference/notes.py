@@ -94,6 +94,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "releases) and about {needed:.0f} are needed for a normal error. Cure: more rows, or merge the level with "
             "another one."
         ),
+        "rare value": (
+            "{names} is not given: by its released mean and variance the column has two values, one of them in about "
+            "{rows:,.0f} rows, and about {needed:,.0f} are needed at this budget. Cure: spend more, or leave it out."
+        ),
         "large counts": (
             "No coefficient is given: the fit holds for mean counts up to about {most:g}, and here they are larger. "
             "Cure: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
