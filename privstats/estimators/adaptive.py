@@ -380,14 +380,16 @@ class Steps(Branch):
         count_sd = float(np.sqrt(counts.law.variance()[0]))
         total = self.total(counts.value, self.scores)
         lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail, self.by.shares)
-        unseen = self.unseen(u, variance, float((lengths.counts * lengths.lengths**2).sum()) / m)
-        return best_clip(lengths, self.score_sd("score"), m, self.tail, m * unseen), lengths
+        squares, unseen = self.squares(u, variance, float((lengths.counts * lengths.lengths**2).sum()) / m)
+        clip = best_clip(lengths, self.score_sd("score"), m, self.tail, m * unseen)
+        return replace(clip, least=squares / self.rows), lengths
 
-    def unseen(self, u: Start, variance: float, seen: float) -> float:
-        """Return what the sum of squared residuals may be that the histogram does not show, over their variance.
+    def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
+        """Return the least sum of squared residuals, and what of it the histogram may hide, over their variance.
 
         Rare outcomes are long scores behind a gap, too few for any bin to stand out. Where the histogram shows much
-        less than the coarse matrix allows, all squares are summed up at once, without a clip.
+        less than the coarse matrix allows, or the response seems to have two values, one of them rare,
+        all squares are summed up at once, without a clip. Both are 0 where they are not.
 
         Parameters
         ----------
@@ -400,15 +402,16 @@ class Steps(Branch):
         of = SquaredResiduals(u.eta, largest)
         question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of="score")
         known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
-        doubted = known and variance * seen < LITTLE_SEEN * most
+        doubted = known and (self.levels.rare_response or variance * seen < LITTLE_SEEN * most)
         if doubted:
             doubted = UNSEEN_SDS * self.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
         if not self.ask.decide("residual squares", bool(doubted)):
-            return 0.0
+            return 0.0, 0.0
         released = self.ask(question, by=self.by.counts)
         noise = UNSEEN_SDS * float(np.sqrt(released.law.variance()[0])) * largest**2
-        hidden = float(released.value[0]) * largest**2 - variance * seen
-        return (hidden + noise) / variance if hidden > noise else 0.0
+        squares = float(released.value[0]) * largest**2
+        hidden = squares - variance * seen
+        return max(squares - noise, 0.0) / variance, (hidden + noise) / variance if hidden > noise else 0.0
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, from products of scores: along the constant they are its squares."""
@@ -421,15 +424,16 @@ class Steps(Branch):
         """Return the variance of the final score per row, in its metric."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
-        most = MOST_RATIO + clip.unseen / self.scores
+        most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
+        least = max(LEAST_RATIO, clip.least)
         if final.products is None:
             ratio = clip.variance / self.scores
-            return expected * (float(np.clip(ratio, 1.0, most)) if M.released else ratio)
+            return expected * (float(np.clip(ratio, max(1.0, clip.least), most)) if M.released else ratio)
         if not self.robust:
             ratio = self.mean_square(u, final.products) / float(M.value[0, 0])
-            return expected * float(np.clip(ratio, LEAST_RATIO, most))
+            return expected * float(np.clip(ratio, least, most))
         seen = final.products / self.scores
-        ratio = float(np.clip(np.trace(seen) / np.trace(expected), LEAST_RATIO, most))
+        ratio = float(np.clip(np.trace(seen) / np.trace(expected), least, most))
         values, V = np.linalg.eigh(seen - ratio * expected)
         clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T

@@ -18,6 +18,7 @@ COUNT_SDS = 2.5  # ... and this many sds of its own count more
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
+RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
 CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
 

@@ -190,6 +190,8 @@ class Clip:
         What clipping may have moved the score by if all rows beyond the clip lay along one direction.
     unseen : float
         Variance of a coordinate of the score that no bin of the histogram shows.
+    least : float
+        Least variance of a row's coordinate, as squared residuals say; 0 where they were not summed up.
     """
 
     radius: float
@@ -199,6 +201,7 @@ class Clip:
     length: float
     aligned: float = 0.0
     unseen: float = 0.0
+    least: float = 0.0
 
 
 def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float = 0.0) -> Clip:

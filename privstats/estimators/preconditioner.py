@@ -30,6 +30,7 @@ from privstats.estimators.constants import (
     LEAST_USUAL,
     MOST_CENTER,
     RARE,
+    RARE_YES,
     READABLE,
     RESIDUAL_NOISE,
     SECOND_WORTH,
@@ -174,6 +175,8 @@ class KeptLevels:
         Whether levels were counted by a question of their own.
     few : tuple of (int, float)
         Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
+    rare_response : bool
+        Whether the response seems to have two values, one of them rare.
     """
 
     keep: AtLevels | None
@@ -186,6 +189,7 @@ class KeptLevels:
     least: float = np.inf
     asked: bool = False
     few: tuple[tuple[int, float], ...] = ()
+    rare_response: bool = False
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
@@ -629,7 +633,8 @@ def readable_levels(
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
     hidden = box.null_space(None if keep is None else keep.kept)
     ends = rare_ends(box, scales)
-    smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions] + [rows for _, rows in ends]
+    smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
+    smallest += [rows for j, rows in ends if j < box.c]
     return KeptLevels(
         keep=keep,
         kept=kept,
@@ -640,7 +645,8 @@ def readable_levels(
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
         asked=bool(asked),
-        few=tuple((j, rows) for j, rows in ends if rows < needed),
+        few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
+        rare_response=any(j == box.c and rows < RARE_YES * scales.rows for j, rows in ends),
     )
 
 
@@ -655,7 +661,7 @@ def level_question(box: PublicBox, k: int, share_of: str) -> Sum:
 
 
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
-    """Return (column, rows at the rarer end) of numeric columns that seem to have all rows at the ends of their bounds.
+    """Return (column, rows at the rarer end) of numeric columns, or the response, that seem to have two values.
 
     Zeros and ones that are declared as numbers are such. No column of mean a in [-1, 1] has a larger variance than
     ``1 - a^2``, which is that of its two ends.
@@ -663,7 +669,7 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in products_of(box.design)}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
     mean, sd = scales.center, scales.scale
-    two = [j for j in whole if j != box.c and not scales.blurred[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]
+    two = [j for j in whole if not scales.blurred[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]
     return [(j, scales.rows * (1 - abs(float(mean[j]))) / 2) for j in two]
 
 
@@ -682,7 +688,7 @@ def ridge_of_rare(
             if len(np.unique(column)) == 2 and np.isfinite(count).all():
                 upper = column > column.mean()
                 ends = [*ends, (j, min(float(count[k][upper].sum()), float(count[k][~upper].sum())))]
-    for j, rarer in ends:
+    for j, rarer in ((j, rarer) for j, rarer in ends if j < box.c):
         ridge[j] = max(1 / (float(np.clip(rarer / rows, 1e-6, 0.5)) * RARE * (box.c + 1)) - 1, 0.0)
     return ridge
 
