@@ -109,6 +109,12 @@ def separated(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
+def far_group(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of which one in two hundred lies fifty residual standard deviations from all others."""
+    x, far = rng.normal(size=n), rng.uniform(size=n) < 0.005
+    return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
+
+
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a predictor that is 1 in one of a hundred, declared as a number."""
     x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
@@ -226,6 +232,9 @@ CASES = {
         )
         for constant in (-4.0, -5.5)
     },
+    "far_group": Case(  # README: what is not promised
+        lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
+    ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
