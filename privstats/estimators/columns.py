@@ -31,7 +31,7 @@ FINEST = 6  # digits of a range: how fine the public grid of values is where non
 DOUBLE_BITS = 50  # a grid is at least so much coarser than the largest number, so that doubles can count its points
 
 DEPENDENT = (
-    "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Cure: "
+    "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
     "rows_per_unit=1, or one row for each {unit} that has its mean."
 )
 

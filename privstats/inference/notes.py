@@ -55,184 +55,184 @@ NOTES: Mapping[str, str] = MappingProxyType(
         # not given
         "rare level": (
             "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
-            "rows are needed at {budget}. Rows with the level were left out of the fit. Cure: spend more, or merge the "
-            "level with the reference level{code}."
+            "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
+            "the level with the reference level{code}."
         ),
         "rare levels too many": (
             "No coefficient is given: about {count:,.0f} rows have levels that are too rare for this budget (released "
-            "counts), and leaving them out would change the other coefficients. Cure: merge rare levels, or spend "
+            "counts), and leaving them out would change the other coefficients. Remedy: merge rare levels, or spend "
             "{times:~} times as much."
         ),
         "collinear": (
             "{names} not given: they are nearly collinear, or vary little for their bounds, and the noise is "
-            "{ratio:~} times the information that tells them apart. Cure: leave one of them out, declare closer "
+            "{ratio:~} times the information that tells them apart. Remedy: leave one of them out, declare closer "
             "bounds, or make rows x budget {times:~} times as large."
         ),
         "weak term": (
             "{names} not given: the noise is {ratio:~} times the information, since its values vary little for its "
-            "bounds or nearly follow from other terms. Cure: declare closer bounds, leave it out, or make rows x "
+            "bounds or nearly follow from other terms. Remedy: declare closer bounds, leave it out, or make rows x "
             "budget {times:~} times as large."
         ),
         "null space": (
             "{names} not given: the kept levels determine only some combinations of these coefficients; contrasts "
-            "among kept levels are available by t_test. Cure: merge the levels that were left out, or spend more."
+            "among kept levels are available by t_test. Remedy: merge the levels that were left out, or spend more."
         ),
         "nothing identified": (
             "No coefficient is given: in {directions} directions of the predictors the noise exceeds the information. "
-            "Cure: fewer terms, or rows x budget {times:~} times as large."
+            "Remedy: fewer terms, or rows x budget {times:~} times as large."
         ),
         "too much noise": (
-            "The noise is as large as the coefficients can be, so none is given. Cure: rows x {currency} about "
+            "The noise is as large as the coefficients can be, so none is given. Remedy: rows x {currency} about "
             "{times:~} times as large (now {now:.3g})."
         ),
         "far step": (
-            "{names} not given: the last step was {size:~} times as long as the approximation allows. Cure: a larger "
+            "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
             "budget, more rows, or closer bounds of the predictors."
         ),
         "few outcomes": (
             "{names} not given: the estimates rest on about {rows:,.0f} rows (effective number, expected from the "
-            "releases) and about {needed:.0f} are needed for a normal error. Cure: more rows, or merge the level with "
-            "another one."
+            "releases) and about {needed:.0f} are needed for a normal error. Remedy: more rows, or merge the level "
+            "with another one."
         ),
         "rare value": (
             "{names} is not given: by its released mean and variance the column has two values, one of them in about "
-            "{rows:,.0f} rows, and about {needed:,.0f} are needed at this budget. Cure: spend more, or leave it out."
+            "{rows:,.0f} rows, and about {needed:,.0f} are needed at this budget. Remedy: spend more, or leave it out."
         ),
         "large counts": (
             "No coefficient is given: the fit holds for mean counts up to about {most:g}, and here they are larger. "
-            "Cure: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
+            "Remedy: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
         ),
         "empty group": (
             "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so the group may be empty; "
-            "about {needed:,.0f} rows are needed at {budget}. Cure: leave the level out of the declared levels, merge "
-            "it with another level, or spend more."
+            "about {needed:,.0f} rows are needed at {budget}. Remedy: leave the level out of the declared levels, "
+            "merge it with another level, or spend more."
         ),
         "private test": (
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
-            "{eta:g}. Cure: a larger eta, or a larger budget."
+            "{eta:g}. Remedy: a larger eta, or a larger budget."
         ),
         # given, with something to know
         "clipped": (
-            "The scores of {share} were clipped. This may move {moves}; the intervals contain it. Cure: none is "
+            "The scores of {share} were clipped. This may move {moves}; the intervals contain it. Remedy: none is "
             "needed; closer bounds or a larger budget make the intervals narrower."
         ),
         "weak direction": (
             "In some direction of the predictors the noise exceeds the information. It may move {names} by up to "
-            "{size:~} std errors; the intervals contain it. Cure: fewer terms, closer bounds, or a larger budget."
+            "{size:~} std errors; the intervals contain it. Remedy: fewer terms, closer bounds, or a larger budget."
         ),
         "noise to signal": (
-            "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Cure: rows x "
+            "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Remedy: rows x "
             "budget {times:~} times as large."
         ),
         "steps differ": (
-            "Successive steps differ by up to {size:~} std errors ('{name}'), which the intervals contain. Cure: "
+            "Successive steps differ by up to {size:~} std errors ('{name}'), which the intervals contain. Remedy: "
             "{currency} = {more:.3g}, or {rows:~} times the rows."
         ),
         "far bounds": (
             "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows far out "
             "could decide its coefficient. The interval assumes that large scores become rare as fast as a finite "
-            "variance requires. Cure: closer bounds, or the logarithm of '{name}'."
+            "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
         ),
         "few effective rows": (
             "The interval of {names} rests on about {rows:,.0f} rows with large scores (released), fewer than 15. It "
-            "assumes that larger scores are rarer still. Cure: closer bounds, or the logarithm of the predictor."
+            "assumes that larger scores are rarer still. Remedy: closer bounds, or the logarithm of the predictor."
         ),
         "weighted rows": (
             "About {share} of the rows have predictors far from the others and count with less weight (released): "
-            "where the model is wrong the coefficients differ from the unweighted ones. Cure: closer bounds, or a "
+            "where the model is wrong the coefficients differ from the unweighted ones. Remedy: closer bounds, or a "
             "logarithm of the predictors."
         ),
         "floored interval": (
             "The intervals of {names} were widened to the length without privacy, which noise made appear smaller. "
-            "Cure: none is needed."
+            "Remedy: none is needed."
         ),
         "raised": (
             "{directions} eigenvalues of the released Hessian were below their noise and were raised to it; the "
-            "intervals contain the error of this. Cure: fewer terms, or rows x budget {times:~} times as large."
+            "intervals contain the error of this. Remedy: fewer terms, or rows x budget {times:~} times as large."
         ),
         "tail": (
             "The intervals assume that scores beyond the largest visible ones become rare at least by half for each "
-            "factor of 1.4 in size, as a finite variance requires. Cure: tail='cautious' assumes less."
+            "factor of 1.4 in size, as a finite variance requires. Remedy: tail='cautious' assumes less."
         ),
         "rounded response": (
             "The response has few different values, so its density at a quantile is not defined and the std errors "
-            "are approximate. Cure: dp_lm, or dp_quantile by groups."
+            "are approximate. Remedy: dp_lm, or dp_quantile by groups."
         ),
         # no intervals, or no std error
         "no inference": (
-            "No intervals: inference='none' spends the whole budget on the estimates. Cure: inference='sandwich'."
+            "No intervals: inference='none' spends the whole budget on the estimates. Remedy: inference='sandwich'."
         ),
         "dependent rows": (
-            "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Cure: "
+            "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
             "cov_type='cluster'."
         ),
         "no density": (
             "No intervals: the density at the quantile is estimated with more noise than signal (noise_to_signal "
-            "{ratio:~}). Cure: {currency} = {more:.3g}, or {rows:~} times the rows."
+            "{ratio:~}). Remedy: {currency} = {more:.3g}, or {rows:~} times the rows."
         ),
         "noisy hessian": (
             "No intervals: the noise of the Hessian is {ratio:~} times its information in the weakest direction. "
-            "Cure: fewer terms, or rows x budget {times:~} times as large."
+            "Remedy: fewer terms, or rows x budget {times:~} times as large."
         ),
         "parameter bound": (
-            "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. Cure: "
-            "a larger theta_bound, or a larger budget."
+            "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. "
+            "Remedy: a larger theta_bound, or a larger budget."
         ),
         "too few rows": (
             "No intervals: {rows:,.0f} rows and this budget are too few for tau = {tau:g} with {many} coefficients, so "
-            "the estimate may lie anywhere in its bounds. Cure: more rows, a larger budget, fewer predictors, a tau "
+            "the estimate may lie anywhere in its bounds. Remedy: more rows, a larger budget, fewer predictors, a tau "
             "nearer 0.5, or a smaller theta_bound."
         ),
         "short ends": (
-            "No interval for {names}: its ends would lie beyond the outermost of about {rows:,.0f} rows. Cure: rows x "
-            "eps {times:~} times as large, or a quantile nearer the median."
+            "No interval for {names}: its ends would lie beyond the outermost of about {rows:,.0f} rows. Remedy: rows "
+            "x eps {times:~} times as large, or a quantile nearer the median."
         ),
         "ridge": (
             "The penalty is {ridge:.3g} (predictors scaled to [-1, 1]), which moves the coefficients toward zero by an "
-            "unknown amount, so only estimates are given. Cure: leave ridge= out for std errors and intervals."
+            "unknown amount, so only estimates are given. Remedy: leave ridge= out for std errors and intervals."
         ),
-        "no ridge": ("The adaptive ridge is 0: the predictors vary enough without it. Cure: none is needed."),
-        "other mechanism": ("No intervals: none is known for mech='{mech}'. Cure: mech='{other}'."),
-        "mode": ("No intervals: none is known to be valid for a mode. Cure: dp_hist gives counts with intervals."),
+        "no ridge": ("The adaptive ridge is 0: the predictors vary enough without it. Remedy: none is needed."),
+        "other mechanism": ("No intervals: none is known for mech='{mech}'. Remedy: mech='{other}'."),
+        "mode": ("No intervals: none is known to be valid for a mode. Remedy: dp_hist gives counts with intervals."),
         "geometric median": (
-            "No intervals: none is released for a geometric median. Cure: dp_median of each column has intervals."
+            "No intervals: none is released for a geometric median. Remedy: dp_median of each column has intervals."
         ),
         "unproved tau": (
-            "No intervals: under pure eps none holds for tau = {tau:g} whatever the data are. Cure: add delta=1e-6, or "
-            "give mu= in place of eps."
+            "No intervals: under pure eps none holds for tau = {tau:g} whatever the data are. Remedy: add delta=1e-6, "
+            "or give mu= in place of eps."
         ),
         "unproved family": (
-            "No intervals: under pure eps none holds for the {family} family, whose scores have no bound. Cure: add "
+            "No intervals: under pure eps none holds for the {family} family, whose scores have no bound. Remedy: add "
             "delta=1e-6, or give mu= in place of eps."
         ),
         "second release": (
-            "The interval comes from a second release (rank), so no std error belongs to this estimate. Cure: "
+            "The interval comes from a second release (rank), so no std error belongs to this estimate. Remedy: "
             "mech='rank' draws both together."
         ),
         "repeated value": (
             "No std err for {names}: the value repeats in many rows, so no normal distribution has an interval of this "
-            "width. The interval includes its ends. Cure: none is needed."
+            "width. The interval includes its ends. Remedy: none is needed."
         ),
         # about the fit
         "chain": (
             "The draw is from a Markov chain of {length} {steps}: the guarantee holds for its target density; the "
-            "distance from it is measured, not proved. Cure: {cure}."
+            "distance from it is measured, not proved. Remedy: {cure}."
         ),
         "unused rows": (
             "About {share} of the rows were not used (released count): a value is missing, or its level is not "
-            "declared.{question} Cure: declare all levels, or check the bounds."
+            "declared.{question} Remedy: declare all levels, or check the bounds."
         ),
         "rows per unit": (
             "Each {unit} counts with at most {most} rows; about {share} of the rows were left out (released count), so "
-            "a {unit} with many rows weighs less. Cure: a larger rows_per_unit=, at more noise."
+            "a {unit} with many rows weighs less. Remedy: a larger rows_per_unit=, at more noise."
         ),
         "delta helps": (
             "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:~} times "
-            "shorter. Cure: {call}."
+            "shorter. Remedy: {call}."
         ),
         "no ledger": (
             "Another fit has read the same rows without a ledger: the guarantees of fits on the same rows add up. "
-            "Cure: give them one ledger=."
+            "Remedy: give them one ledger=."
         ),
     }
 )

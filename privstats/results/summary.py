@@ -235,8 +235,8 @@ NO_INTERVALS = (
     "unproved family",
 )
 NO_STD_ERROR = ("second release",)
-NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Cure: a larger budget."
-NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Cure: a larger budget."
+NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Remedy: a larger budget."
+NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Remedy: a larger budget."
 
 
 def _bare(facts: FitFacts, numbers: TableValues) -> bool:

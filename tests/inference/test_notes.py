@@ -38,7 +38,7 @@ def made(key, about=("x", "z")):
 @keys
 def test_every_note_has_a_cure_or_says_that_none_is_needed(key):
     text = made(key).text
-    cause, cure = text.split("Cure: ")
+    cause, cure = text.split("Remedy: ")
     assert len(cause.strip()) > 20 and len(cure) > 8
     assert cause.strip().endswith(".") and cure.endswith(".")
 

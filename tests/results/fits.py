@@ -231,8 +231,8 @@ MEANS = given(
         Note(
             "empty group",
             "ISLAND is not given: the released count is 9 with std err 8.5, so the group may be empty; about 26 rows "
-            "are needed at eps = 1. Cure: leave the level out of the declared levels, merge it with another level, or "
-            "spend more.",
+            "are needed at eps = 1. Remedy: leave the level out of the declared levels, merge it with another level, "
+            "or spend more.",
             ("value[ISLAND]",),
         ),
     ),
@@ -279,14 +279,14 @@ PARTLY = given(
         Note(
             "rare level",
             "C(place)[T.ISLAND] is not given: about 41 rows have this level (released count, std err 35) and about "
-            "566 rows are needed at eps = 1. Rows with the level were left out of the fit. Cure: spend more, or merge "
-            "the level with the reference level.",
+            "566 rows are needed at eps = 1. Rows with the level were left out of the fit. Remedy: spend more, or "
+            "merge the level with the reference level.",
             ("C(place)[T.ISLAND]",),
         ),
         Note(
             "collinear",
             "np.log(rooms) and np.log(households) are not given: they are nearly collinear, or vary little for their "
-            "bounds, and the noise is 2.1 times the information that tells them apart. Cure: leave one of them out, "
+            "bounds, and the noise is 2.1 times the information that tells them apart. Remedy: leave one of them out, "
             "declare closer bounds, or make rows x budget 2.1 times as large.",
             ("np.log(rooms)", "np.log(households)"),
         ),

@@ -138,8 +138,8 @@ NEAR OCEAN           2,662      249190      2506    244278    254102     10%
 Std err and interval include privacy noise; 'noise' is its share of std err^2.
 Budget       of eps: sums 100%
 [1] ISLAND is not given: the released count is 9 with std err 8.5, so the group
-    may be empty; about 26 rows are needed at eps = 1. Cure: leave the level out
-    of the declared levels, merge it with another level, or spend more.
+    may be empty; about 26 rows are needed at eps = 1. Remedy: leave the level
+    out of the declared levels, merge it with another level, or spend more.
 """,
     ),
     "not given": (
@@ -172,11 +172,11 @@ Budget       of eps: levels 8%, scales 5%, coarse matrix 7%, leverages 3%,
 Diagnostics  noise_to_signal 0.31 (reliable below 0.4); 2.1 where not identified
 [1] C(place)[T.ISLAND] is not given: about 41 rows have this level (released
     count, std err 35) and about 566 rows are needed at eps = 1. Rows with the
-    level were left out of the fit. Cure: spend more, or merge the level with
+    level were left out of the fit. Remedy: spend more, or merge the level with
     the reference level.
 [2] np.log(rooms) and np.log(households) are not given: they are nearly
     collinear, or vary little for their bounds, and the noise is 2.1 times the
-    information that tells them apart. Cure: leave one of them out, declare
+    information that tells them apart. Remedy: leave one of them out, declare
     closer bounds, or make rows x budget 2.1 times as large.
 """,
     ),

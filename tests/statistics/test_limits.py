@@ -122,7 +122,7 @@ def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_w
     fit = ps.dp_lm("y ~ a + b + c", data, mu=0.1, domain=dict.fromkeys("abcy", (-1, 1)), mech="newton", rng=1)
     assert fit.diagnostics["noise_to_signal_unidentified"] > 1
     assert fit.conf_int().drop("Intercept").isna().all(axis=None)
-    assert any("not given" in text and "Cure:" in text for text in fit.summary().notes)
+    assert any("not given" in text and "Remedy:" in text for text in fit.summary().notes)
 
 
 def test_clipped_scores_are_reported_with_what_they_may_move():

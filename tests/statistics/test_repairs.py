@@ -37,7 +37,7 @@ def test_no_estimate_is_given_in_a_hopeless_cell_and_the_note_has_cause_and_cure
         given = one.params.to_numpy()[1:]
         assert np.isnan(given).mean() > 0.8
         assert np.linalg.norm(np.nan_to_num(given - slopes)) <= np.linalg.norm(slopes)
-        assert any("not given" in text and "Cure:" in text for text in one.summary().notes)
+        assert any("not given" in text and "Remedy:" in text for text in one.summary().notes)
 
 
 @pytest.mark.parametrize(("p", "eps"), [(1, 0.1), (2, 0.2), (5, 0.4)])
