@@ -1,4 +1,4 @@
-"""About sixty seeded calls over all verbs and mechanisms, and what is kept of each: releases, laws and what is shown.
+"""About ninety seeded calls over all verbs and mechanisms, and what is kept of each: releases, laws and what is shown.
 
 A change of the house that is not meant to change a number is held against `golden.json`:
 
@@ -36,6 +36,24 @@ DATA = pd.DataFrame(
     }
 )
 HOLES = DATA.assign(x=DATA["x"].where(RNG.uniform(size=N) > 0.1), g=DATA["g"].where(RNG.uniform(size=N) > 0.05))
+MANY = 4000  # rows of the engine's calls
+MORE = np.random.default_rng(20261124)
+X, Z = MORE.uniform(0, 10, (2, MANY))
+G = np.array(["a", "b", "c"])[MORE.choice(3, MANY, p=[0.5, 0.3, 0.2])]
+ETA = -1 + 0.3 * X + 0.5 * (G == "b")
+ROWS = pd.DataFrame(
+    {
+        "x": X,
+        "z": Z,
+        "g": G,
+        "y": (0.5 * X - 0.2 * Z + 0.5 * (G == "c") + (0.5 + 0.1 * X) * MORE.standard_t(5, MANY)).clip(-5, 10),
+        "b": (MORE.uniform(size=MANY) < 1 / (1 + np.exp(-ETA))) * 1.0,
+        "k": MORE.poisson(np.exp(0.2 * X)).clip(0, 40) * 1.0,
+        "s": (MORE.gamma(2.0, np.exp(0.1 * X) / 2)).clip(0, 30),
+        "id": np.arange(MANY) % 1600,
+        "h": np.array(["p", "q", "r", "t"])[MORE.choice(4, MANY, p=[0.6, 0.35, 0.04, 0.01])],
+    }
+)
 BOUNDS = {
     "x": (0, 10),
     "z": (0, 10),
@@ -49,6 +67,8 @@ BOUNDS = {
 DOMAIN, WHOLE = ps.Domain(BOUNDS), ps.Domain(BOUNDS, complete=True)
 ORDERED, FAILS = ("rank", "aq", "duff", "smoothsens", "kng"), {"eps": 4.0, "delta": 1e-6}
 PURE = ("matrixt", "hull", "linf", "l1", "l2")
+MAIN = {"data": ROWS, "domain": ps.Domain({**{name: BOUNDS[name] for name in "xzgybks"}, "h": list("pqrt")})}
+STEPS, HUBER = {**MAIN, "mech": "newton"}, {**MAIN, "loss": "huber"}
 
 CALLS = {
     **{f"lm {noise}": ("lm", "y ~ x + z", {"eps": 4.0, "mech": "suffstats", "noise": noise}) for noise in PURE},
@@ -109,6 +129,31 @@ CALLS = {
     "hist bins": ("hist", "x", {"eps": 2.0, "bins": [0, 2, 5, 10]}),
     "hist levels": ("hist", "g", {"mu": 1.0}),
     "hist groups density": ("hist", "x ~ g", {"eps": 2.0, "bins": 4, "density": True}),
+    "steps mu": ("lm", "y ~ x + z + C(g)", {**STEPS, "mu": 1.0}),
+    "steps eps": ("lm", "y ~ x + C(g)", {**STEPS, "eps": 4.0}),
+    "steps rare level": ("lm", "y ~ x + C(h)", {**STEPS, "mu": 1.0}),
+    "steps rare response": ("lm", "I(y > 6) ~ C(h)", {**STEPS, "mu": 1.0}),
+    "steps unit": ("lm", "y ~ x + z", {**STEPS, "mu": 2.0, "unit": "id", "rows_per_unit": 3}),
+    "steps cautious": ("lm", "y ~ x + C(g)", {**STEPS, "mu": 1.0, "tail": "cautious"}),
+    "steps nonrobust": ("lm", "y ~ x + C(g)", {**STEPS, "mu": 1.0, "cov_type": "nonrobust"}),
+    "auto mu": ("lm", "y ~ x + z", {**MAIN, "mu": 1.0}),
+    "auto eps": ("lm", "y ~ x + C(g)", {**MAIN, "eps": 2.0}),
+    "auto product": ("lm", "y ~ x * z", {**MAIN, "mu": 1.0}),
+    "huber mu": ("lm", "y ~ x + C(g)", {**HUBER, "mu": 1.0}),
+    "huber eps": ("lm", "y ~ x + z", {**HUBER, "eps": 4.0}),
+    "logit mu": ("glm", "b ~ x + C(g)", {**MAIN, "mu": 1.0}),
+    "logit eps": ("glm", "b ~ x + C(g)", {**MAIN, "eps": 4.0}),
+    "logit rare level": ("glm", "b ~ x + C(h)", {**MAIN, "mu": 1.0}),
+    "logit newton eps": ("glm", "b ~ x + z", {**STEPS, "eps": 6.0}),
+    "poisson mu": ("glm", "k ~ x + z", {**MAIN, "mu": 1.0, "family": "poisson"}),
+    "gamma mu": ("glm", "s ~ x + C(g)", {**MAIN, "mu": 1.0, "family": "gamma"}),
+    "rq steps median": ("rq", "y ~ x + C(g)", {**STEPS, "mu": 2.0}),
+    "rq steps outer": ("rq", "y ~ x + z", {**STEPS, "mu": 2.0, "tau": 0.8}),
+    "rq eps": ("rq", "y ~ x + z", {**MAIN, "eps": 4.0}),
+    "rq objpert": ("rq", "y ~ x", {**MAIN, "eps": 8.0, "mech": "objpert"}),
+    "quantiles mu": ("quantile", "y", {**MAIN, "mu": 1.0, "q": [0.1, 0.25, 0.5, 0.75, 0.9]}),
+    "quantiles groups": ("quantile", "y ~ g", {**MAIN, "eps": 4.0, "q": [0.25, 0.75]}),
+    "means by group": ("mean", "y + s ~ g", {**MAIN, "mu": 1.0}),
 }  # fmt: skip
 
 
