@@ -48,7 +48,7 @@ def made_up(
     n = 2 * columns + FEWEST + sum(each)
     if n > MOST_POINTS:
         return {}, 0
-    spread = {name: _spread(k, n) for k, name in enumerate(reads)}
+    spread = {name: _spread(prime, n) for name, prime in zip(reads, primes(len(reads)), strict=True)}
     codes = {name: (spread[name] * len(known.values)).astype(np.intp) for name, known in levels.items()}
     stop = n
     for names, size, many in zip(crossed, sizes, each, strict=True):
@@ -65,10 +65,25 @@ def made_up(
     return rows, n
 
 
-def _spread(k: int, n: int) -> FloatArray:
-    """Return n points of (0, 1), even and in no relation to those of another k: multiples of the root of a prime."""
-    primes = [p for p in range(2, 8 * (k + 2) ** 2) if all(p % q for q in range(2, math.isqrt(p) + 1))]
-    return np.asarray(np.modf(np.arange(1, n + 1) * math.sqrt(primes[k]))[0])
+def primes(many: int) -> list[int]:
+    """Return the first prime numbers, by the sieve of Eratosthenes: the m-th is below 2 m log m from the third on.
+
+    Examples
+    --------
+    >>> primes(8)
+    [2, 3, 5, 7, 11, 13, 17, 19]
+    """
+    stop = 12 + int(2 * many * math.log(many + 1))
+    prime = np.ones(stop, dtype=bool)
+    prime[:2] = False
+    for p in range(2, math.isqrt(stop) + 1):
+        prime[p * p :: p] = False
+    return [int(p) for p in np.flatnonzero(prime)[:many]]
+
+
+def _spread(prime: int, n: int) -> FloatArray:
+    """Return n points of (0, 1), even and in no relation to those of another prime number: multiples of its root."""
+    return np.asarray(np.modf(np.arange(1, n + 1) * math.sqrt(prime))[0])
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
