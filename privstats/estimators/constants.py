@@ -16,6 +16,7 @@ WIDE = 5.0  # standardised values are clamped here when scales are released agai
 READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many sds of an entry of the Hessian ...
 COUNT_SDS = 2.5  # ... and this many sds of its own count more
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
+MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
 CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
@@ -136,4 +137,6 @@ KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear
 FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes
-RESPONSE_SIGNAL = 1.0  # scales of the response by which unidentified directions may move the linear predictor
+FARTHEST_PILOT = (
+    3.0  # standard deviations of the response: noise has carried a pilot away that lies further from a constant
+)

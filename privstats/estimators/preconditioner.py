@@ -29,6 +29,7 @@ from privstats.estimators.constants import (
     LEAST_START_VARIANCE,
     LEAST_USUAL,
     MOST_CENTER,
+    MOST_LEFT_OUT,
     RARE,
     RARE_YES,
     READABLE,
@@ -629,10 +630,12 @@ def readable_levels(
         count >= needed + COUNT_SDS * sd if k in releases else np.ones(len(count), dtype=bool)
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
     )
+    kept = with_most_rows(counts, sds, kept, scales.rows)
     few = any(not k.all() for k in kept)
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
     hidden = box.null_space(None if keep is None else keep.kept)
     ends = rare_ends(box, scales)
+    at_least = [np.where(np.isfinite(c), np.maximum(c, sd), c) for c, sd in zip(counts, sds, strict=True)]
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
     smallest += [rows for j, rows in ends if j < box.c]
     return KeptLevels(
@@ -640,7 +643,7 @@ def readable_levels(
         kept=kept,
         counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
         hidden=hidden,
-        ridge=ridge_of_rare(box, counts, kept, ends, scales.rows),
+        ridge=ridge_of_rare(box, at_least, kept, ends, scales.rows),
         needed=needed,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
@@ -648,6 +651,32 @@ def readable_levels(
         few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rare_response=any(j == box.c and rows < RARE_YES * scales.rows for j, rows in ends),
     )
+
+
+def with_most_rows(
+    counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], rows: float
+) -> tuple[NDArray[np.bool_], ...]:
+    """Return which levels are kept, so that the rows that are kept are still a sample of the population.
+
+    Levels of all factors are left out from the rarest up, as long as all of them together hold at most `MOST_LEFT_OUT`
+    of the rows; the others are kept, and the noise of the Hessian says which of their coefficients it hides.
+
+    Parameters
+    ----------
+    counts, sds : list of ndarray
+        Of each factor: released rows at its levels, and their standard deviations.
+    kept : tuple of ndarray of bool
+        Of each factor: the levels that this budget can read.
+    rows : float
+        Of all levels of a factor.
+    """
+    sizes = np.concatenate([np.maximum(c, 0.0) + COUNT_SDS * sd for c, sd in zip(counts, sds, strict=True)] or [[]])
+    read = np.concatenate([*kept, np.zeros(0, dtype=bool)])
+    rarest = np.argsort(np.where(read, np.inf, sizes), kind="stable")
+    left_out = np.zeros(len(sizes), dtype=bool)
+    left_out[rarest] = np.cumsum(sizes[rarest]) <= MOST_LEFT_OUT * rows
+    ends = np.cumsum([len(k) for k in kept])
+    return tuple(np.split(read | ~left_out, ends[:-1])) if kept else ()
 
 
 def level_question(box: PublicBox, k: int, share_of: str) -> Sum:

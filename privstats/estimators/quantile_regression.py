@@ -29,6 +29,7 @@ from privstats.estimators.constants import (
     DENSITY_RADIUS,
     DENSITY_WIDEST,
     FARTHEST_FROM_PILOT,
+    FARTHEST_PILOT,
     FARTHEST_STEP,
     FIRST_WIDTHS,
     KERNEL_BEND,
@@ -46,7 +47,6 @@ from privstats.estimators.constants import (
     MOST_SMOOTHED,
     NEAR_ORDER,
     PILOT_RIDGE,
-    RESPONSE_SIGNAL,
     SECOND_WIDTHS,
     STRETCH,
     UNIT_ORDER,
@@ -220,6 +220,10 @@ class Shared:
         Its start is in half-ranges of the response.
     unit : float
         Released scale of the response.
+    spread : float
+        Standard deviation that linear predictors have at most: the response's, released by its moments, or `unit`.
+    center : ndarray, shape (c,)
+        Coefficients of the constant that is the response's released median.
     lengths : Lengths
         Of whitened predictors.
     tail : str
@@ -230,6 +234,8 @@ class Shared:
     by: Noises
     prefix: Prefix
     unit: float
+    spread: float
+    center: FloatArray
     lengths: Lengths
     tail: str
     design: Any
@@ -244,7 +250,7 @@ class Shared:
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
         center, unit = released_response_scale(ask, plain)
-        half = CLIPPED_AT * unit
+        half, spread = CLIPPED_AT * unit, max(unit, float(scales.scale[-1]))
         about = TransformedAsk(ask, Standardized(center, unit, CLIPPED_AT))
         middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
         middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
@@ -260,7 +266,8 @@ class Shared:
             KERNEL_ROWS[by.shares] / sparsest,
         )
         start = prefix.start
-        theta = start.theta * half + start.to_theta @ prefix.constant * center
+        constant = start.to_theta @ prefix.constant * center
+        theta = start.theta * half + constant
         prefix = replace(prefix, start=replace(start, theta=theta, sigma=unit))
         m = prefix.m
         ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
@@ -268,7 +275,7 @@ class Shared:
         counts = ask(question, by=by.counts)
         total = prefix.total(counts.value, prefix.sizes.rows)
         lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail], by.shares)
-        return cls(ask, by, prefix, unit, lengths, tail, public.design, public.intervals)
+        return cls(ask, by, prefix, unit, spread, constant, lengths, tail, public.design, public.intervals)
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
@@ -458,8 +465,13 @@ class OneOrder:
         m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
         inverse = density.matrix.power(-1.0)
         step = inverse @ score
-        length = float(np.linalg.norm(step))
-        size = length / (farthest * density.width)
+        lost, least = density.matrix.unidentified()
+        pilot = self.prefix.coordinates(start.theta - self.shared.center)
+        carried = lost @ (lost.T @ pilot)  # by noise: where nothing is known, the response's range is about its median
+        length = float(np.hypot(np.linalg.norm(step), np.linalg.norm(carried)))
+        size = max(
+            length / (farthest * density.width), float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.shared.spread)
+        )
         names = tuple(self.shared.design.names)
         if size > 1:
             hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
@@ -474,8 +486,8 @@ class OneOrder:
             hessian=density.matrix,
             meat=meat + uncertain,
             noises=(noise, Loading(density.relative * back[:, None])),
-            coordinates=Coordinates(start.theta, start.to_theta, hidden),
-            signal=RESPONSE_SIGNAL * self.shared.unit * density.level**0.5,
+            coordinates=Coordinates(start.theta - start.to_theta @ carried, start.to_theta, hidden),
+            signal=self.shared.spread * max(density.level, float(least.max(initial=0.0))) ** 0.5,
             remaining=length,
             clipped=(
                 Allowance(np.eye(m), radius.excess + left_out),
