@@ -485,7 +485,9 @@ class Steps(Branch):
             meat=self.small_sample * self.scores * L @ self.sampling(M, clip, final, u) @ L.T,
             noises=(L @ final.noise, Loading(np.sqrt(bread.cut**2 * remaining / m) * np.eye(m))),
             coordinates=self.coordinates(replace(start, theta=moved.theta)),
-            signal=self.unexplained(max(moved.sigma, float(np.sqrt(np.trace(M.value) / m)))),
+            signal=self.signal,
+            usual=n,
+            known=-start.coordinates(moved.theta - self.flat, self.levels.hidden),
             remaining=float(np.sqrt(remaining)),
             clipped=(
                 Allowance(L, clip.excess + LEFT_OUT * self.levels.left_out),

@@ -451,6 +451,7 @@ class _Steps:
             noises=(loading,),
             coordinates=Coordinates(w.theta, w.to_theta, hidden),
             signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
+            usual=self.prefix.sizes.rows,
             remaining=float(np.linalg.norm(step)),
             clipped=(Allowance(np.eye(m), clip.excess + left_out),),
             moved=(Allowance(went.directions * went.bent, 1.0),),

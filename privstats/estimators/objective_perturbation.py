@@ -308,6 +308,7 @@ class _Fit:
             noises=(noise,),
             coordinates=Coordinates(at.theta, at.to_theta @ metric, hidden),
             signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
+            usual=self.prefix.sizes.rows,
             remaining=float(np.linalg.norm(inverse @ pull)),
             clipped=(Allowance(metric, radius.excess + left_out),),
             freedom=max(self.prefix.sizes.scores - m, 1.0),

@@ -670,13 +670,15 @@ def with_most_rows(
     rows : float
         Of all levels of a factor.
     """
-    sizes = np.concatenate([np.maximum(c, 0.0) + COUNT_SDS * sd for c, sd in zip(counts, sds, strict=True)] or [[]])
-    read = np.concatenate([*kept, np.zeros(0, dtype=bool)])
+    if not kept:
+        return ()
+    sizes = np.concatenate([np.maximum(c, 0.0) + COUNT_SDS * sd for c, sd in zip(counts, sds, strict=True)])
+    read = np.concatenate(kept)
     rarest = np.argsort(np.where(read, np.inf, sizes), kind="stable")
     left_out = np.zeros(len(sizes), dtype=bool)
     left_out[rarest] = np.cumsum(sizes[rarest]) <= MOST_LEFT_OUT * rows
     ends = np.cumsum([len(k) for k in kept])
-    return tuple(np.split(read | ~left_out, ends[:-1])) if kept else ()
+    return tuple(np.split(read | ~left_out, ends[:-1]))
 
 
 def level_question(box: PublicBox, k: int, share_of: str) -> Sum:

@@ -465,13 +465,10 @@ class OneOrder:
         m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
         inverse = density.matrix.power(-1.0)
         step = inverse @ score
-        lost, least = density.matrix.unidentified()
+        length = float(np.linalg.norm(step))
         pilot = self.prefix.coordinates(start.theta - self.shared.center)
-        carried = lost @ (lost.T @ pilot)  # by noise: where nothing is known, the response's range is about its median
-        length = float(np.hypot(np.linalg.norm(step), np.linalg.norm(carried)))
-        size = max(
-            length / (farthest * density.width), float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.shared.spread)
-        )
+        away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.shared.spread)
+        size = max(length / (farthest * density.width), away)
         names = tuple(self.shared.design.names)
         if size > 1:
             hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
@@ -486,8 +483,10 @@ class OneOrder:
             hessian=density.matrix,
             meat=meat + uncertain,
             noises=(noise, Loading(density.relative * back[:, None])),
-            coordinates=Coordinates(start.theta - start.to_theta @ carried, start.to_theta, hidden),
-            signal=self.shared.spread * max(density.level, float(least.max(initial=0.0))) ** 0.5,
+            coordinates=Coordinates(start.theta, start.to_theta, hidden),
+            signal=self.shared.spread * density.level**0.5,
+            usual=density.level,
+            known=-pilot,
             remaining=length,
             clipped=(
                 Allowance(np.eye(m), radius.excess + left_out),

@@ -128,6 +128,14 @@ class Branch:
         """Root sum of squares of the response, of which unidentified directions explain a part."""
         return self.start.frame.scale * self.sizes.rows**0.5
 
+    @property
+    def flat(self) -> FloatArray:
+        """Coefficients of the constant that is the response's released mean; zero without an intercept, shape (c,)."""
+        flat = np.zeros(self.box.c)
+        if self.box.intercept is not None:
+            flat[self.box.intercept] = self.start.center
+        return flat
+
     def unexplained(self, sigma: float) -> float:
         """Return the largest root sum of squares that an unidentified direction may explain.
 

@@ -35,6 +35,7 @@ __all__ = [
 
 NEW = 0.98  # of the range that a coefficient has before any release: a larger part tells nothing
 LEAN = 0.25  # share of a 95 % half-length that unidentified directions may always have
+MOST_LEAN = 10.0  # std errors by which they may ever move what is given
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance is noted
@@ -176,7 +177,13 @@ class EstimatingEquation:
         Independent noises in the score, privacy's.
     coordinates : Coordinates
     signal : float
-        An unidentified direction v hides at most ``(v't)^2 information <= signal^2``.
+        An unidentified direction v hides at most ``(v't)^2 information <= signal^2``: the information that noise may
+        have hidden, which is no more than `usual`.
+    usual : float
+        Information that a direction usually has: noise may exceed it many times.
+    known : ndarray, shape (m,), optional
+        Where t lies as far as public facts and `signal` say: unidentified directions are about it, and not about a
+        start that noise may have carried away. By default at t = 0.
     remaining : float
         Length of the step t that the Hessian's noise multiplies; 0 where `noises` has that noise.
     clipped : tuple of Allowance
@@ -196,6 +203,8 @@ class EstimatingEquation:
     noises: tuple[Loading, ...]
     coordinates: Coordinates
     signal: float
+    usual: float = np.inf
+    known: FloatArray | None = None
     remaining: float = 0.0
     clipped: tuple[Allowance, ...] = ()
     moved: tuple[Allowance, ...] = ()
@@ -217,8 +226,9 @@ class EstimatingEquation:
         """
         G = self.coordinates.matrix
         F = G @ self.hessian.power(-1.0)
-        noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(self.remaining)
-        lost, least = self.hessian.unidentified()
+        lost, hides, back = self.unidentified()
+        went = float(np.hypot(self.remaining, np.linalg.norm(back)))
+        noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(went)
         identified, unidentified = self.hessian.noise_to_signal()
         known = {"noise_to_signal": identified}
         if lost.size:
@@ -226,12 +236,12 @@ class EstimatingEquation:
         hidden = self.coordinates.hidden
         return NormalEstimate(
             names=tuple(names),
-            theta=self.coordinates.origin + F @ self.score,
+            theta=self.coordinates.origin + F @ self.score + G @ back,
             sampling=_symmetric(F @ self.meat @ F.T),
             noise=_symmetric(F @ noise @ F.T),
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
-            unidentified=G @ (lost * (self.signal / np.sqrt(least))),
+            unidentified=G @ (lost * hides),
             ranges=self._ranges(),
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
             simulated=tuple(F @ one for one in self.noises if not one.normal),
@@ -241,11 +251,18 @@ class EstimatingEquation:
             diagnostics={**known, **(diagnostics or {})},
         )
 
+    def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return unidentified directions, shape (m, l), how much each may hide, (l,), and the way to `known`, (m,)."""
+        lost, least = self.hessian.unidentified()
+        known = np.zeros(len(self.score)) if self.known is None else self.known
+        return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
+
     def _ranges(self) -> FloatArray:
         """Return how large each coefficient can be, shape (c,), if it alone explains no more than `signal` squared."""
         back = np.linalg.pinv(self.coordinates.matrix)
         values, vectors, least = self.hessian.eigen
-        information = ((vectors.T @ back) ** 2 * np.maximum(values, least)[:, None]).sum(axis=0)
+        at_least = np.where(values < least, np.minimum(least, self.usual), values)
+        information = ((vectors.T @ back) ** 2 * at_least[:, None]).sum(axis=0)
         return self.signal / np.sqrt(np.maximum(information, 1e-300))
 
 
@@ -255,9 +272,10 @@ class NormalEstimate(Estimate):
 
     For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
-    of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, or where
-    the unidentified part of a exceeds both a quarter of the 95 % half-length and nearly the range that the
-    response leaves to the coefficients of R: then the interval would say hardly more than the domain does.
+    of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, where s is
+    zero or not finite, or where the unidentified part of a exceeds both a quarter of the 95 % half-length and either
+    ten s or nearly the range that the response leaves to the coefficients of R: then the std error would say nothing of
+    the error, or the interval hardly more than the domain does.
 
     Parameters
     ----------
@@ -375,8 +393,7 @@ class NormalEstimate(Estimate):
         return np.sqrt(np.diag(self.covariance()))
 
     def tvalues(self) -> FloatArray:
-        bse = self.bse()
-        return self.params() / np.where(bse > 0, bse, np.nan)  # 0 where all of the error may be an allowance
+        return self.params() / self.bse()
 
     def covariance(self) -> FloatArray:
         given = self._given
@@ -427,15 +444,18 @@ class NormalEstimate(Estimate):
         return float((1 + beyond.sum()) / (1 + len(draws)))
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return which rows of ``R theta`` are identified, shape (q,)."""
-        rounding = np.abs(R) @ self.hidden_size
-        given = np.linalg.norm(R @ self.hidden, axis=1) <= EXACT * rounding
-        if not self.unidentified.size:
-            return np.asarray(given)
+        """Return which rows of ``R theta`` are identified, shape (q,): only these are ever given as numbers.
+
+        Their std error is a positive number, and so is the width of their interval. Unidentified directions are a small
+        part of the interval; or they leave less than the whole range, and the std error is still a part of the error.
+        """
+        law = law or self.error_law(R)
+        rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
+        known = np.linalg.norm(R @ self.hidden, axis=1) <= EXACT * rounding
         lean = np.abs(R @ self.unidentified).sum(axis=1)
-        half = (law or self.error_law(R)).lengths(0.05)
-        says_less = lean < NEW * (np.abs(R) @ self.ranges)
-        return np.asarray(given & ((lean <= LEAN * half) | says_less))
+        says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * law.sd)
+        measured = np.isfinite(half) & (half > 0) & (law.sd > 0)
+        return np.asarray(known & measured & ((lean <= LEAN * half) | says_less))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
@@ -473,8 +493,6 @@ class NormalEstimate(Estimate):
 
     def _not_given(self) -> tuple[Note, ...]:
         """Return a note on coefficients that noise leaves unidentified."""
-        if not self.unidentified.size:
-            return ()
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing = ~self._given & ~exact
         names = dict.fromkeys(name for name, none in zip(self.names, missing, strict=True) if none)
