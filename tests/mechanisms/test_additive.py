@@ -186,6 +186,16 @@ def test_a_release_lies_on_a_public_grid_and_repeats():
         assert (first % EXACT.step == 0).all()
 
 
+@mechanisms
+def test_a_release_is_rounded_to_two_to_the_minus_twenty_of_its_noise(mechanism):
+    """Not finer, where the low bits of a total would stand; and not twice as coarse."""
+    release, noise = noise_of(mechanism, draws=200)
+    step = 2.0 ** (np.floor(np.log2(release.law.scale)) - 20)
+    units = (noise / WEIGHTS * SIZE + EXACT.value()) / step
+    np.testing.assert_array_equal(units, np.rint(units))
+    assert (units % 2 == 1).any(axis=0).all()
+
+
 @pytest.mark.parametrize("price", [1e-320, 1e-300])
 def test_noise_that_is_not_a_finite_number_is_refused(price):
     within = Bounded(np.full(DIM, 1e-10))

@@ -13,6 +13,7 @@ from scipy.special import expit
 from privstats.errors import OptionError
 from privstats.losses.convex import ClampedGamma, ClampedPoisson, ClampedProbit, Logistic, SmoothedCheck
 from privstats.mechanisms.objective.perturbation import (
+    FARTHEST,
     GUARD,
     LEAST_GUARD,
     MOST_EXPONENT,
@@ -256,6 +257,18 @@ def test_the_guard_hides_the_minimiser_and_nothing_more():
     releases = np.array([release(rows, k) for k in range(40)])
     assert np.abs(releases.std(axis=0) / (LEAST_GUARD * math.sqrt(3)) - 1).max() < 0.4
     assert np.abs(release(np.vstack([rows, rows]), 0) - releases[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize("geometry", LENGTHS)
+def test_a_minimiser_beyond_the_ball_is_moved_to_it_since_the_guard_hides_rounding_up_to_there(geometry):
+    """So little curvature needs next to no ridge: the tilt of rows that say nothing carries theta to 1e9."""
+    within, promise = losses(2, curvature=1e-12, longest=1e-6, geometry=geometry), PureDP(1.0)
+    rows = Rows(within.project(np.column_stack([np.ones(20), np.zeros((20, 2)), np.ones(20), np.zeros(20)])))
+    law = ObjectivePerturbation().law(promise, within, REPLACE)
+    for k in range(5):
+        theta = ObjectivePerturbation().release("q", rows, promise, within, REPLACE, public_stream(k)).value
+        assert np.linalg.norm(law.sample(public_stream(k), 1)[0]) / law.ridge > 1e4 * FARTHEST
+        assert np.linalg.norm(theta) == pytest.approx(FARTHEST, abs=50 * guard_of(promise.eps)[0])
 
 
 def exact_gradient(rows, theta, loss, ridge, tilt):

@@ -77,6 +77,15 @@ def test_a_mechanism_that_may_fail_costs_its_failure_and_no_more():
     assert math.isinf(together((ApproxDP(0.5, 1e-5),), 1e-6))
 
 
+@pytest.mark.parametrize("deltas", [(1e-5, 2e-5), (1e-5, 1e-5, 1e-5), (0.1, 0.2), (1e-10, 3e-10)])
+def test_of_several_mechanisms_that_may_fail_any_one_may(deltas):
+    failure = 1 - math.prod(1 - delta for delta in deltas)
+    kept = losses(tuple(ApproxDP(0.5, delta) for delta in deltas))
+    assert kept.delta(0.5 * len(deltas)) == pytest.approx(failure, rel=1e-6)
+    assert math.isinf(together(tuple(ApproxDP(0.5, delta) for delta in deltas), 0.99 * failure))
+    assert together(tuple(ApproxDP(0.5, delta) for delta in deltas), 1.01 * failure) <= 0.5 * len(deltas)
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 def test_mixtures_cost_less_than_sums(delta):
     promises = (*[PureDP(0.1)] * 10, *[GaussianDP(0.5)] * 3)

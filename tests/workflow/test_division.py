@@ -72,6 +72,16 @@ def test_each_branch_keeps_the_one_entry_that_is_charged_for_all(whole):
         assert together(entry, own) == pytest.approx(together(entry, [entry]), rel=1e-12)
 
 
+@pytest.mark.parametrize("whole", WHOLES, ids=str)
+@pytest.mark.parametrize("shares", [{"score": 7.0, "hessian": 3.0}, {"score": 0.01}, {"moments": 1.1, "meat": 0.2}])
+def test_whatever_the_shares_of_a_branch_add_up_to_it_keeps_what_is_charged_for_it(whole, shares):
+    """Above 1 they are divided, too, and below 1 nothing is left over."""
+    for division in (divided(FORK, whole, OWN | shares), divided(FORK, whole, OWN, shares)):
+        for branch in ("m", "s"):
+            own = [division.fractions[q.label] for q in FORK if q.branch == branch]
+            assert math.fsum(own) == pytest.approx(0.7, rel=1e-12)
+
+
 @given(
     st.dictionaries(st.sampled_from(["scales", "coarse", "moments", "meat", "score", "hessian"]), st.floats(1e-6, 1e6)),
     st.sampled_from(WHOLES),

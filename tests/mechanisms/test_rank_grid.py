@@ -1,0 +1,45 @@
+"""Ranks choose among the points of a public grid, also where none is declared: the low bits of doubles say nothing."""
+
+import numpy as np
+import pytest
+
+from privstats.mechanisms.order.rank import Rank, grid_of
+from privstats.mechanisms.random import public_stream
+from privstats.privacy.promise import PureDP, Relation
+from privstats.sets.cells import Line
+
+FINEST, COARSEST = 2.0**-60, 2.0**-20  # of the largest number
+REPLACE = Relation(1, True, False)
+DRAWN = {
+    "one": Rank((0.5,)),
+    "several": Rank((0.25, 0.5, 0.75)),
+    "one with its ends": Rank((0.5,), 0.95),
+    "ends of one": Rank((0.5,), 0.95, True),
+    "several with their ends": Rank((0.3, 0.7), 0.95),
+}
+
+
+class Rows:
+    """Sealed values of a test."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def all(self):
+        return self.values
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_where_no_grid_is_declared_numbers_lie_on_one_that_doubles_can_count(drawn, scale):
+    """Of values near 0 doubles have many more digits than of the bounds, and would show them."""
+    line = Line(-scale, scale)
+    assert FINEST * scale <= grid_of(line) <= COARSEST * scale
+    values = scale * 1e-4 * np.random.default_rng(3).standard_normal((4000, 1))
+    for k in range(5):
+        rng = public_stream(k)
+        value = np.ravel(DRAWN[drawn].release("q", Rows(values), PureDP(1.0), line, REPLACE, rng).value)
+        assert np.abs(value).max() < 0.1 * scale
+        whole = value / grid_of(line)
+        np.testing.assert_allclose(whole, np.rint(whole), rtol=1e-15)
+        assert (np.abs(whole) < 2.0**53).all()
