@@ -51,7 +51,6 @@ from privstats.estimators.preconditioner import (
     coarse,
     column_scales,
     entry_sd,
-    products_of,
     readable_levels,
     reread_scales,
     roots,
@@ -525,7 +524,7 @@ class Steps(Branch):
         """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
-        made = {j for j, *_ in products_of(self.box.design)}
+        made = {j for j, *_ in self.box.products}
         reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 

@@ -5,7 +5,6 @@ The numbers of comments are stages: 0 scales, L levels, 1 coarse matrix. All num
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -370,6 +369,11 @@ class PublicBox:
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
 
+    @cached_property
+    def products(self) -> tuple[tuple[int, int, int], ...]:
+        """(column, parent, parent) of columns that are made about the centres of their parents: with an intercept."""
+        return tuple(self.design.products) if self.design.intercept else ()
+
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
         """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
@@ -498,7 +502,7 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> Stand
     design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
     middle, half = np.asarray(design.centers), np.asarray(design.halves)
     center, scale = scales.center, scales.scale
-    for j, a, b in products_of(design):
+    for j, a, b in box.products:
         at_a, at_b = middle[a] + half[a] * center[a], middle[b] + half[b] * center[b]
         unit = half[a] * half[b] * scale[a] * scale[b]
         column = np.zeros(box.width)
@@ -514,50 +518,6 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> Stand
     return replace(frame, K=K, parts=tuple(parts.items()), redone=True)
 
 
-def products_of(design: Any) -> tuple[tuple[int, int, int], ...]:
-    """Return (column, parent, parent) of the columns that are products of two numeric columns of the design.
-
-    They are read off the names: ``I(x ** 2)`` beside ``x``, ``I(x * z)`` and ``x:z`` beside ``x`` and ``z``.
-    """
-    if not design.intercept:
-        return ()
-    coded = {j for factor in design.factors for j in factor.columns}
-    numeric = {canonical(name): j for j, name in enumerate(design.names) if j not in coded}
-    found = []
-    for j, name in enumerate(design.names):
-        parents = [numeric.get(part) for part in parents_of(name)]
-        if j not in coded and len(parents) == 2 and None not in parents and j not in parents:
-            found.append((j, *sorted(p for p in parents if p is not None)))
-    made = {j for j, *_ in found}
-    return tuple((j, a, b) for j, a, b in found if not {a, b} & made)
-
-
-def canonical(name: str) -> str:
-    """Return an expression in one spelling; the name itself where it is none."""
-    try:
-        return ast.unparse(ast.parse(name, mode="eval"))
-    except SyntaxError:
-        return name
-
-
-def parents_of(name: str) -> tuple[str, ...]:
-    """Return the two expressions whose product a column's name stands for; nothing where it is no product."""
-    if name.count(":") == 1 and "[" not in name:
-        return tuple(canonical(part) for part in name.split(":"))
-    if not (name.startswith("I(") and name.endswith(")")):
-        return ()
-    try:
-        inner = ast.parse(name[2:-1], mode="eval").body
-    except SyntaxError:
-        return ()
-    if not isinstance(inner, ast.BinOp):
-        return ()
-    left, right = ast.unparse(inner.left), ast.unparse(inner.right)
-    if isinstance(inner.op, ast.Pow) and right == "2":
-        return (left, left)
-    return (left, right) if isinstance(inner.op, ast.Mult) else ()
-
-
 def reread_scales(
     ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, scales: Scales, share_of: str, worth: bool = True
 ) -> StandardFrame:
@@ -565,7 +525,7 @@ def reread_scales(
 
     Nothing is asked where that is not worth its price.
     """
-    made = [j for j, *_ in products_of(box.design)]
+    made = [j for j, *_ in box.products]
     wanted = scales.blurred.copy()
     wanted[-1] &= by.free_products  # pure noise on a second reading of the response costs more than it gives
     if made:
@@ -697,7 +657,7 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     Zeros and ones that are declared as numbers are such. No column of mean a in [-1, 1] has a larger variance than
     ``1 - a^2``, which is that of its two ends.
     """
-    coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in products_of(box.design)}
+    coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
     mean, sd = scales.center, scales.scale
     two = [j for j in whole if not scales.blurred[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]

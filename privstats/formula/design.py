@@ -150,10 +150,13 @@ class Design:
         """Scales of the columns and of the response in half-ranges; 1 where bounds are declared, not a scale."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
-    @property
+    @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """(column, parent, parent) of columns that are the product of two other numeric ones, or the square of one."""
-        return self._made.squares()
+        """(column, parent, parent) of columns that are the product of two other numeric ones, or the square of one.
+
+        Parents are no products of others.
+        """
+        return self._made.multiplied_columns()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Map raw rows to a block, each row by itself: clamp, evaluate, clamp, scale, and round to the grid.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from privstats.formula.functions import FUNCTIONS, Rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
+WHOLE = range(1, 100)  # powers that are products
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
@@ -34,8 +36,8 @@ OF_ALL_ROWS = (
 )
 
 
-class _Unquote(ast.NodeTransformer):
-    """Turn ``Q('any name')`` into a name."""
+class _Normal(ast.NodeTransformer):
+    """Turn ``Q('any name')`` into a name, and ``x * x`` into ``x ** 2``, whose bounds know their minimum."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
@@ -43,9 +45,16 @@ class _Unquote(ast.NodeTransformer):
                 return ast.Name(id=name)
         return self.generic_visit(node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.BinOp(left=left, op=ast.Mult(), right=right) if ast.unparse(left) == ast.unparse(right):
+                return ast.BinOp(left, ast.Pow(), ast.Constant(2))
+        return node
+
 
 def parse(code: str) -> ast.expr:
-    """Return the syntax tree of one factor of a formula, with quoted column names as names.
+    """Return the syntax tree of one factor of a formula: quoted column names are names, and ``x * x`` is ``x ** 2``.
 
     Raises
     ------
@@ -58,8 +67,8 @@ def parse(code: str) -> ast.expr:
         tree = None
     if tree is None or sum(1 for _ in ast.walk(tree)) > MOST_NODES:
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write it as in Python, such as np.log(x)")
-    unquoted: ast.expr = _Unquote().visit(tree)
-    return unquoted
+    normal: ast.expr = _Normal().visit(tree)
+    return normal
 
 
 def spelling(code: str) -> str:
@@ -68,6 +77,36 @@ def spelling(code: str) -> str:
         return ast.unparse(parse(code))
     except FormulaError:
         return code
+
+
+def powers(node: ast.expr) -> Counter[str]:
+    """Return the expressions whose product an expression is, with their powers.
+
+    Examples
+    --------
+    >>> powers(parse("I(x**2 * np.log(z))")) == powers(parse("np.square(x) * np.log(z)")) == {"x": 2, "np.log(z)": 1}
+    True
+    """
+    match node:
+        case ast.Call(func=ast.Name(id="I"), args=[inner]):
+            return powers(inner)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return powers(left) + powers(right)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="square"), args=[base]):
+            return _raised(base, 2)
+        case (
+            ast.BinOp(left=base, op=ast.Pow(), right=ast.Constant(value=int() | float() as power))
+            | ast.Call(
+                func=ast.Attribute(value=ast.Name(id="np"), attr="power"),
+                args=[base, ast.Constant(value=int() | float() as power)],
+            )
+        ) if power in WHOLE:
+            return _raised(base, int(power))
+    return Counter([ast.unparse(node)])
+
+
+def _raised(base: ast.expr, power: int) -> Counter[str]:
+    return Counter({part: power * times for part, times in powers(base).items()})
 
 
 def columns(node: ast.expr) -> tuple[str, ...]:

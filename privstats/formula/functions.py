@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -67,6 +68,7 @@ FUNCTIONS: dict[str, Rowwise] = {
     "I": Rowwise(lambda x: x, lambda x: x),
     "np.abs": Rowwise(np.abs, abs),
     "np.square": Rowwise(np.square, lambda x: x ** Interval(2.0, 2.0)),
+    "np.power": Rowwise(operator.pow, operator.pow, 2),
     **{
         f"np.{ufunc.__name__}": _increasing(ufunc)
         for ufunc in (
@@ -118,11 +120,11 @@ def rowwise(
 
     Notes
     -----
-    Formulas can call without this: I, np.abs, np.square, np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2,
-    np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign, np.minimum(x, z),
-    np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They know arithmetic, comparisons, ``and``, ``or``,
-    ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any name'); poly(x, 2), and bs, cr, cc with
-    knots=[...].
+    Formulas can call without this: I, np.abs, np.square, np.power(x, 2), np.log, np.log2, np.log10, np.log1p, np.exp,
+    np.exp2, np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign,
+    np.minimum(x, z), np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They know arithmetic, comparisons,
+    ``and``, ``or``, ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any name'); poly(x, 2), and bs,
+    cr, cc with knots=[...].
 
     A pickled result can be loaded where the function is registered again under its name.
 

@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 SMOOTH = frozenset(
     {
-        *("I", "np.square", "np.log", "np.log2", "np.log10", "np.log1p", "np.exp", "np.exp2", "np.expm1"),
+        *("I", "np.square", "np.power", "np.log", "np.log2", "np.log10", "np.log1p", "np.exp", "np.exp2", "np.expm1"),
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )

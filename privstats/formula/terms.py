@@ -6,8 +6,8 @@ multiplied become one number of a block; factors that are multiplied become one 
 
 from __future__ import annotations
 
-import ast
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import FormulaError
 from privstats.formula.block import Codes, Layout, Term
-from privstats.formula.expression import parse, spelling
+from privstats.formula.expression import powers
 from privstats.formula.factors import TRUTH, BasisFactor, Factor, LevelFactor, NumericFactor
 from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
@@ -155,22 +155,29 @@ class Terms:
             out[:, list(product.columns)] = values[:, None] * looked_up
         return np.where(there[:, None], out, np.nan)
 
-    def squares(self) -> tuple[tuple[int, int, int], ...]:
-        """Return (column, parent, parent) of columns that are the product of two others, or the square of one."""
-        at = {self.numbers[p.number]: p.columns[0] for p in self.products if p.number is not None and p.factor is None}
-        plain = {
-            spelling(code): column for ((code, _), *more), column in at.items() if not more and self._is_single(code)
-        }
-        found = []
-        for number, column in at.items():
-            codes = [spelling(code) for code, _ in number]
-            parents = codes if len(codes) == 2 else _multiplied_in(codes[0]) if len(codes) == 1 else ()
-            if len(parents) == 2 and all(parent in plain for parent in parents):
-                found.append((column, plain[parents[0]], plain[parents[1]]))
-        return tuple(found)
+    def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
+        """Return (column, parent, parent) of columns that are the product of two others, or the square of one.
 
-    def _is_single(self, code: str) -> bool:
-        return isinstance(self.numeric[code], NumericFactor)
+        Parents are no products of others. How a product is spelled decides nothing: columns are compared by the powers
+        of the expressions that are multiplied in them.
+        """
+        made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
+        at = {frozenset(powers.items()): column for column, powers in made_of.items()}
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for column, whole in made_of.items():
+            parts = [(a, whole - part) for a, part in made_of.items() if part < whole] if whole.total() > 1 else []
+            others = [(a, at.get(frozenset(rest.items()))) for a, rest in parts]
+            if found := [(a, b) for a, b in others if b is not None]:
+                pairs[column] = found
+        plain = {column: [(a, b) for a, b in found if not {a, b} & pairs.keys()] for column, found in pairs.items()}
+        return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
+
+    def _powers(self, product: Product) -> Counter[str]:
+        """Return the expressions that are multiplied in a column; none where it has levels or is one of a basis."""
+        parts = self.sources(product)
+        nodes = [part.node for part in parts if isinstance(part, NumericFactor)]
+        numeric = product.factor is None and len(nodes) == len(parts)
+        return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
         """Return what makes rows of the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
@@ -299,19 +306,6 @@ def _null_space(matrix: FloatArray) -> FloatArray:
     _, values, directions = np.linalg.svd(triangle, full_matrices=True)
     rank = int((values > 1e-9 * max(values.max(initial=0.0), 1.0)).sum())
     return directions[rank:].T / scale[:, None]
-
-
-def _multiplied_in(code: str) -> tuple[str, ...]:
-    """Return the two expressions whose product an expression is; nothing where it is none."""
-    match parse(code):
-        case ast.Call(func=ast.Name(id="I"), args=[ast.BinOp(left=left, op=ast.Mult(), right=right)]):
-            return ast.unparse(left), ast.unparse(right)
-        case (
-            ast.Call(func=ast.Name(id="I"), args=[ast.BinOp(left=base, op=ast.Pow(), right=ast.Constant(value=2))])
-            | ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="square"), args=[base])
-        ):
-            return ast.unparse(base), ast.unparse(base)
-    return ()
 
 
 def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:

@@ -551,6 +551,32 @@ def test_columns_that_are_products_of_other_columns_name_their_parents():
     assert bind_regression("y ~ x:z + I(x ** 2) + z", DOMAIN).products == ()
 
 
+@pytest.mark.parametrize(
+    ("others", "spelled", "products"),
+    [
+        (
+            "x",
+            ["I(x**2)", "I(x ** 2.0)", "np.square(x)", "I(x*x)", "np.power(x, 2)", "I(np.square(I(x)))"],
+            [(2, 1, 1)],
+        ),
+        ("x + z", ["x:z", "z:x", "I(x*z)", "I(z*x)"], [(3, 1, 2)]),
+        ("x + np.log(z)", ["x:np.log(z)", "I(np.log(z) * x)"], [(3, 1, 2)]),
+        ("I(x**2) + z", ["I(x**2):z", "I(x**2 * z)", "np.square(x):z"], [(3, 1, 2)]),  # x itself is not in the model
+        ("x + I(x**2)", ["I(x**3)", "np.power(x, 3)", "I(x*x*x)", "I(x**2):x"], [(2, 1, 1)]),  # of a product
+        ("x", ["np.power(x, 3)", "I(2 * x**2)", "I(x + x**2)", "np.exp(2 * x)", "g", "poly(z, 2)", "poly(z, 2):x"], []),
+        ("poly(x, 2) + z", ["poly(x, 2):z"], []),
+    ],
+)
+def test_how_a_product_is_spelled_decides_nothing(others, spelled, products):
+    first = None
+    for term in spelled:
+        design = bind_regression(f"y ~ {others} + {term}", DOMAIN)
+        assert design.products == tuple(products)
+        made = [design.bounds()[column] for column, *_ in products]
+        first = first or made
+        assert made == first
+
+
 def test_a_product_of_too_many_levels_is_refused_before_it_is_coded():
     domain = DOMAIN.extended({"a": [str(k) for k in range(50)], "b": [str(k) for k in range(50)]})
     with pytest.raises(FormulaError, match=r"^a:b has 2,500 levels, more than the 2,000 that fit"):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats.errors import FormulaError
-from privstats.formula.expression import bounds_of, columns, is_total, parse, spelling
+from privstats.formula.expression import bounds_of, columns, is_total, parse, powers, spelling
 from privstats.formula.functions import _BUILT_IN, FUNCTIONS, rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import values_of
@@ -42,7 +42,10 @@ def expressions(draw, depth=3):
     )
     if form == "f":
         name = draw(st.sampled_from(BUILT_IN))
-        return f"{name}({', '.join(draw(inner) for _ in range(FUNCTIONS[name].arity))})"
+        arguments = [draw(inner) for _ in range(FUNCTIONS[name].arity)]
+        if name == "np.power":
+            arguments[1] = draw(st.sampled_from(["2", "3", "-1", "0.5"]))
+        return f"{name}({', '.join(arguments)})"
     return "(" + form.format(*(f"({draw(inner)})" for _ in range(form.count("{}")))) + ")"
 
 
@@ -69,6 +72,12 @@ def test_values_of_rows_in_the_domain_lie_in_the_derived_bounds(code, a, b, seed
         ("a ** 2", (1.0, 16.0)),
         ("b ** 2", (0.0, 9.0)),
         ("b ** 3", (-27.0, 8.0)),
+        ("b * b", (0.0, 9.0)),
+        ("np.square(b)", (0.0, 9.0)),
+        ("np.power(b, 2)", (0.0, 9.0)),
+        ("np.power(b, 3)", (-27.0, 8.0)),
+        ("np.power(a, -2)", (1 / 16, 1.0)),
+        ("np.power(a, 0.5)", (1.0, 2.0)),
         ("1 / a", (0.25, 1.0)),
         ("np.exp(-a)", (np.exp(-4.0), np.exp(-1.0))),
         ("3 * a - 2 * b", (-1.0, 18.0)),
@@ -88,7 +97,9 @@ def test_bounds_of_monotone_and_even_expressions_are_attained(code, bounds):
     assert (found.lo, found.hi) == pytest.approx(bounds)
 
 
-@pytest.mark.parametrize("code", ["1 / b", "np.log(b)", "b ** 0.5", "np.sqrt(b)", "b ** -1", "np.exp(a * 1e9)"])
+@pytest.mark.parametrize(
+    "code", ["1 / b", "np.log(b)", "b ** 0.5", "np.power(b, 0.5)", "np.sqrt(b)", "b ** -1", "np.exp(a * 1e9)"]
+)
 def test_expressions_that_may_leave_the_numbers_have_no_finite_bounds(code):
     assert not bounds_of(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)}).is_finite
 
@@ -97,6 +108,7 @@ def test_expressions_that_may_leave_the_numbers_have_no_finite_bounds(code):
     "code",
     [
         "a - a.mean()", "a[0]", "a.shift(1)", "np.mean(a)", "np.cumsum(a)", "a if a else b", "[a]",
+        "np.power(a, b)", "np.power(2, a)", "np.power(a)",
         "(lambda: a)()", "__import__('os').system('true')", "np.log(a, b)", "np.log(x=a)", "a ** b", "'a'", "True * a",
         "center(a)", "f'{a}'", "a @ b", "a // b", "a % b", "zz + a", "(a := b)", "np.log.__call__(a)", "I(*a)",
     ],
@@ -114,7 +126,15 @@ def test_what_is_no_expression_is_refused(code):
 
 def test_spellings_of_one_expression_are_one_name():
     assert spelling("I(x**2)") == spelling("I( x ** 2 )") == "I(x ** 2)"
+    assert spelling("I(x * x)") == "I(x ** 2)"
     assert spelling("my column") == "my column"
+
+
+@pytest.mark.parametrize(
+    "code", ["a + b", "2 - a", "a ** -1", "a ** 0.5", "np.power(a, 1e999)", "a ** 10**400", "a / b"]
+)
+def test_an_expression_that_is_no_product_is_one_thing(code):
+    assert list(powers(parse(code)).values()) == [1]
 
 
 def test_columns_are_the_names_that_are_read():

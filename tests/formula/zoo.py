@@ -36,6 +36,7 @@ EXACT = [
 COMPUTED = [
     "np.log(y) ~ x + z",
     "y ~ x * z + I(x ** 2) + np.sqrt(z)",
+    "y ~ x + np.power(x, 3) + np.square(x) + I(z * z) + np.power(z, -0.5)",
     "I(y / z) ~ x",
     "y ~ np.where(x > 0, x, 0) + np.clip(z, 3, 4)",
     "y ~ I(1 * ((x > 0) & (z <= 4))) + np.maximum(x, z) - 1",
