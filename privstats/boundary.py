@@ -13,7 +13,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import ParamSpec, TypeVar
 
-from privstats.errors import PrivacyError, PrivstatsError
+from privstats.errors import PrivacyError, PrivstatsError, PrivstatsWarning
 
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
@@ -43,7 +43,7 @@ class _Refusal:
 def _attempt(work: Callable[[], R]) -> R | _Refusal:
     try:
         return work()
-    except PrivstatsError as error:
+    except (PrivstatsError, PrivstatsWarning) as error:  # a warning, where filters make an error of it
         return _Refusal(type(error)(*error.args))
     except Exception as error:  # outside the gate, so it depends on releases at most; name the place, not the words
         last = extract_tb(error.__traceback__)[-1]

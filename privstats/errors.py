@@ -1,4 +1,11 @@
-"""What privstats says when it refuses. No message here, or built from these, may quote a row."""
+"""What privstats says when it refuses, or warns. No message here, or built from these, may quote a row."""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parent)
 
 
 class PrivstatsError(ValueError):
@@ -23,6 +30,31 @@ class DomainError(PrivstatsError):
 
 class FormulaError(PrivstatsError):
     """The formula, or the frame it is meant for, is not one this package can bound row by row."""
+
+
+class PrivstatsWarning(UserWarning):
+    """What is legal and probably a slip; the text ends in "; continuing"."""
+
+
+def warn(text: str) -> None:
+    """Warn whoever called the package, at their own line."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{text}; continuing", PrivstatsWarning, level)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in prose, at most three and the number of the others.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg"))
+    ('a', 'a and b', 'a, b, c and 4 more')
+    """
+    if len(names) <= 1:
+        return "".join(names)
+    if len(names) <= 3:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def quote(value: object) -> str:

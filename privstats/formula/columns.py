@@ -23,7 +23,7 @@ from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import columns, parse
 from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, lacking, level_factor
 from privstats.formula.language import constraint, parse_formula
-from privstats.formula.schema import check_schema
+from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, select
 from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
@@ -263,6 +263,7 @@ class Columns:
         if self.group is None:
             return np.ones((len(new_data), 1))
         check_schema(new_data, self.group.reads)
+        warn_of_strangers(new_data, self.group.reads, self.domain)
         rows, present = admit(new_data, self.group.reads, self._bound, (), clamp=False)
         return np.where(present[:, None], np.eye(len(self.group_levels))[self.group.codes(rows)], np.nan)
 

@@ -33,7 +33,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Formula, code_columns, constraint, parse_formula
 from privstats.formula.points import collinear, made_up, shown
 from privstats.formula.scale import FAR
-from privstats.formula.schema import check_schema
+from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, addend, select
 from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
@@ -238,6 +238,7 @@ class Design:
         """
         reads = self._made.reads
         check_schema(new_data, reads)
+        warn_of_strangers(new_data, reads, self.domain)
         rows, present = self._admit(new_data, reads, clamp=False)
         return np.where(present[:, None], self._made.matrix(rows, len(new_data)), np.nan)
 
@@ -246,6 +247,7 @@ class Design:
         if self._offset is None:
             return np.zeros(len(new_data))
         check_schema(new_data, self._offset.reads)
+        warn_of_strangers(new_data, [name for name in self._offset.reads if name not in self._made.reads], self.domain)
         rows, present = self._admit(new_data, self._offset.reads, clamp=False)
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # powers that are products
+FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's way to write C(...)
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
@@ -65,6 +67,10 @@ def parse(code: str) -> ast.expr:
         tree = ast.parse(code.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
+    if (spelt := FACTOR.fullmatch(code.strip())) is not None:
+        raise FormulaError(f"formulas have no function '{spelt[1]}'; write C({spelt[2].strip()})")
+    if code.strip() == ".":
+        raise FormulaError("'.' does not stand for all other columns here; name them, as in y ~ x1 + x2")
     if tree is None or sum(1 for _ in ast.walk(tree)) > MOST_NODES:
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write it as in Python, such as np.log(x)")
     normal: ast.expr = _Normal().visit(tree)

@@ -26,6 +26,7 @@ from privstats.numerics.law import FloatArray
 
 CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}
 SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
+TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
 
 
@@ -81,6 +82,8 @@ def parse_formula(formula: Any, like: str) -> Formula:
     """
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {a(formula)}; write it as text, '{like}'")
+    if (quoted := TICKS.search(formula)) is not None:
+        raise FormulaError(f"back-ticks do not quote names here; write Q('{quoted[1]}')")
     try:
         tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text

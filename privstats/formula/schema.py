@@ -1,16 +1,42 @@
-"""What is looked at of a frame outside the gate: its type and the names of its columns, which are public."""
+"""What is looked at of a frame outside the gate: its type, and names and types of its columns, which are public."""
 
 from __future__ import annotations
 
+import ast
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from privstats.errors import DomainError, FormulaError
+from privstats.errors import DomainError, FormulaError, listed, warn
+from privstats.formula.basis import BASES
+from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
+from privstats.formula.factors import lacking
+from privstats.formula.language import CODINGS
+from privstats.formula.values import admitted
+
+NO_COLUMNS = frozenset({"np", *CODINGS})  # names of formulas that stand for no column
+SLIP = 0.8  # likeness of two names from which one is taken for a slip of the pen
+DECLARED = {  # how a column of a kind is declared, and what is said of one that is not
+    "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
+    "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
+    "truth": ("bool", "has truth values and is not declared; write {domain}"),
+    "dates": ("('2020-01-01', '2024-12-31')", "has dates and is not declared; write {domain} from public knowledge"),
+    "text": (
+        "['first', 'second']",
+        "is not numeric and is not declared; write {domain} with all levels that can occur, or for dates "
+        "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
+    ),
+}
+
+
+def names_read(codes: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that expressions read, in order; none of an expression that cannot be parsed."""
+    found = dict.fromkeys(name for node in _parsed(codes).values() for name in columns(node))
+    return tuple(name for name in found if name not in NO_COLUMNS)
 
 
 def check_schema(frame: Any, names: Iterable[str]) -> None:
@@ -38,51 +64,132 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
             continue
         if name in frame.index.names:
             raise FormulaError(f"'{name}' is the index of the data, not a column; write data.reset_index()")
-        raise FormulaError(f"the data have no column '{name}'; {_hint(name, offered)}")
+        near = _near(name, offered)
+        cure = f"did you mean '{near}'?" if near else "check the formula and the names of the columns"
+        raise FormulaError(f"the data have no column '{name}'; {cure}")
 
 
-def strays(domain: Domain, codes: Iterable[str], offered: Iterable[Any]) -> tuple[str, ...]:
-    """Return warnings about declarations that belong to no column and no term: probably slips of the pen.
+def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
+    """Refuse a declaration of nothing that is near a name without one; warn of others: a codebook may declare more.
 
     Parameters
     ----------
     domain : Domain
-    codes : iterable of str
-        Expressions of the formula.
+    codes : sequence of str
+        Expressions of the call.
     offered : iterable of str
         Names of the columns of the data.
-    """
-    offered, codes = [name for name in offered if isinstance(name, str)], list(codes)
-    known = {*offered, *codes, *(name for code in codes for name in columns(parse(code)))}
-    spelled = {spelling(name) for name in known}
-    return tuple(
-        f"the domain declares '{name}', which is no column of the data and no term of the formula; "
-        f"{_hint(name, offered, 'leave it out;')} continuing"
-        for name in domain
-        if spelling(name) not in spelled
-    )
-
-
-def check_numeric(names: Iterable[str], frame: pd.DataFrame, domain: Domain) -> None:
-    """Refuse to estimate bounds of a column that is not numeric by its type, which is public.
 
     Raises
     ------
     DomainError
-        Naming the column and the cure.
+        Naming both.
     """
-    for name in names:
-        kind = frame[name].dtype
-        if name not in domain and (not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)):
-            raise DomainError(
-                f"column '{name}' is not numeric and is not declared; write domain={{'{name}': ['first', 'second']}} "
-                f"with all levels that can occur, or for dates domain={{'{name}': ('2020-01-01', '2024-12-31')}}"
-            )
+    terms, reads = list(_parsed(codes)), names_read(codes)
+    known = {spelling(name) for name in (*terms, *reads, *(name for name in offered if isinstance(name, str)))}
+    stray = [name for name in domain if spelling(name) not in known]
+    nothing = "no column of the data and no term of the formula"
+    bare = [name for name in reads if name not in domain]
+    bare += [code for code in terms if code not in domain and any(name in bare for name in names_read([code]))]
+    for name in stray:
+        if near := _near(name, bare, SLIP):
+            raise DomainError(f"the domain declares '{name}', which is {nothing}; did you mean '{near}'?")
+    if len(stray) == 1:
+        warn(f"the domain declares '{stray[0]}', which is {nothing}")
+    elif stray:
+        names = listed([f"'{name}'" for name in stray])
+        warn(f"the domain declares {names}, which are no columns of the data and no terms of the formula")
 
 
-def _hint(name: str, offered: Iterable[Any], otherwise: str = "check the formula and the names of the columns") -> str:
-    near = difflib.get_close_matches(name, [other for other in offered if isinstance(other, str)], 1)
-    return f"did you mean '{near[0]}'?" if near else otherwise
+def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | None) -> None:
+    """Refuse undeclared columns that are no numbers by their type, which is public, or of which no range will do.
+
+    Parameters
+    ----------
+    domain : Domain
+    codes : sequence of str
+        Expressions of the formula.
+    frame : DataFrame or None
+        The data, or the first frame of a source of frames; None where there are none.
+
+    Raises
+    ------
+    DomainError
+        With declarations of all columns that need one.
+    """
+    kinds, needed = {}, False
+    for code, node in _parsed(codes).items():
+        match node:
+            case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=name), *_]):
+                found = {name: "levels"}
+            case ast.Call(func=ast.Name(id=kind), args=[inner, *_]) if kind in BASES:
+                found = dict.fromkeys(columns(inner), "number")
+                needed |= any(name not in domain for name in found)
+            case _:
+                found = dict.fromkeys(names_read(lacking((code,), domain)), "number")
+        for name, kind in found.items():
+            if name not in domain:
+                kinds[name] = kind if kind == "levels" or frame is None else kind_of(frame[name].dtype)
+    if needed or any(kind != "number" for kind in kinds.values()):
+        raise DomainError(undeclared(kinds))
+
+
+def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
+    """Warn of rows, nobody's secret, that lie outside declared bounds or have a level that is not declared."""
+    n = len(new_data)
+    for name in reads:
+        known, column = domain.get(name), new_data[name]
+        if known is None:
+            continue
+        (values, legal), within = admitted(known, column, clamp=False), known.meaning
+        if isinstance(within, Levels):
+            strange = int((~legal & column.notna().to_numpy()).sum())
+            among = ", ".join(map(repr, within.values[:10])) + ", ..." * (len(within.values) > 10)
+            text = f"a level of '{name}' that is not declared, and their prediction is NaN; choose among {among}"
+        else:
+            strange = int((legal & (values != within.clamp(values))).sum())
+            text = f"'{name}' outside its bounds, {known}, and their prediction extrapolates"
+        if strange:
+            warn(f"{strange} of {n} new rows have {text}")
+
+
+def undeclared(kinds: Mapping[str, str]) -> str:
+    """Return what is to be said of columns without a declaration, by kind: as in `DECLARED`."""
+    domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
+    domain = f"domain={{{domain}}}"
+    if len(kinds) == 1:
+        ((name, kind),) = kinds.items()
+        return f"column '{name}' {DECLARED[kind][1].format(domain=domain, name=name)}"
+    names = listed([f"'{name}'" for name in kinds])
+    missing = "have no declared bounds" if set(kinds.values()) == {"number"} else "are not declared"
+    return f"columns {names} {missing}; write {domain} from public knowledge"
+
+
+def kind_of(dtype: Any) -> str:
+    """Return which declaration a column of this type needs."""
+    if pd.api.types.is_bool_dtype(dtype):
+        return "truth"
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return "dates"
+    return "number" if pd.api.types.is_numeric_dtype(dtype) else "text"
+
+
+def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
+    """Return expressions with their trees; what is wrong with the others, binding says."""
+    found = {}
+    for code in codes:
+        try:
+            found[code] = parse(code)
+        except FormulaError:
+            continue
+    return found
+
+
+def _near(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
+    """Return the name that was probably meant, in any case of its letters."""
+    lower = {other.lower(): other for other in offered if isinstance(other, str)}
+    found = difflib.get_close_matches(name.lower(), lower, 1, alike)
+    return lower[found[0]] if found else None
 
 
 def _no_frame(frame: Any) -> str:

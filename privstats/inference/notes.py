@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from privstats.errors import OptionError
+from privstats.errors import OptionError, listed
 
 
 @dataclass(frozen=True)
@@ -270,19 +270,6 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
         return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
     except (KeyError, ValueError, TypeError):
         raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names as a list in prose, at most three and the number of the others.
-
-    >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg"))
-    ('a', 'a and b', 'a, b, c and 4 more')
-    """
-    if len(names) <= 1:
-        return "".join(names)
-    if len(names) <= 3:
-        return f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def percent(share: float) -> str:

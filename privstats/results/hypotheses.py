@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privstats.errors import FormulaError, OptionError, quote
+from privstats.errors import FormulaError, OptionError, listed, quote
 from privstats.inference.estimate import Estimate
-from privstats.inference.notes import listed
 from privstats.results.facts import FloatArray
 from privstats.results.text import Column, TextTable, aligned, decimals, number
 

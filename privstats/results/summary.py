@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from privstats.inference.notes import Note, listed
+from privstats.errors import listed
+from privstats.inference.notes import Note
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import estimates, level, tests

@@ -27,6 +27,17 @@ USUAL = MappingProxyType(  # names that other packages have for an argument
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
+INTERVALS = ("alpha", "confidence", "level")  # of a fit that has no argument for them
+ELSEWHERE = MappingProxyType(  # what to write for an argument that a function has not
+    {
+        ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
+        ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
+        ("dp_quantile", "weights"): 'write dp_rq("y ~ 1", data, tau=0.9, weights="w"), whose intercept is the quantile',
+        ("dp_mode", "weights"): "a mode counts rows, leave weights out",
+        ("dp_hist", "weights"): "a histogram counts rows, leave weights out",
+    }
+)
+
 _VERBS: dict[str, Callable[..., Any]] = {}
 VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # by name, without "dp_"
 
@@ -62,7 +73,9 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return f"{name}() got an unexpected keyword argument '{unknown[0]}'{hint(unknown[0], tuple(parameters))}"
+        other = ELSEWHERE.get((name, unknown[0]))
+        cure = f"; {other}" if other else hint(unknown[0], tuple(parameters))
+        return f"{name}() got an unexpected keyword argument '{unknown[0]}'{cure}"
     try:
         arguments = signature.bind(*args, **keywords)
     except TypeError as error:
@@ -73,6 +86,8 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
 
 def hint(unknown: str, known: tuple[str, ...]) -> str:
     """Return which known argument was probably meant, as the end of a sentence; nothing if none is near."""
+    if unknown in INTERVALS and "alpha" not in known:
+        return "; write fit.conf_int(alpha=0.1)"
     near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)
     return f"; did you mean '{near[0]}'?" if near else ""
 

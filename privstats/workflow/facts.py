@@ -15,9 +15,7 @@ from privstats.results.facts import FitFacts
 from privstats.workflow.plan import Plan
 
 
-def fit_facts(
-    plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, shared: bool, assumes: tuple[str, ...]
-) -> FitFacts:
+def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, shared: bool) -> FitFacts:
     """Return the public facts of a fit.
 
     Parameters
@@ -31,8 +29,6 @@ def fit_facts(
     rng : None, int or Generator
     shared : bool
         Whether the user handed over the ledger.
-    assumes : tuple of str
-        Further assumptions, in words.
     """
     spec, choice = plan.specification, plan.choice
     labelled = spec.model.labelled(public.design, estimate)
@@ -51,7 +47,6 @@ def fit_facts(
         used=_used(estimate),
         complete=public.used is not None,
         cov_type=spec.model.covariance(spec.neighbors),
-        assumes=assumes,
         estimated_bounds=_estimated(plan, public),
         budget=_budget(plan, gate),
         accounted=None if plan.accounted == spec.promise else plan.accounted,

@@ -14,16 +14,15 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import BudgetError, FormulaError, OptionError, quote
-from privstats.formula.bare import BareFactor
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.formula.language import parse_formula
-from privstats.formula.schema import check_numeric, check_schema, strays
+from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
 from privstats.gate.gate import Gate, quiet
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
-from privstats.models.base import Model, one_of
+from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import Neighbors, Prove, promise_of
 from privstats.results.results import Results
@@ -92,11 +91,11 @@ def run(
         written | {"domain": fitted.known},
     )
     source = source_of(settings.data)
+    check_columns(source, fitted, neighbors)
     rows = public_number(source, neighbors)
     if isinstance(source, Unread):
         return make_plan(spec, rows, source.n)
     plan = make_plan(spec, rows)
-    check_columns(source, plan)
     return plan if settings.dry_run else fit(plan, source, settings, prove)
 
 
@@ -109,8 +108,7 @@ def fit(plan: Plan, source: Source, settings: Settings, prove: Prove | None = No
     rows = BlockRows(source, plan.public.design, spec.neighbors, stream("key", "units").bytes(32))
     gate = Gate(rows, plan.planned, stream)
     estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
-    stray = stray_declarations(spec.model, source)
-    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None, stray)
+    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None)
     return Results(estimate, facts, gate.releases, ledger)
 
 
@@ -125,7 +123,6 @@ def public_number(source: Source, neighbors: Neighbors) -> int | None:
         return None
     if isinstance(source, Unread) or neighbors.unit is None:
         return _whole(source.n)
-    check_schema(_first(source), (neighbors.unit,))
     return number_of_units(source, neighbors.unit)
 
 
@@ -143,31 +140,24 @@ def number_of_units(source: Source, unit: str) -> int:
     return len(names - {None})
 
 
-def check_columns(source: Source, plan: Plan) -> None:
-    """Refuse data without the columns that will be read, or with text where a range would be estimated.
+def check_columns(source: Source, model: Model, neighbors: Neighbors) -> None:
+    """Refuse data without the columns that a call names, and columns whose declaration is missing or misspelled.
 
     Raises
     ------
     FormulaError, DomainError
         Decided from names and types of columns.
     """
-    frame, spec = _first(source), plan.specification
-    unit = spec.neighbors.unit
-    check_schema(frame, (*plan.public.design.reads, *(() if unit is None else (unit,))))
-    reads = (name for code in plan.estimated for name in BareFactor(code, spec.model.known).reads)
-    check_numeric(reads, frame, spec.model.known)
-
-
-def stray_declarations(model: Model, source: Source) -> tuple[str, ...]:
-    """Return what is to be said of declarations that fit no column and no term: they are probably misspelled."""
-    written = parse_formula(model.formula, model.example).written
-    said = strays(model.known, written, source.columns)
-    return tuple(text.removesuffix(" continuing").removesuffix(";") for text in said)
-
-
-def _first(source: Source) -> pd.DataFrame:
-    """Return the first frame of a source, for its names and types of columns."""
-    return next(iter(source.batches()), pd.DataFrame())
+    formula = parse_formula(model.formula, model.example).written
+    if isinstance(source, Unread):
+        check_declared(model.known, formula, None)
+        return
+    frame = next(iter(source.batches()), pd.DataFrame())
+    others = (getattr(model, name, None) for name in EXPRESSIONS)
+    written = (*formula, *(code for code in others if code is not None))
+    check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))
+    check_strays(model.known, written, source.columns)
+    check_declared(model.known, formula, frame)
 
 
 def _whole(n: Any) -> int:

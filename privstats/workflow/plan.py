@@ -13,6 +13,7 @@ import pandas as pd
 
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
+from privstats.formula.schema import undeclared
 from privstats.gate.gate import Planned
 from privstats.gate.rehearsal import Asked, Rehearsal
 from privstats.mechanisms.random import streams
@@ -426,10 +427,9 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
     if design.lacking and rows is None:
-        code = design.lacking[0]
         raise DomainError(
-            f"column '{code}' has no declared bounds; write domain={{'{code}': (low, high)}} from public knowledge (no "
-            "range is estimated where the number of rows is private)"
+            f"{undeclared(dict.fromkeys(design.lacking, 'number'))} (no range is estimated where the number of rows is "
+            "private)"
         )
     used = offered if design.complete and not design.lacking else None
     units = max(rows, 1) if by_unit and rows is not None else None  # of none at all a fit tells as little as of one

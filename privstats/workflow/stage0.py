@@ -15,6 +15,7 @@ import numpy as np
 from privstats.errors import DomainError
 from privstats.formula.bare import BareFactor
 from privstats.formula.domain import Domain
+from privstats.formula.schema import undeclared
 from privstats.gate.questions import Ask, Values
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
@@ -105,18 +106,18 @@ def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whol
     Raises
     ------
     DomainError
-        Naming the factor and the cure.
+        Naming the factors and the cure.
     """
     each = len(parts) // len(codes)
-    for k, code in enumerate(codes):
-        eps = sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)])
-        if rows * eps < ENOUGH:
-            name, now = ("mu", whole.mu) if isinstance(whole, GaussianDP) else ("eps", _eps(whole))
-            needed = now * ENOUGH / max(rows * eps, 1e-300)
-            raise DomainError(
-                f"column '{code}' has no declared bounds; write domain={{'{code}': (low, high)}} from public knowledge "
-                f"(a private estimate of its range would need {name} = {needed:.2g} at {rows:,} rows)"
-            )
+    eps = min(sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)]) for k in range(len(codes)))
+    if rows * eps >= ENOUGH:
+        return
+    name, now = ("mu", whole.mu) if isinstance(whole, GaussianDP) else ("eps", _eps(whole))
+    needed = now * ENOUGH / max(rows * eps, 1e-300)
+    estimate = "a private estimate of its range" if len(codes) == 1 else "private estimates of their ranges"
+    raise DomainError(
+        f"{undeclared(dict.fromkeys(codes, 'number'))} ({estimate} would need {name} = {needed:.2g} at {rows:,} rows)"
+    )
 
 
 def _eps(promise: Promise) -> float:

@@ -32,6 +32,7 @@ BUDGETS = [
     ("lm", LM, {"delta": -1e-6}, ps.BudgetError, "delta"),
     ("lm", LM, {"delta": None}, ps.BudgetError, "delta"),
     ("lm", LM, {"delta": 0.05}, ps.BudgetError, "would allow about 2 of the 41 rows to be published"),
+    ("lm", LM, {"delta": 1.001 / N}, ps.BudgetError, "choose delta at most 1/n, such as delta=1e-06"),
     ("lm", LM, {"noise": "gaussian"}, ps.BudgetError, "cannot give pure eps; add delta=1e-6, or give mu=1"),
     ("lm", LM, {"shares": {"nothing": 1.0}}, ps.OptionError, "no question of this plan is called 'nothing'"),
     ("lm", LM, {"shares": {"scales": -1.0}}, ps.OptionError, "give a positive number"),
@@ -131,7 +132,28 @@ DATA = [
         LM,
         {"domain": None},
         ps.DomainError,
-        r"column 'y' has no declared bounds; write domain=\{'y': \(low, high\)\}",
+        r"columns 'y' and 'x' have no declared bounds; write domain=\{'y': \(low, high\), 'x': \(low, high\)\}",
+    ),
+    ("lm", LM, {"formula": "y ~ xx"}, ps.FormulaError, "the data have no column 'xx'; did you mean 'x'"),
+    ("lm", LM, {"subset": "Z > 1"}, ps.FormulaError, "the data have no column 'Z'; did you mean 'z'"),
+    ("lm", LM, {"weights": "zz"}, ps.FormulaError, "the data have no column 'zz'; did you mean 'z'"),
+    ("lm", LM, {"formula": "y ~ factor(g)"}, ps.FormulaError, r"no function 'factor'; write C\(g\)$"),
+    ("lm", LM, {"formula": "y ~ as.factor(g)"}, ps.FormulaError, r"no function 'as.factor'; write C\(g\)$"),
+    ("lm", LM, {"formula": "y ~ ."}, ps.FormulaError, "'.' does not stand for all other columns here; name them"),
+    ("lm", LM, {"formula": "y ~ `a b`"}, ps.FormulaError, r"back-ticks do not quote names here; write Q\('a b'\)$"),
+    (
+        "lm",
+        LM,
+        {"domain": {"y": (0, 1), "x": (0, 1), "G": ["a", "b"]}, "formula": "y ~ x + C(g)"},
+        ps.DomainError,
+        "the domain declares 'G', which is no column of the data and no term of the formula; did you mean 'g'",
+    ),
+    (
+        "lm",
+        LM,
+        {"domain": None, "formula": "y ~ x + C(g)"},
+        ps.DomainError,
+        r"columns 'y', 'x' and 'g' are not declared; write domain=\{'y': \(low, high\), .* 'g': \['first', 's",
     ),
     ("lm", LM, {"domain": 3}, ps.DomainError, "dict"),
     ("lm", LM, {"formula": 3}, ps.FormulaError, "first argument of dp_lm is a formula"),
@@ -180,5 +202,46 @@ def test_an_error_about_an_argument_is_a_value_error_too():
 
 def test_dates_and_levels_that_are_not_declared_are_told_how_to_be():
     data = ROWS.assign(since=pd.Timestamp("2020-01-01"))
-    with pytest.raises(ps.DomainError, match="'since'"):
-        ps.dp_lm("y ~ since", data, 500.0, domain=DOMAIN)
+    for eps in (0.01, 500.0):  # also where a range could be estimated
+        with pytest.raises(ps.DomainError, match="column 'since' has dates and is not declared; write domain="):
+            ps.dp_lm("y ~ since", data, eps, domain=DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("verb", "change", "says"),
+    [
+        ("lm", {"alpha": 0.1}, r"'alpha'; write fit.conf_int\(alpha=0.1\)$"),
+        ("mean", {"confidence": 0.9}, r"'confidence'; write fit.conf_int\(alpha=0.1\)$"),
+        ("mean", {"weights": "x"}, r"'weights'; write dp_lm\(\"y ~ 1\", data, weights=\"w\"\), whose intercept is the"),
+        ("median", {"weights": "x"}, r"'weights'; write dp_rq\("),
+        ("hist", {"weights": "x", "bins": 3}, "'weights'; a histogram counts rows, leave weights out$"),
+    ],
+)
+def test_an_argument_that_stands_elsewhere_is_told_where(verb, change, says):
+    with pytest.raises(TypeError, match=says):
+        getattr(ps, f"dp_{verb}")(**{**LM, "formula": "y ~ x" if verb == "lm" else "y", **change})
+
+
+def test_a_weighted_mean_is_the_intercept_of_least_squares():
+    fit = ps.dp_lm("y ~ 1", ROWS, 1e4, mech="suffstats", weights="x", domain=DOMAIN, rng=1)
+    assert fit.params["Intercept"] == pytest.approx(np.average(ROWS["y"], weights=ROWS["x"]), abs=0.01)
+
+
+def test_delta_may_be_one_over_n_and_a_private_number_of_rows_refuses_none():
+    assert ps.dp_mean(**{**ONE, "delta": 1 / N}).guarantee.delta == 1 / N
+    private = {**ONE, "delta": 2 / N, "neighbors": "add_remove"}
+    assert ps.dp_mean(**private).guarantee.delta == 2 / N
+    del private["data"]
+    with pytest.raises(ps.BudgetError, match="choose delta at most 1/n"):
+        ps.plan("mean", n=N, **private)
+    assert ps.plan("mean", n=N // 2, **private).guarantee.delta == 2 / N
+
+
+def test_predictions_beyond_what_is_declared_are_given_with_a_warning():
+    fit = ps.dp_lm("y ~ x + g", ROWS, 1e4, mech="suffstats", domain=DOMAIN, rng=1)
+    with pytest.warns(
+        UserWarning, match="1 of 2 new rows have 'x' outside its bounds, 0 to 1, and their prediction ext"
+    ):
+        assert fit.predict(pd.DataFrame({"x": [0.5, 2.0], "g": "a"})).notna().all()
+    with pytest.warns(UserWarning, match="1 of 2 new rows have a level of 'g' that is not declared"):
+        assert fit.predict(pd.DataFrame({"x": 0.5, "g": ["a", "q"]})).isna().tolist() == [False, True]

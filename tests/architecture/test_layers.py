@@ -108,13 +108,14 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
 
 
 @names
-def test_nothing_is_evaluated_printed_or_warned(file):
+def test_nothing_is_evaluated_or_printed_and_only_public_names_and_new_rows_are_warned_of(file):
+    warning = {"errors.py": {"warnings.warn"}, "formula/schema.py": {"warn"}}
+    allowed = warning.get(file.relative_to(ROOT).as_posix(), set())
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called not in {"eval", "exec", "compile", "print", "warnings.warn", "input", "open"}, (
-                f"{file}: {called}"
-            )
+            never = {"eval", "exec", "compile", "print", "warnings.warn", "warn", "input", "open"}
+            assert called not in never - allowed, f"{file}: {called}"
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.random":
             assert file.name == "random.py"
 

@@ -7,7 +7,7 @@ import pandas as pd
 import patsy
 import pytest
 
-from privstats.errors import DomainError, FormulaError
+from privstats.errors import DomainError, FormulaError, PrivstatsWarning
 from privstats.formula.declarations import Levels
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
@@ -398,9 +398,16 @@ def test_a_column_called_intercept_is_a_column():
 
 def test_the_model_matrix_marks_rows_it_cannot_map():
     new = pd.DataFrame({"x": [1.0, np.nan, 9.0], "g": ["a", "a", "zz"]}, index=[5, 5, 7])
-    matrix = bind_regression("y ~ x + g", DOMAIN).matrix(new)
+    with pytest.warns(PrivstatsWarning) as told:
+        matrix = bind_regression("y ~ x + g", DOMAIN).matrix(new)
+    assert [str(one.message) for one in told] == [
+        "1 of 3 new rows have 'x' outside its bounds, -1 to 3, and their prediction extrapolates; continuing",
+        "1 of 3 new rows have a level of 'g' that is not declared, and their prediction is NaN; choose among 'b', 'a', "
+        "'c'; continuing",
+    ]
     assert np.isnan(matrix).any(axis=1).tolist() == [False, True, True]
-    assert bind_regression("y ~ x", DOMAIN).matrix(pd.DataFrame({"x": [9.0]})).tolist() == [[1.0, 9.0]]  # extrapolates
+    with pytest.warns(PrivstatsWarning, match="1 of 1 new rows have 'x' outside its bounds"):
+        assert bind_regression("y ~ x", DOMAIN).matrix(pd.DataFrame({"x": [9.0]})).tolist() == [[1.0, 9.0]]
     assert bind_regression("y ~ 1", DOMAIN).matrix(new).tolist() == [[1.0]] * 3
     with pytest.raises(FormulaError, match="no column 'x'"):
         bind_regression("y ~ x", DOMAIN).matrix(pd.DataFrame({"z": [9.0]}))
@@ -506,7 +513,9 @@ def test_an_offset_is_the_column_before_the_response_and_a_missing_one_drops_its
     np.testing.assert_allclose(all_columns(block)[:, 2], [0, 0, np.log(10)], atol=2.0**-21)
     assert block.present.tolist() == [True, False, True]
     assert design.offset_bounds == (np.log(0.5), np.log(10))
-    np.testing.assert_allclose(design.offsets(pd.DataFrame({"years": [2.0, np.nan, 20.0]})), np.log([2, np.nan, 20]))
+    with pytest.warns(PrivstatsWarning, match="1 of 3 new rows have 'years' outside its bounds"):
+        added = design.offsets(pd.DataFrame({"years": [2.0, np.nan, 20.0]}))
+    np.testing.assert_allclose(added, np.log([2, np.nan, 20]))
 
 
 @pytest.mark.parametrize(

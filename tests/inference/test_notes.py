@@ -5,8 +5,8 @@ import string
 
 import pytest
 
-from privstats.errors import OptionError
-from privstats.inference.notes import NOTES, Note, clipped_note, listed, note, unidentified_note
+from privstats.errors import OptionError, listed
+from privstats.inference.notes import NOTES, Note, clipped_note, note, unidentified_note
 
 FORBIDDEN = """
 angle bread bought buy buys currency dear door drowned drowns floored ground heard held hidden honest kappa lean leans

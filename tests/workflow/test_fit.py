@@ -1,11 +1,14 @@
 """A ledger is charged before a row is read; sources agree; units, several kinds of promises, and estimated bounds."""
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError
+from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsWarning
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Frame
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
@@ -183,10 +186,16 @@ def test_under_eps_and_delta_the_guarantee_is_the_one_that_was_asked_for():
     assert isinstance(fitted(eps=None, mu=1.0).guarantee, GaussianDP)
 
 
-def test_a_declaration_that_fits_nothing_is_named_in_the_summary():
-    text = " ".join(str(fitted(domain={**DOMAIN, "xx": (0, 1)}).summary()).split())
-    assert "the domain declares 'xx', which is no column of the data and no term of the formula" in text
-    assert "the domain declares" not in str(fitted().summary())
+def test_a_declaration_that_fits_nothing_is_warned_of_before_the_charge_at_the_line_of_the_call():
+    ledger = ps.Ledger(PureDP(9.0))
+    with pytest.warns(PrivstatsWarning, match="the domain declares 'zz', which is no column .*; continuing$") as told:
+        fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)
+    assert [Path(one.filename).name for one in told] == ["calls.py"]
+    with warnings.catch_warnings(), pytest.raises(PrivstatsWarning, match="'zz'"):  # -W error lets it out as it is
+        warnings.simplefilter("error")
+        fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)
+    assert len(ledger.entries) == 1
+    assert "zz" not in str(fitted().summary())
 
 
 # ------------------------------------------------------------------ estimated bounds
