@@ -347,15 +347,14 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     rows : int, optional
         Number of rows, or of units where the call has `unit`; None where it is private.
     assumed : int, optional
-        A number to assume where it is private; nothing but forecasts depends on it.
+        A number to assume where it is private; nothing but forecasts, and the largest delta, depends on it.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
         If the call cannot be answered.
     """
-    if spec.neighbors.exchange:
-        _check_delta(spec.promise, rows)
+    _check_delta(spec.promise, assumed if rows is None else rows)
     plans, refusals = [], []
     for promise in accountings(spec):
         try:
@@ -491,11 +490,11 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Refuse a delta that allows rows to be published as they are."""
-    if isinstance(promise, ApproxDP) and rows and promise.delta * rows >= 1:
+    """Refuse a delta above 1/n, which allows rows to be published as they are; a private number of rows is no fact."""
+    if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "
-            "published as they are; choose delta below 1/n, such as delta=1e-6"
+            f"published as they are; choose delta at most 1/n, such as delta={min(1e-6, 10.0 ** -len(str(rows))):.0e}"
         )
 
 
