@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from privstats.errors import listed
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
 from privstats.estimators.constants import (
     ALONG_SEEN,
@@ -63,7 +64,7 @@ from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, about_rows, note
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
@@ -130,7 +131,7 @@ class Adaptive:
         levels = readable_levels(ask, by, box, scales, entry, "score", worth)
         frame = standardised(box, scales, levels.kept or None)
         frame = reread_scales(ask, by, box, frame, scales, "score", worth)
-        released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
+        released = (scales.rows, scales.rows_sd) if public.used is None else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
         start = coarse(ask, by, box, frame, levels, sizes.rows)
         tails = BOUNDED_TAILS if self.loss.bounded else TAILS
@@ -530,7 +531,7 @@ class Steps(Branch):
 
     def notes(self) -> tuple[Note, ...]:
         """Return what the reader must know of levels, bounds and tails."""
-        return (*level_notes(self.box, self.levels), *self._far_bounds())
+        return (*level_notes(self.box, self.levels), *self.levels.clamped, *self._far_bounds())
 
     def _far_bounds(self) -> tuple[Note, ...]:
         """Return a note for each column whose bounds extend far beyond its released standard deviations."""
@@ -580,23 +581,22 @@ class ScoreVariance:
 
 
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return a note for each factor with levels that were left out."""
-    notes = []
+    """Return notes on the levels of each factor that were left out: on a reference level by itself."""
+    notes, names = [], box.design.names
+    gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
+    known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
     for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):
-        if kept.all():
-            continue
-        gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
-        about = [box.design.names[j] for j in factor.columns if gone[j]]
-        listed = ", ".join(f"{max(count, 0.0):.0f}" for count in counts[~kept])
-        notes.append(
-            note(
-                "rare level",
-                about,
-                count=f"about {listed} rows",
-                sd=levels.sd,
-                needed=levels.needed,
-                budget="this budget",
-                code="",
-            )
-        )
+        rare, first = np.flatnonzero(~kept).tolist(), factor.reference
+        about = [j for j in factor.columns if gone[j]]
+        if first in rare:
+            rare.remove(first)
+            own = [factor.columns[place] for level in rare for place in factor.dummies(level)]
+            compared = [j for j in (box.intercept, *about) if j is not None and j not in own]
+            about, most = own, factor.levels[int(np.argmax(np.where(kept, counts, -np.inf)))]
+            known["code"] = factor.compared_with(most)
+            what = {"level": factor.levels[first], "factor": factor.name, "count": about_rows(counts[first])}
+            notes.append(note("rare reference", [names[j] for j in compared], **what, **known))
+        if rare:
+            count = listed([about_rows(counts[level]) for level in rare])
+            notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
     return tuple(notes)

@@ -55,7 +55,7 @@ from privstats.estimators.transformed import (
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.families import Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
@@ -539,9 +539,9 @@ def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)
-        notes.append(note("few outcomes", about, rows=float(effective[few].max()), needed=FEW_OUTCOMES))
+        notes.append(note("few outcomes", about, count=about_rows(float(effective[few].max())), needed=FEW_OUTCOMES))
     for j, rows in levels.few:
         if not few[j]:
-            notes.append(note("rare value", (names[j],), rows=rows, needed=levels.needed))
+            notes.append(note("rare value", (names[j],), count=about_rows(rows), needed=levels.needed))
             few[j] = True
     return few, tuple(notes)

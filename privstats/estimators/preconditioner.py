@@ -41,6 +41,7 @@ from privstats.estimators.constants import (
 )
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.notes import Note, note
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
 from privstats.losses.rows import (
     AtLevels,
@@ -72,17 +73,21 @@ class Sizes:
         Whether scores are counted in units.
     released : tuple of two floats
         Number of rows as released and its standard error; empty where it is public.
+    weighted : bool
+        Whether these are sums of weights over the largest one.
     """
 
     rows: float
     scores: float
     by_unit: bool = False
     released: tuple[float, ...] = ()
+    weighted: bool = False
 
     @property
     def diagnostics(self) -> dict[str, float]:
         """What a summary says of the rows that were used."""
-        return dict(zip(("rows used", "rows used sd"), self.released, strict=False))
+        name = "weights used" if self.weighted else "rows used"
+        return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
         """Return the sizes after so many rows were left out."""
@@ -177,6 +182,8 @@ class KeptLevels:
         Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
     rare_response : bool
         Whether the response seems to have two values, one of them rare.
+    clamped : tuple of Note
+        What is to be said of a response that seems to lie at its bounds.
     """
 
     keep: AtLevels | None
@@ -190,6 +197,7 @@ class KeptLevels:
     asked: bool = False
     few: tuple[tuple[int, float], ...] = ()
     rare_response: bool = False
+    clamped: tuple[Note, ...] = ()
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
@@ -409,11 +417,11 @@ class PublicBox:
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
     """Return numbers of rows and scores; the number of units is released where it is not public."""
     if not public.by_unit:
-        return Sizes(rows, rows)
+        return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:
-        return Sizes(rows, float(public.units), True)
+        return Sizes(rows, float(public.units), True, weighted=public.design.weighted)
     released = ask(Sum("units", One(), within=Cells(1), folded=True), by=by.counts)
-    return Sizes(rows, max(float(released.value[0]), 1.0), True)
+    return Sizes(rows, max(float(released.value[0]), 1.0), True, weighted=public.design.weighted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -610,6 +618,26 @@ def readable_levels(
         asked=bool(asked),
         few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rare_response=any(j == box.c and rows < RARE_YES * scales.rows for j, rows in ends),
+        clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),
+    )
+
+
+def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
+    """Return a note on a response whose values seem to lie at its two bounds; none on one that has two values.
+
+    Parameters
+    ----------
+    mean, sd : float
+        Released, of the response in the box.
+    """
+    center, half = float(box.design.response_center), float(box.design.response_half)
+    ends = (center - half, center + half)
+    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # as 0 and 1, 1 and 2, -1 and 1
+    if two_values or box.intercept is None or box.offset or sd**2 < TWO_ENDED * (1 - mean**2):
+        return ()
+    low, high = ends
+    return (
+        note("clamped response", name=box.design.response, low=low, high=high, mean=center + half * mean, sd=half * sd),
     )
 
 

@@ -28,7 +28,7 @@ from privstats.estimators.columns import (
 )
 from privstats.estimators.grid_detection import on_grids
 from privstats.gate.questions import Ask, Values
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.order_intervals import OrderStatisticEstimate
 from privstats.losses.location import ColumnValues, InStretch
 from privstats.mechanisms.base import Mechanism
@@ -366,7 +366,7 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
         for order in np.flatnonzero(row).tolist()
     ]
     times, rows = max(needed)
-    return (note("short ends", about, rows=rows, times=times),)
+    return (note("short ends", about, count=about_rows(rows), times=times),)
 
 
 def _times(law: Ends, n: float, order: int) -> float:

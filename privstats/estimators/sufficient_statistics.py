@@ -21,13 +21,22 @@ from privstats.estimators.constants import (
     USUAL_RESIDUAL,
 )
 from privstats.estimators.histogram import TAILS, Tail
-from privstats.estimators.preconditioner import KeptLevels, PublicBox, Sizes, Start, cleared, entry_sd, sizes_of
+from privstats.estimators.preconditioner import (
+    KeptLevels,
+    PublicBox,
+    Sizes,
+    Start,
+    clamped_note,
+    cleared,
+    entry_sd,
+    sizes_of,
+)
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
-from privstats.inference.notes import note
+from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import RootWeighted
@@ -239,7 +248,7 @@ class Moments(Branch):
         rows = float(moments.value[0, 0]) if within.counted else self.sizes.rows
         sd = float(np.sqrt(moments.variance_along(np.eye(len(moments.value))[:, :1])[0]))
         rows = max(rows, sd, 1.0)
-        released = (rows, sd) if within.counted and not self.box.design.weighted else ()
+        released = (rows, sd) if within.counted else ()
         if not within.counted and within.intercept:
             moments = moments.plus(np.diag(np.r_[rows, np.zeros(within.q)]))
         both = moments.mapped(self.to_columns)
@@ -261,8 +270,21 @@ class Moments(Branch):
         else:
             penalty[:] = float(size or 0.0)
         theta = np.asarray(np.linalg.lstsq(A.value + np.diag(penalty), both.value[:c, c], rcond=None)[0], dtype=float)
-        said = note("ridge", ridge=float(size or 0.0)) if size else note("no ridge")
-        return PointEstimate(tuple(self.box.design.names), theta, (said,), self.sizes.diagnostics)
+        said = note("ridge", ridge=float(size)) if size else note("no ridge")
+        return PointEstimate(tuple(self.box.design.names), theta, (said, *self.clamped(both)), self.sizes.diagnostics)
+
+    def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
+        """Return a note on a response whose released mean and variance are those of values at its bounds."""
+        one, rows = self.box.intercept, self.sizes.rows
+        if one is None:
+            return ()
+        last = np.eye(len(both.value))[:, -1:]
+        noise = float(np.sqrt(both.variance_along(last)[0])) / rows
+        mean, square = float(both.value[one, -1]) / rows, float(both.value[-1, -1]) / rows
+        variance = min(square, 1.0) - mean**2
+        if not noise < variance:
+            return ()
+        return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
@@ -295,7 +317,9 @@ class Moments(Branch):
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
         )
-        return self.given(equation.solve(self.box.design.names, (), {"sigma": sigma, **self.sizes.diagnostics}))
+        return self.given(
+            equation.solve(self.box.design.names, self.clamped(both), {"sigma": sigma, **self.sizes.diagnostics})
+        )
 
 
 def _first(loading: Loading, c: int) -> Loading:

@@ -238,7 +238,7 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
     """Release column scales, and the numbers of rows and scores where they are not public."""
     scales = column_scales(ask, by, box, public.used)
-    released = (scales.rows, scales.rows_sd) if public.used is None and not public.design.weighted else ()
+    released = (scales.rows, scales.rows_sd) if public.used is None else ()
     return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
 
 

@@ -7,6 +7,7 @@ multiplied become one number of a block; factors that are multiplied become one 
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
 Key = tuple[str, ...]  # what a code stands for: raw columns of levels and conditions
+CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the place among its columns
 
@@ -51,6 +53,28 @@ class DesignFactor:
     contrasts: FloatArray
     columns: tuple[int, ...]
     used: bool
+
+    @property
+    def reference(self) -> int | None:
+        """The level with which all others are compared: its dummies are all at their low end. None without one."""
+        high = self._high
+        first = np.flatnonzero(~high.any(axis=1))
+        simple = ":" not in self.name and len(first) == 1 and bool((high.sum(axis=0) == 1).all())
+        return int(first[0]) if simple else None
+
+    def dummies(self, level: int) -> list[int]:
+        """Return the places among `columns` of the dummies of a level."""
+        return [int(place) for place in np.flatnonzero(self._high[level])]
+
+    def compared_with(self, level: Any) -> str:
+        """Return how a formula writes the factor with another reference level."""
+        column = CODED.fullmatch(self.name)
+        return f"C({column[1] if column else self.name}, Treatment({level!r}))"
+
+    @property
+    def _high(self) -> NDArray[np.bool_]:
+        contrasts = np.asarray(self.contrasts, dtype=float)
+        return contrasts > contrasts.min(axis=0, initial=np.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,8 @@ LEAN = 0.25  # share of a 95 % half-length that unidentified directions may alwa
 MOST_LEAN = 10.0  # std errors by which they may ever move what is given
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
-VISIBLE = 0.2  # std errors from which on an allowance is noted
+VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
+MOVED = 1.0  # the same of an allowance for clipping, which is the rule: smaller ones stand in `tidy`
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,7 +518,7 @@ class NormalEstimate(Estimate):
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         sd = np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
-        visible = given & (moved > VISIBLE * sd)
+        visible = given & (moved > MOVED * sd)
         share = self.diagnostics.get("clipped_share", np.nan)
         moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):

@@ -1,7 +1,7 @@
 """All notes that fits print: cause, size, what it means, and the cure, in whole sentences.
 
-A template is filled by `note`. Every number in it is public or released, in the user's units or in std errors. Notes
-that cannot have a cure say that none is needed, or name what to use in its place.
+A template is filled by `note`. Every number in it is public or released, in the user's units or in std errors. Where
+nothing is to be done there is no note.
 """
 
 from __future__ import annotations
@@ -39,15 +39,21 @@ class Note:
 
 
 class _Prose(string.Formatter):
-    """Formats fields; ``~`` stands for two digits, and none behind the point of large numbers."""
+    """Formats fields; ``~`` stands for two digits, and none behind the point of large numbers.
+
+    ``<`` is the same of a ratio of noise to information, which is known up to a cap.
+    """
 
     def format_field(self, value: Any, spec: str) -> str:
-        if spec != "~":
+        if spec == "<" and value >= CAP * (1 - 1e-9):
+            return f"at least {CAP:.0f}"
+        if spec not in ("~", "<"):
             return str(super().format_field(value, spec))
-        return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+        return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
 
 
 _PROSE = _Prose()
+CAP = 100.0  # ratios of noise to information are known up to here
 RELIABLE = 0.4  # noise_to_signal up to which intervals are about as long as they need to be
 
 NOTES: Mapping[str, str] = MappingProxyType(
@@ -58,49 +64,43 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
             "the level with the reference level{code}."
         ),
-        "rare levels too many": (
-            "No coefficient is given: about {count:,.0f} rows have levels that are too rare for this budget (released "
-            "counts), and leaving them out would change the other coefficients. Remedy: merge rare levels, or spend "
-            "{times:~} times as much."
+        "rare reference": (
+            "{names} not given: {count} have the level {level!r}, with which {factor} compares the others (released "
+            "count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were "
+            "left out of the fit. Remedy: compare with another level, {code}."
+        ),
+        "no level": (
+            "Nearly no row has a declared level of {factors}, or nearly all rows miss another value: {count} of "
+            "{rows:,} were used (released count, std err {sd:.0f}). Remedy: declare the levels as the data spell "
+            "them, as in domain={{'{column}': ['M', 'F']}}."
+        ),
+        "small weights": (
+            "The weights of {rows:,} rows add up to {share} of as many largest weights (released): {weights} is "
+            "declared up to {largest:g} and is about {mean:.2g} on average, and a row counts as its weight over the "
+            "largest. Remedy: declare a smaller upper bound of {weights}."
         ),
         "collinear": (
             "{names} not given: they are nearly collinear, or vary little for their bounds, and the noise is "
-            "{ratio:~} times the information that tells them apart. Remedy: leave one of them out, declare closer "
-            "bounds, or make rows x budget {times:~} times as large."
+            "{ratio:<} times the information that tells them apart. Remedy: leave one of them out, declare closer "
+            "bounds, or make rows x budget {times:<} times as large."
         ),
         "weak term": (
-            "{names} not given: the noise is {ratio:~} times the information, since its values vary little for its "
+            "{names} not given: the noise is {ratio:<} times the information, since its values vary little for its "
             "bounds or nearly follow from other terms. Remedy: declare closer bounds, leave it out, or make rows x "
-            "budget {times:~} times as large."
-        ),
-        "null space": (
-            "{names} not given: the kept levels determine only some combinations of these coefficients; contrasts "
-            "among kept levels are available by t_test. Remedy: merge the levels that were left out, or spend more."
-        ),
-        "nothing identified": (
-            "No coefficient is given: in {directions} directions of the predictors the noise exceeds the information. "
-            "Remedy: fewer terms, or rows x budget {times:~} times as large."
-        ),
-        "too much noise": (
-            "The noise is as large as the coefficients can be, so none is given. Remedy: rows x {currency} about "
-            "{times:~} times as large (now {now:.3g})."
+            "budget {times:<} times as large."
         ),
         "far step": (
             "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
             "budget, more rows, or closer bounds of the predictors."
         ),
         "few outcomes": (
-            "{names} not given: the estimates rest on about {rows:,.0f} rows (effective number, expected from the "
+            "{names} not given: the estimates rest on {count} (effective number, expected from the "
             "releases) and about {needed:.0f} are needed for a normal error. Remedy: more rows, or merge the level "
             "with another one."
         ),
         "rare value": (
-            "{names} is not given: by its released mean and variance the column has two values, one of them in about "
-            "{rows:,.0f} rows, and about {needed:,.0f} are needed at this budget. Remedy: spend more, or leave it out."
-        ),
-        "large counts": (
-            "No coefficient is given: the fit holds for mean counts up to about {most:g}, and here they are larger. "
-            "Remedy: give the counts in larger units, or fit dp_lm to np.log1p of the counts."
+            "{names} is not given: by its released mean and variance the column has two values, one of them in "
+            "{count}, and about {needed:,.0f} are needed at this budget. Remedy: spend more, or leave it out."
         ),
         "empty group": (
             "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so the group may be empty; "
@@ -113,8 +113,13 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         # given, with something to know
         "clipped": (
-            "The scores of {share} were clipped. This may move {moves}; the intervals contain it. Remedy: none is "
-            "needed; closer bounds or a larger budget make the intervals narrower."
+            "The scores of {share} of the rows were clipped. This may move {moves}; the intervals contain it. Remedy: "
+            "closer bounds, or a larger budget."
+        ),
+        "clamped response": (
+            "Most values of '{name}' lie at its bounds, {low:g} and {high:g}, by its released mean {mean:.4g} and std "
+            "dev {sd:.2g}: unless it has these two values alone, values beyond the bounds were moved to them, and the "
+            "coefficients are those of the moved values. Remedy: wider bounds of '{name}'."
         ),
         "weak direction": (
             "In some direction of the predictors the noise exceeds the information. It may move {names} by up to "
@@ -124,39 +129,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "noise_to_signal is {ratio:.2f} (reliable below 0.4): the intervals are longer than needed. Remedy: rows x "
             "budget {times:~} times as large."
         ),
-        "steps differ": (
-            "Successive steps differ by up to {size:~} std errors ('{name}'), which the intervals contain. Remedy: "
-            "{currency} = {more:.3g}, or {rows:~} times the rows."
-        ),
         "far bounds": (
             "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows far out "
             "could decide its coefficient. The interval assumes that large scores become rare as fast as a finite "
             "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
-        ),
-        "few effective rows": (
-            "The interval of {names} rests on about {rows:,.0f} rows with large scores (released), fewer than 15. It "
-            "assumes that larger scores are rarer still. Remedy: closer bounds, or the logarithm of the predictor."
-        ),
-        "weighted rows": (
-            "About {share} of the rows have predictors far from the others and count with less weight (released): "
-            "where the model is wrong the coefficients differ from the unweighted ones. Remedy: closer bounds, or a "
-            "logarithm of the predictors."
-        ),
-        "floored interval": (
-            "The intervals of {names} were widened to the length without privacy, which noise made appear smaller. "
-            "Remedy: none is needed."
-        ),
-        "raised": (
-            "{directions} eigenvalues of the released Hessian were below their noise and were raised to it; the "
-            "intervals contain the error of this. Remedy: fewer terms, or rows x budget {times:~} times as large."
-        ),
-        "tail": (
-            "The intervals assume that scores beyond the largest visible ones become rare at least by half for each "
-            "factor of 1.4 in size, as a finite variance requires. Remedy: tail='cautious' assumes less."
-        ),
-        "rounded response": (
-            "The response has few different values, so its density at a quantile is not defined and the std errors "
-            "are approximate. Remedy: dp_lm, or dp_quantile by groups."
         ),
         # no intervals, or no std error
         "no inference": (
@@ -165,14 +141,6 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "dependent rows": (
             "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
             "cov_type='cluster'."
-        ),
-        "no density": (
-            "No intervals: the density at the quantile is estimated with more noise than signal (noise_to_signal "
-            "{ratio:~}). Remedy: {currency} = {more:.3g}, or {rows:~} times the rows."
-        ),
-        "noisy hessian": (
-            "No intervals: the noise of the Hessian is {ratio:~} times its information in the weakest direction. "
-            "Remedy: fewer terms, or rows x budget {times:~} times as large."
         ),
         "parameter bound": (
             "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. "
@@ -184,14 +152,17 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "nearer 0.5, or a smaller theta_bound."
         ),
         "short ends": (
-            "No interval for {names}: its ends would lie beyond the outermost of about {rows:,.0f} rows. Remedy: rows "
+            "No interval for {names}: its ends would lie beyond the outermost of {count}. Remedy: rows "
             "x eps {times:~} times as large, or a quantile nearer the median."
         ),
         "ridge": (
             "The penalty is {ridge:.3g} (predictors scaled to [-1, 1]), which moves the coefficients toward zero by an "
             "unknown amount, so only estimates are given. Remedy: leave ridge= out for std errors and intervals."
         ),
-        "no ridge": ("The adaptive ridge is 0: the predictors vary enough without it. Remedy: none is needed."),
+        "no ridge": (
+            "No intervals: ridge='adaptive' gives estimates only, and the penalty that it chose is 0. Remedy: leave "
+            "ridge= out for std errors and intervals."
+        ),
         "other mechanism": ("No intervals: none is known for mech='{mech}'. Remedy: mech='{other}'."),
         "mode": ("No intervals: none is known to be valid for a mode. Remedy: dp_hist gives counts with intervals."),
         "geometric median": (
@@ -201,17 +172,13 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "No intervals: under pure eps none holds for tau = {tau:g} whatever the data are. Remedy: add delta=1e-6, "
             "or give mu= in place of eps."
         ),
-        "unproved family": (
-            "No intervals: under pure eps none holds for the {family} family, whose scores have no bound. Remedy: add "
-            "delta=1e-6, or give mu= in place of eps."
-        ),
         "second release": (
             "The interval comes from a second release (rank), so no std error belongs to this estimate. Remedy: "
             "mech='rank' draws both together."
         ),
         "repeated value": (
             "No std err for {names}: the value repeats in many rows, so no normal distribution has an interval of this "
-            "width. The interval includes its ends. Remedy: none is needed."
+            "width. Remedy: report the interval, which includes its ends."
         ),
         # about the fit
         "chain": (
@@ -219,23 +186,40 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "distance from it is measured, not proved. Remedy: {cure}."
         ),
         "unused rows": (
-            "About {share} of the rows were not used (released count): a value is missing, or its level is not "
+            "{share} of the rows were not used (released count): a value is missing, or its level is not "
             "declared.{question} Remedy: declare all levels, or check the bounds."
         ),
         "rows per unit": (
-            "Each {unit} counts with at most {most} rows; about {share} of the rows were left out (released count), so "
-            "a {unit} with many rows weighs less. Remedy: a larger rows_per_unit=, at more noise."
+            "Each {unit} counts with at most {most}, and {each:.2g} on average were used (released count), so a {unit} "
+            "with more rows weighs less. Remedy: a larger rows_per_unit=, at more noise."
         ),
         "delta helps": (
             "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:~} times "
             "shorter. Remedy: {call}."
         ),
-        "no ledger": (
-            "Another fit has read the same rows without a ledger: the guarantees of fits on the same rows add up. "
-            "Remedy: give them one ledger=."
-        ),
     }
 )
+
+
+CAUSES = ("no level", "small weights")  # that make others of noise, or of a small number of rows, mere symptoms
+SYMPTOMS = (
+    "collinear",
+    "weak term",
+    "weak direction",
+    "noise to signal",
+    "rare level",
+    "rare reference",
+    "few outcomes",
+    "rare value",
+    "clamped response",
+)
+
+
+def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
+    """Return the notes of a fit: its own, without symptoms of a cause that is known, after the cause."""
+    known = [one for one in cause if one.key in CAUSES]
+    rest = [one for one in others if not (known and one.key in SYMPTOMS)]
+    return (*known, *rest, *(one for one in cause if one.key not in CAUSES))
 
 
 def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
@@ -276,11 +260,22 @@ def percent(share: float) -> str:
     """Return a share as a percentage for prose.
 
     >>> percent(0.0213), percent(0.31), percent(0.0001)
-    ('2.1%', '31%', 'less than 0.1%')
+    ('about 2.1%', 'about 31%', 'less than 0.1%')
     """
     if share < 0.001:
         return "less than 0.1%"
-    return f"{100 * share:.1f}%" if share < 0.1 else f"{100 * share:.0f}%"
+    return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
+
+
+def about_rows(rows: float) -> str:
+    """Return a released number of rows for prose: no row is not known to be none.
+
+    >>> about_rows(41.3), about_rows(1.2), about_rows(-3.0)
+    ('about 41 rows', 'about 1 row', 'hardly any rows')
+    """
+    if rows < 0.5:
+        return "hardly any rows"
+    return f"about {rows:,.0f} row{'' if rows < 1.5 else 's'}"
 
 
 def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
@@ -313,8 +308,8 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)
     if others:
-        parts.append(f"{others} more coefficient{'s' if others > 1 else ''} by more than 0.2 std errors")
+        parts.append(f"{others} more coefficient{'s' if others > 1 else ''} by more than a std error")
     else:
-        parts.append("other coefficients by less than 0.2 std errors")
-    rows = "some rows" if math.isnan(share) else f"about {percent(share)} of the rows"
+        parts.append("other coefficients by less than a std error")
+    rows = "some" if math.isnan(share) else percent(share)
     return (note("clipped", share=rows, moves=", ".join(parts)),)

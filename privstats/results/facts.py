@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privstats.inference.notes import Note
 from privstats.privacy.promise import Neighbors, Promise
 
 FloatArray = NDArray[np.float64]
@@ -89,6 +90,8 @@ class FitFacts:
         The map from new rows to columns, for `predict`; holds no data.
     subset, weights, offset : str, optional
         As the user wrote them.
+    notes : tuple of Note
+        What is to be said of the fit as a whole, apart from its estimates.
     """
 
     verb: str
@@ -119,6 +122,7 @@ class FitFacts:
     subset: str | None = None
     weights: str | None = None
     offset: str | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def neighbors(self) -> Neighbors:

@@ -145,7 +145,7 @@ def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
     lost = found.get("noise_to_signal_unidentified", math.nan)
     parts: list[str] = []
     if signals:
-        behind = "" if math.isnan(lost) else f"; {short(lost)} where not identified"
+        behind = "" if math.isnan(lost) else f"; {'at least ' * (lost > 99.9)}{short(lost)} where not identified"
         parts.append(f"noise_to_signal {_listed(signals)} (reliable below {RELIABLE:g}){behind}")
     sigmas = [value for name, value in found.items() if name.partition("[")[0] == "sigma" and not math.isnan(value)]
     if sigmas:

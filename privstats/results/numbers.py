@@ -10,14 +10,17 @@ import numpy as np
 import pandas as pd
 
 from privstats.inference.estimate import Estimate
+from privstats.inference.notes import Note, explained
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import Promise
 from privstats.privacy.release import Release
+from privstats.results.deltas import delta_note
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled_label
 
-COUNTS = ("rows used", "rows used sd")  # diagnostics that `nobs_used` and the summary's line of rows show
+# Diagnostics that `nobs_used`, the line of rows and the notes show.
+COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,6 +141,12 @@ class FitNumbers:
         """One row a question: its name, its share of the whole, and its cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the reader of the fit must know, in the order of the summary."""
+        own = (*self.facts.notes, *delta_note(self.facts, self.estimate, self.releases))
+        return explained(own, self.estimate.notes)
 
     @property
     def group_rows(self) -> FloatArray | None:

@@ -200,7 +200,7 @@ class References:
     @classmethod
     def of(cls, results: FitNumbers, numbers: TableValues) -> References:
         """Return the notes of a fit; a row that has no interval and no note gets one."""
-        notes, names = results.estimate.notes, results.names
+        notes, names = results.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
         rows: list[int | None] = [None] * len(names)
@@ -220,20 +220,18 @@ class References:
 
 
 # Notes about all coefficients: none is given; none has an interval.
-NOTHING = ("rare levels too many", "nothing identified", "too much noise", "large counts")
+NOTHING = ("no level", "small weights")
 NO_INTERVALS = (
     "no inference",
     "dependent rows",
-    "no density",
-    "noisy hessian",
     "parameter bound",
     "too few rows",
     "ridge",
+    "no ridge",
     "other mechanism",
     "mode",
     "geometric median",
     "unproved tau",
-    "unproved family",
 )
 NO_STD_ERROR = ("second release",)
 NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Remedy: a larger budget."

@@ -13,6 +13,7 @@ from privstats.gate.gate import Gate
 from privstats.models.base import METHODS, Choice
 from privstats.results.facts import FitFacts
 from privstats.workflow.plan import Plan
+from privstats.workflow.remarks import remarks
 
 
 def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, shared: bool) -> FitFacts:
@@ -61,6 +62,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         subset=spec.model.subset,
         weights=getattr(spec.model, "weights", None),
         offset=getattr(spec.model, "offset", None),
+        notes=remarks(plan, public, estimate),
     )
 
 

@@ -385,12 +385,12 @@ def test_whether_a_coefficient_is_given_does_not_depend_on_the_level():
 
 
 def test_what_clipping_moved_is_noted_in_the_units_of_the_user():
-    e = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 30.0, 0]), 1.0),))
+    e = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 60.0, 0]), 1.0),))
     fit = e.solve(NAMES, diagnostics={"clipped_share": 0.021}).mapped(np.diag([1.0, 1e-3, 1.0]), np.zeros(3))
     (found,) = fit.notes
-    assert found.key == "clipped" and "2.1% of the rows" in found.text and "'x' by up to 3.2e-05" in found.text
-    unmoved = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 0.1, 0]), 1.0),)).solve(NAMES)
-    assert unmoved.notes == ()
+    assert found.key == "clipped" and "2.1% of the rows" in found.text and "'x' by up to 6.3e-05" in found.text
+    usual = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 15.0, 0]), 1.0),)).solve(NAMES)
+    assert usual.notes == ()  # nothing is to be done about half a standard error
     also = weak(900.0, 1.0, moved=(Allowance(np.eye(3)[:, 1:2], 0.01),)).solve(NAMES)
     assert also.error_law(np.eye(3)).allowance == pytest.approx([0, 0.01, 0])
 

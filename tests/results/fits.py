@@ -128,8 +128,9 @@ MU = given(
     remarks=(
         Note(
             "clipped",
-            "The scores of about 2.1% of the rows were clipped. This may move 'disea' by up to 0.00011, other "
-            "coefficients by less than 0.1 std errors; the intervals contain it.",
+            "The scores of about 2.1% of the rows were clipped. This may move 'disea' by up to 0.0011, other "
+            "coefficients by less than a std error; the intervals contain it. Remedy: closer bounds, or a larger "
+            "budget.",
         ),
     ),
 )

@@ -69,8 +69,8 @@ Budget       of mu^2: levels 8%, scales 4%, coarse matrix 8%, leverages 3%,
              Hessian 9%, first step 5%, meat 4%, score sizes 9%, score 50%
 Diagnostics  noise_to_signal 0.04 (reliable below 0.4), residual std dev 0.773
 [1] The scores of about 2.1% of the rows were clipped. This may move 'disea' by
-    up to 0.00011, other coefficients by less than 0.1 std errors; the intervals
-    contain it.
+    up to 0.0011, other coefficients by less than a std error; the intervals
+    contain it. Remedy: closer bounds, or a larger budget.
 """,
     ),
     "quantile regression at three tau": (

@@ -1,0 +1,75 @@
+"""Notes on the rows of a fit, from releases and public facts: which were used, and how much they count."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from privstats.errors import listed
+from privstats.estimators.base import PublicFacts
+from privstats.formula.declarations import Levels
+from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
+from privstats.workflow.plan import Plan
+
+CLEAR = 3.0  # standard errors of a count from which on what is missing is not its noise
+UNUSED = 0.05  # part of the rows from which on rows that were not used are noted
+NEARLY_ALL = 0.9  # part of the rows from which on the declaration is suspected
+SMALL_WEIGHT = 0.2  # of the largest one, that rows have on average, below which the bound of weights is far
+FILLED = 0.8  # part of rows_per_unit, that units have on average, from which on some have more
+
+
+def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return the notes on a fit."""
+    return (
+        *_unused_rows(plan, public, estimate),
+        *_small_weights(plan, public, estimate),
+        *_rows_per_unit(plan, public, estimate),
+    )
+
+
+def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return a note on rows that were not used, with no `subset` that left them out."""
+    rows, (used, sd) = public.offered, _released(estimate, "rows used")
+    if rows is None or plan.specification.model.subset is not None or not rows - used > max(CLEAR * sd, UNUSED * rows):
+        return ()
+    share = 1 - used / rows
+    domain = public.design.domain
+    coded = [name for name in public.design.reads if isinstance(domain.get(name), Levels)]
+    if share > NEARLY_ALL and coded:
+        factors = listed([f"'{name}'" for name in coded])
+        about = _not_given(estimate)
+        return (note("no level", about, factors=factors, count=about_rows(used), rows=rows, sd=sd, column=coded[0]),)
+    question = " Is a text column declared with bounds?" if share > NEARLY_ALL else ""
+    return (note("unused rows", share=percent(share).capitalize(), question=question),)
+
+
+def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return a note on weights far below their declared bound, where the fit shows it."""
+    rows, (used, sd) = public.offered, _released(estimate, "weights used")
+    shown = any(one.key in SYMPTOMS for one in estimate.notes)
+    if rows is None or not shown or not used + CLEAR * sd < SMALL_WEIGHT * rows:
+        return ()
+    weights, largest = plan.specification.written["weights"], public.design.largest_weight
+    share, mean = percent(used / rows), largest * used / rows
+    numbers = {"rows": rows, "share": share, "weights": weights, "largest": largest, "mean": mean}
+    return (note("small weights", _not_given(estimate), **numbers),)
+
+
+def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return a note where units have as many rows as count, so that some probably have more."""
+    used, _ = _released(estimate, "rows used")
+    most, unit = public.rows_per_unit, plan.specification.neighbors.unit
+    if unit is None or public.units is None or not used > FILLED * most * public.units:
+        return ()
+    several = f"{most} row{'s' if most > 1 else ''}"
+    return (note("rows per unit", unit=unit, most=several, each=min(used / public.units, float(most))),)
+
+
+def _released(estimate: Any, name: str) -> tuple[float, float]:
+    """Return a released count and its standard error; NaN where it was not released."""
+    found = estimate.diagnostics
+    return float(found.get(name, math.nan)), float(found.get(f"{name} sd", math.nan))
+
+
+def _not_given(estimate: Any) -> list[str]:
+    return [name for name, value in zip(estimate.names, estimate.params(), strict=True) if math.isnan(value)]

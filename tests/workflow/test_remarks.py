@@ -1,0 +1,112 @@
+"""What is wrong with a fit is named by its cause: levels, reference levels, bounds, weights, units, a delta."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+
+N = 20_000
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(
+    {
+        "x": RNG.uniform(0, 1, N),
+        "sex": RNG.choice(["M", "F"], N),
+        "g": RNG.choice(["a", "b", "c"], N, p=[0.0003, 0.6, 0.3997]),
+        "w": RNG.uniform(0.5, 1.5, N),
+        "person": np.arange(N) // 3,
+    }
+)
+ROWS["y"] = 10 + 0.3 * ROWS.x + RNG.normal(0, 1, N)
+DOMAIN = {"y": (5, 15), "x": (0, 1), "sex": ["male", "female"], "g": ["a", "b", "c"], "w": (0, 2)}
+
+
+def fitted(formula, data=ROWS, eps=2.0, **change):
+    return ps.dp_lm(formula, data, eps, **{"domain": DOMAIN, "rng": 1, **change})
+
+
+def note_of(fit, key):
+    (found,) = (one for one in fit.notes if one.key == key)
+    return found
+
+
+@pytest.mark.parametrize("mech", ["auto", "suffstats", "newton"])
+def test_levels_that_no_row_has_are_named_and_nothing_else_is_blamed(mech):
+    fit = fitted("y ~ x + C(sex)", mech=mech)
+    found = note_of(fit, "no level")
+    assert "Nearly no row has a declared level of 'sex'" in found.text
+    assert "of 20,000 were used (released count, std err" in found.text
+    assert not {"collinear", "weak term", "weak direction", "noise to signal"} & {one.key for one in fit.notes}
+    for name in fit.params.index[fit.params.isna()]:
+        assert name in found.about
+    assert "no level" not in {
+        one.key for one in fitted("y ~ x + C(sex)", ROWS.replace({"M": "male", "F": "female"})).notes
+    }
+
+
+def test_a_rare_reference_level_is_named_and_its_remedy_can_be_followed():
+    fit = fitted("y ~ x + C(g)", mech="newton")
+    found = note_of(fit, "rare reference")
+    assert "the level 'a', with which C(g) compares the others" in found.text
+    assert found.text.endswith("compare with another level, C(g, Treatment('b')).")
+    assert set(found.about) == {"Intercept", "C(g)[T.b]", "C(g)[T.c]"} == set(fit.params.index[fit.params.isna()])
+    after = fitted("y ~ x + C(g, Treatment('b'))", mech="newton")
+    assert after.params.drop("C(g, Treatment('b'))[T.a]").notna().all()
+    assert note_of(after, "rare level").about == ("C(g, Treatment('b'))[T.a]",)
+
+
+@pytest.mark.parametrize("mech", ["suffstats", "newton"])
+def test_a_response_that_its_bounds_clamp_is_noted_and_one_of_two_values_is_not(mech):
+    fit = fitted("y ~ x", mech=mech, domain={**DOMAIN, "y": (10, 10.5)})
+    found = note_of(fit, "clamped response")
+    assert "'y' lie at its bounds, 10 and 10.5, by its released mean 10.2" in found.text
+    assert all(one.key != "clamped response" for one in fitted("y ~ x", mech=mech).notes)
+    binary = ROWS.assign(y=(ROWS.y > 10).astype(int))
+    assert all(one.key != "clamped response" for one in fitted("y ~ x", binary, domain={**DOMAIN, "y": (0, 1)}).notes)
+
+
+@pytest.mark.parametrize("mech", ["auto", "suffstats"])
+def test_bounds_of_weights_are_named_where_they_make_rows_count_for_nothing(mech):
+    far = fitted("y ~ x", eps=0.3, weights="w", mech=mech, domain={**DOMAIN, "w": (0, 2000)})
+    found = note_of(far, "small weights")
+    assert "w is declared up to 2000" in found.text and "Remedy: declare a smaller upper bound of w" in found.text
+    assert not {"collinear", "weak term"} & {one.key for one in far.notes}
+    assert "weights used" not in far.diagnostics
+    assert all(one.key != "small weights" for one in fitted("y ~ x", weights="w", mech=mech).notes)
+
+
+def test_rows_that_were_not_used_are_noted_unless_a_subset_left_them_out():
+    some = ROWS.assign(x=ROWS.x.where(RNG.random(N) > 0.3))
+    assert note_of(fitted("y ~ x", some), "unused rows").text.startswith("About 30% of the rows were not used")
+    text = note_of(fitted("y ~ x", ROWS.assign(x="text")), "unused rows").text
+    assert "Is a text column declared with bounds?" in text
+    for fit in (fitted("y ~ x"), fitted("y ~ x", some, subset="w > 1"), fitted("y ~ x", some, neighbors="add_remove")):
+        assert all(one.key != "unused rows" for one in fit.notes)
+
+
+def test_units_with_as_many_rows_as_count_are_noted():
+    text = note_of(fitted("y ~ x", unit="person", rows_per_unit=2), "rows per unit").text
+    assert "Each person counts with at most 2 rows, and 2 on average were used (released count)" in text
+    assert all(one.key != "rows per unit" for one in fitted("y ~ x", unit="person", rows_per_unit=6).notes)
+
+
+def test_a_delta_is_suggested_where_it_would_shorten_intervals_as_much_as_it_then_does():
+    rng = np.random.default_rng(1)
+    names = [f"x{j}" for j in range(20)]
+    data = pd.DataFrame(rng.uniform(0, 1, (5000, 20)), columns=names)
+    data["y"] = data.sum(axis=1) / 20 + rng.normal(0, 0.1, 5000)
+    call = {"formula": "y ~ " + " + ".join(names), "data": data, "eps": 4.0, "mech": "suffstats"}
+    domain = {**dict.fromkeys(names, (0, 1)), "y": (-1, 2)}
+    fit = fitted(**call, domain=domain)
+    text = note_of(fit, "delta helps").text
+    assert "With delta = 1e-06 in addition to eps = 4" in text and "dp_lm(..., eps=4, delta=1e-06)" in text
+    told = float(text.split("about ")[1].split(" times")[0])
+    shorter = fitted(**call, domain=domain, delta=1e-6)
+    gain = np.median(np.subtract(*fit.conf_int().T.to_numpy()) / np.subtract(*shorter.conf_int().T.to_numpy()))
+    assert gain == pytest.approx(told, rel=0.3)  # intervals hold allowances, too
+    assert all(one.key != "delta helps" for one in (*shorter.notes, *fitted("y ~ x").notes))
+
+
+def test_notes_of_a_fit_survive_a_dict():
+    fit = fitted("y ~ x + C(sex)", mech="suffstats")
+    assert type(fit).from_dict(fit.to_dict()).notes == fit.notes
