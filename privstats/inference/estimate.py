@@ -162,6 +162,10 @@ class Estimate(ABC):
         """Return two-sided p-values of "the coefficient is zero", shape (k,)."""
         return self.contrast(np.eye(len(self.names)))[4]
 
+    def bias_bound(self) -> FloatArray:
+        """Return how far each estimate may have been moved, which p-value and interval allow for, shape (k,)."""
+        return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class EstimatingEquation:
@@ -395,6 +399,9 @@ class NormalEstimate(Estimate):
 
     def tvalues(self) -> FloatArray:
         return self.params() / self.bse()
+
+    def bias_bound(self) -> FloatArray:
+        return np.where(self._given, self.error_law(np.eye(len(self.names))).allowance, np.nan)
 
     def covariance(self) -> FloatArray:
         given = self._given

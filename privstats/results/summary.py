@@ -29,6 +29,9 @@ from privstats.results.text import (
 
 TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of std err^2."
 UNTESTED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
+MOVED = "P and interval also allow for clipping; they are wider than std err and z say."
+MOVED_INTERVAL = "P and interval also allow for clipping; they are wider than std err says."
+VISIBLE = 0.2  # std errors from which on an allowance makes P and z disagree visibly
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
@@ -172,6 +175,7 @@ class TableValues:
     share: FloatArray
     z: FloatArray
     p: FloatArray
+    bias: FloatArray
 
     @classmethod
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
@@ -179,7 +183,8 @@ class TableValues:
         estimate = results.estimate
         value, sd, low, high = estimate.coefficients(alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return cls(value, sd, low, high, estimate.noise_share(), estimate.tvalues(), estimate.pvalues())
+            z, p = estimate.tvalues(), estimate.pvalues()
+        return cls(value, sd, low, high, estimate.noise_share(), z, p, estimate.bias_bound())
 
     @property
     def asymmetric(self) -> bool:
@@ -357,6 +362,8 @@ def _legend(facts: FitFacts, numbers: TableValues, table: TextTable, exp: bool) 
         lines.append(TESTED if facts.tested else UNTESTED)
     elif not np.isnan(numbers.low).all():
         lines.append(ENDS)
+    if facts.tested and (numbers.bias > VISIBLE * numbers.sd).any():
+        lines.append(MOVED_INTERVAL if exp else MOVED)
     if exp:
         ratio, of = RATIOS.get(facts.link or "", ("", ""))
         one = f"Coef, std err and P are those of the {of}, the interval is the {ratio}'s."

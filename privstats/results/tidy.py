@@ -10,7 +10,7 @@ import pandas as pd
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
 from privstats.results.numbers import FitNumbers, exponentials
 
-TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component")
+TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "bias_bound", "component")
 GLANCE = (
     "eps",
     "delta",
@@ -30,7 +30,9 @@ GLANCE = (
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     """Return one row a coefficient; with `exp` estimates and intervals are exponentials.
 
-    `component` is the tau, group or bin, as text where there are two of them; each has a column of its own, too.
+    `bias_bound` is how far clipping, and directions without information, may have moved the estimate (with `exp` its
+    logarithm): p-value and interval allow for it, standard error and statistic do not. `component` is the tau, group
+    or bin, as text where there are two of them; each has a column of its own, too.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]
@@ -42,6 +44,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
         results.pvalues.to_numpy(),
         interval[0].to_numpy(),
         interval[1].to_numpy(),
+        results.estimate.bias_bound(),
         [_component(label[1:]) for label in labels],
     )
     own = {key: [label[j] for label in labels] for j, key in enumerate(facts.keys) if j}

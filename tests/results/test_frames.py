@@ -1,11 +1,15 @@
 """Series and frames: their columns, their labels, and where they are NaN."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from privstats.inference.error_law import critical
+from privstats.inference.estimate import Allowance, NormalEstimate
+from privstats.inference.tables import PointEstimate
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.results.results import PUBLIC
 from tests.results.fits import (
@@ -23,7 +27,8 @@ from tests.results.fits import (
     rq_facts,
 )
 
-TIDY = ["term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "component"]
+TIDY = ["term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "bias_bound"]
+TIDY += ["component"]
 GLANCE = ["eps", "delta", "mu", "neighbors", "unit", "nobs", "nobs_used", "method", "cov_type"]
 GLANCE += ["noise_to_signal", "sigma", "seeded"]
 ZOO = [
@@ -58,6 +63,23 @@ def test_tidy_holds_the_numbers_of_the_attributes():
         "conf_high": fit.conf_int(0.1)[1],
     }.items():
         np.testing.assert_array_equal(frame[column], values)
+
+
+def test_the_interval_is_that_of_std_error_and_bias_bound():
+    plain = NormalEstimate.of(LM.names, np.ones(4), 1e-4 * np.eye(4))
+    fit = results(replace(plain, allowances=(Allowance(np.diag([0.0, 0.02, 0.0, 0.0]), 1.0),)))
+    frame = fit.tidy()
+    np.testing.assert_array_equal(frame["bias_bound"], [0.0, 0.02, 0.0, 0.0])
+    half = critical(frame["bias_bound"] / frame["std_error"]) * frame["std_error"]
+    np.testing.assert_allclose(frame["conf_high"] - frame["estimate"], half, rtol=1e-3)
+    line = "P and interval also allow for clipping; they are wider than std err and z say."
+    assert line in str(fit.summary()).splitlines()
+    assert line not in str(results(plain).summary())  # only where it matters
+    little = replace(plain, allowances=(Allowance(1e-3 * np.eye(4), 1.0),))
+    assert line not in str(results(little).summary())
+    none = results(PointEstimate(LM.names, np.ones(4), (), {}))
+    assert none.tidy()["bias_bound"].isna().all()
+    assert results(PARTLY, partly_facts()).tidy()["bias_bound"].isna().sum() == np.isnan(PARTLY.params()).sum()
 
 
 def test_exponentials_leave_errors_and_tests_as_they_are():
