@@ -60,7 +60,7 @@ from privstats.estimators.preconditioner import (
     whitened_again,
 )
 from privstats.estimators.sufficient_statistics import Branch, Moments
-from privstats.gate.questions import Ask, Sum
+from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
@@ -68,6 +68,7 @@ from privstats.inference.notes import Note, about_rows, note
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
@@ -145,11 +146,40 @@ class Adaptive:
         return fits[chosen].estimate()
 
 
-def hessian_entry_sd(ask: Ask, by: Noises, loss: Loss, m: int) -> float:
+def hessian_entry_sd(ask: Laws, by: Noises, loss: Loss, m: int) -> float:
     """Return the standard deviation of the noise of an entry of the Hessian whose rows are clipped at 1."""
     beside = by.free_products and isinstance(loss, SquaredLoss)
     question = Sum("hessian", lambda block: block, within=Products(m + beside))
     return entry_sd(ask, question, by) * (1 + BESIDE**2 if beside else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """Laws of questions that get one part of a promise, before there is a conversation: public, and free.
+
+    Parameters
+    ----------
+    promise : Promise
+    relation : Relation
+    """
+
+    promise: Promise
+    relation: Relation
+
+    def law(self, question: Question, *, by: Any) -> Any:
+        """Return the law of the noise that a question would get."""
+        return by.law(self.promise, question.within, self.relation)
+
+
+def carries_steps(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> bool:
+    """Return whether a Hessian of steps may be told from its noise, by public facts: rows, columns and the promise.
+
+    Where it may not, optional questions are not worth asking, and moments of the box have less noise with all of the
+    budget than with what the beginning of `Adaptive` leaves.
+    """
+    part = promise.part(SHARES[by.shares]["hessian"])
+    entry = hessian_entry_sd(Foretold(part, relation), by, SquaredLoss(), columns)
+    return relative_noise(columns, entry * USUAL_RADIUS / rows) < DROWNED
 
 
 def relative_noise(m: int, entry: float) -> float:

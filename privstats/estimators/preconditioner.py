@@ -39,7 +39,7 @@ from privstats.estimators.constants import (
     UNSEEN_SDS,
     WIDE,
 )
-from privstats.gate.questions import Ask, Sum
+from privstats.gate.questions import Ask, Laws, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.notes import Note, note
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
@@ -830,7 +830,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     return basis
 
 
-def entry_sd(ask: Ask, question: Sum, by: Noises) -> float:
+def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
     """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))

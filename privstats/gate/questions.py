@@ -119,7 +119,14 @@ class AnyMechanism(Protocol):
         """Return the release; `exact` is a `Total`, or sealed `RowValues`."""
 
 
-class Ask(Protocol):
+class Laws(Protocol):
+    """What tells the laws of questions that nobody has asked."""
+
+    def law(self, question: Question, *, by: Any) -> Any:
+        """Return the law of the noise of a planned question, in any branch: public, and free. None if it has none."""
+
+
+class Ask(Laws, Protocol):
     """The conversation, as an estimator has it: it sees releases and laws, and nothing else."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
@@ -127,9 +134,6 @@ class Ask(Protocol):
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
         """Ask several questions in one pass over the rows; `pairs` are (question, mechanism)."""
-
-    def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned question, in any branch: public, and free. None if it has none."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         """Return the branch with the smallest length, once a fit; infinite and NaN lengths close a branch."""

@@ -17,7 +17,9 @@ from privstats.models.regression import OF_VECTORS, Regression, noises_of, refus
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-FEW_ROWS = 750.0  # rows times eps a coefficient: with fewer, steps lose to a sampler even where bounds are wide
+# rows times eps a coefficient, counted twice beyond the quantile: with fewer, steps lose to a sampler even where bounds
+# are wide
+FEW_ROWS = 750.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,8 @@ class QuantileModel(Regression):
         """
         if isinstance(promise, GaussianDP):
             return "newton", "shortest expected intervals under this budget"
-        few = rows is not None and rows * promise.as_pure().eps < FEW_ROWS * coefficients
+        beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
+        few = rows is not None and beyond * rows * promise.as_pure().eps < FEW_ROWS * coefficients
         if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
         return "newton", "intervals that wide bounds do not lengthen"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from privstats.errors import DomainError, FormulaError, OptionError, quote
-from privstats.estimators.adaptive import Adaptive
+from privstats.estimators.adaptive import Adaptive, carries_steps
 from privstats.estimators.base import NORMAL, PURE, Noises
 from privstats.estimators.k_norm_gradient import (
     ChosenLeastSquares,
@@ -28,7 +28,7 @@ from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
-from privstats.models.base import Candidate, Choice, Model, chosen, one_of
+from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
@@ -157,11 +157,17 @@ class LinearModel(Regression):
             entry = Candidate(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
             return chosen(mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss")
         refuse_scales(design)
-        return _least_squares(mech, promise, given, noise, design)
+        return _least_squares(mech, promise, given, noise, design, neighbors, rows)
 
 
 def _least_squares(
-    mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design
+    mech: str,
+    promise: Promise,
+    options: Mapping[str, Any],
+    noise: str | None,
+    design: Design,
+    neighbors: Neighbors,
+    rows: int | None,
 ) -> Choice:
     """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
     if isinstance(mech, str) and mech in SAMPLED:
@@ -180,6 +186,11 @@ def _least_squares(
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
+        return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
+    relation = neighbors.relation(folded=False, may_be_absent=not design.complete or neighbors.unit is not None)
+    few = rows is not None and not carries_steps(by, promise, relation, len(design.names), rows)
+    if few and set(options) <= own_options(table["suffstats"]):
+        because = "chosen by auto: steps (newton) would have more noise with these rows and this budget"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
     return chosen(mech, table, ("suffstats or newton", auto), options, "")
@@ -254,7 +265,7 @@ class GeneralizedLinearModel(Regression):
         noise = given.pop("noise", None)
         refuse_scales(design)
         if family is None:
-            return _least_squares(mech, promise, given, noise, design)
+            return _least_squares(mech, promise, given, noise, design, neighbors, rows)
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         own = {"noises": by, "loss": Likelihood(family)}
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
