@@ -35,7 +35,9 @@ __all__ = [
 
 NEW = 0.98  # of the range that a coefficient has before any release: a larger part tells nothing
 LEAN = 0.25  # share of a 95 % half-length that unidentified directions may always have
-MOST_LEAN = 10.0  # std errors by which they may ever move what is given
+MOST_LEAN = (
+    50.0  # std errors by which they may ever move what is given: beyond, the std error says nothing of the error
+)
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
@@ -279,8 +281,8 @@ class NormalEstimate(Estimate):
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
     of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, where s is
     zero or not finite, or where the unidentified part of a exceeds both a quarter of the 95 % half-length and either
-    ten s or nearly the range that the response leaves to the coefficients of R: then the std error would say nothing of
-    the error, or the interval hardly more than the domain does.
+    fifty s or nearly the range that the response leaves to the coefficients of R: then the std error would say nothing
+    of the error, or the interval hardly more than the domain does.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ BUDGETS = [
     ("lm", LM, {"noise": "gaussian"}, ps.BudgetError, "cannot give pure eps; add delta=1e-6, or give mu=1"),
     ("lm", LM, {"shares": {"nothing": 1.0}}, ps.OptionError, "no question of this plan is called 'nothing'"),
     ("lm", LM, {"shares": {"scales": -1.0}}, ps.OptionError, "give a positive number"),
-    ("lm", LM, {"shares": {"scales": 1.0}}, ps.OptionError, "make their sum less than 1"),
+    ("lm", LM, {"eps": 100.0, "shares": {"scales": 1.0}}, ps.OptionError, "make their sum less than 1"),
     ("lm", LM, {"shares": 3}, ps.OptionError, "shares is 3; write a dict"),
     ("lm", LM, {"ledger": ps.PureDP(1.0)}, ps.BudgetError, "write ledger=ps.Ledger"),
     ("lm", LM, {"rng": "seed"}, ps.PrivacyError, "rng"),

@@ -169,9 +169,9 @@ def test_a_complete_column_has_a_public_number_of_rows_and_any_other_a_released_
 
 
 def test_a_result_knows_its_guarantee_method_budget_and_seed():
-    fit = fitted(rng=3, mech="auto", formula="y ~ x + g")
+    fit = fitted(rng=3, mech="auto", formula="y ~ x + g", eps=20.0)
     facts = fit.facts
-    assert facts.promise == PureDP(1.0)
+    assert facts.promise == PureDP(20.0)
     assert facts.mech in ("suffstats", "newton")
     assert "chosen by auto: expected length" in facts.why
     assert sum(share for _, share in facts.budget) == pytest.approx(1.0)

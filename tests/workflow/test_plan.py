@@ -146,13 +146,13 @@ def test_shares_of_a_plan_add_up_to_one_in_each_branch():
 
 
 def test_branches_are_charged_as_one_entry():
-    plan = planned(mech="auto")
-    assert len(plan.branches) == 2
+    plan = planned(mech="auto", eps=20.0)
+    assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches  # which cannot carry steps
     charged = dict(plan.charge)
     assert set(charged) == {p.label for p in plan.planned if p.branch is None and p.within_share_of is None} | {
         " or ".join(plan.branches)
     }
-    assert math.fsum(promise.eps for promise in charged.values()) == pytest.approx(1.0)
+    assert math.fsum(promise.eps for promise in charged.values()) == pytest.approx(20.0)
 
 
 def test_a_fit_charges_its_ledger_what_the_plan_says():
