@@ -20,6 +20,8 @@ from privstats.numerics.law import FloatArray, IntArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
+DRAWN_BITS = 30  # of grids whose points are found by scaling 53-bit uniform numbers: 2^20 of these give each point
+
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -187,7 +189,33 @@ class KNorm(Additive):
         return self.unit_law(sensitivity.size / promise.as_pure().eps / sensitivity.weights)
 
 
-def on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return values rounded to a public grid of 2^-44 of `size`, their largest size, so that last bits say nothing."""
-    step = math.ldexp(1.0, math.frexp(size)[1] - 1 - 44)
+def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
+    """Return values rounded to a public grid of 2^-bits of `size`, their largest, so that last bits say nothing."""
+    step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step
+
+
+def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
+    """Return values that were drawn from a density that follows the rows, on a grid of 2^-30 to 2^-29 of their size.
+
+    Such values are uniform numbers, 2^53 in all, scaled to a box; which of them exist is a pattern that the box, and so
+    the rows, decide. Along each side of a box that is at most four times as long as their size, 2^20 of them or more
+    lie in the cell of a point of this grid, so that the pattern does not show in how probable the point is.
+    """
+    return on_grid(values, size, DRAWN_BITS - 1)
+
+
+def check_grid(low: float, high: float, step: float) -> None:
+    """Refuse a grid finer than 2^-30 of its range, where the points are not drawn as whole numbers.
+
+    Raises
+    ------
+    OptionError
+    """
+    least = math.ldexp(high - low, -DRAWN_BITS)
+    if step < least:
+        enough = 10.0 ** math.ceil(math.log10(least))
+        raise OptionError(
+            f"grid is {step:g}, too fine for this mech= on values from {low:g} to {high:g}; write grid={enough:g} or "
+            "more, or mech='rank'"
+        )

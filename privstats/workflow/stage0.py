@@ -25,7 +25,7 @@ from privstats.workflow.division import BOUNDS
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
 WIDEST = 690.0  # arcsinh(1e299 / FINEST) is less
-GRID = 2.0**-42  # of the stretched scale: 13 digits of the number
+GRID = 2.0**-22  # of the stretched scale: six digits of the number
 LEVEL = 0.97  # of the distances: 3% of the rows are left out, and with them the rank's own error
 MARGIN = 2.0  # bounds are this many times that distance away, on either side
 FARTHEST = 1e70  # bounds lie within twice this, so that products of four of them are still numbers

@@ -113,17 +113,37 @@ def test_a_grid_holds_its_ends_and_no_more_points_than_allowed(low, high, step):
 def test_weights_are_chosen_in_proportion_however_they_are_ordered():
     weights, rng = np.array([0.0, 1.0, 5.0, 0.5, 0.0, 3.5]), public_stream(51)
     with np.errstate(divide="ignore"):
-        drawn = [tails.choose(rng, np.log(weights) - 2000) for _ in range(8000)]
+        drawn = tails.choose(rng, np.log(weights) - 2000, 8000)
     seen = np.bincount(drawn, minlength=6)
     assert not seen[weights == 0].any()
     assert stats.chisquare(seen[weights > 0], 800 * weights[weights > 0]).pvalue > 1e-4
 
 
-def test_weights_far_below_the_smallest_float_are_still_chosen(monkeypatch):
-    log_weights = np.array([-3000.0, 0.0, -1000.0, -np.inf])
-    for depth, expected in ((10, 1), (999, 1), (1001, 2), (2999, 2), (3001, 0), (1e9, 0)):
-        monkeypatch.setattr(tails, "exponential", lambda rng, shape, depth=depth: np.array([float(depth)]))
-        assert tails.choose(public_stream(52), log_weights) == expected
+def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatch):
+    """What is proposed is kept in the ratio of its weight to the whole number that it was raised to."""
+    log_weights, bits = np.array([0.0, -60.0, -1000.0, -np.inf]), tails.CHOICE_BITS * np.log(2)
+    falls = []
+
+    class Last:
+        """Proposes each index in turn, by the whole number with which its stretch begins."""
+
+        def __init__(self):
+            self.next = [2**61 + 3, 2**61 + 2, 2**61 + 1, 0]
+
+        def integers(self, low, high, size):
+            assert high == 2**61 + 4
+            return np.full(size, self.next.pop(0))
+
+    def last_passes(rng, fall):
+        falls.append(float(fall[0]))
+        return np.array([len(falls) == 4])
+
+    monkeypatch.setattr(tails, "passes", last_passes)
+    assert tails.choose(Last(), log_weights, 1) == 0
+    np.testing.assert_allclose(falls, [np.inf, 1000 - bits, 60 - bits, 0.0], atol=1e-12)
+    monkeypatch.undo()
+    kept = tails.passes(public_stream(52), np.repeat([0.0, 0.5, 3.0], 20_000)).reshape(3, -1).mean(axis=1)
+    np.testing.assert_allclose(kept, np.exp([0.0, -0.5, -3.0]), atol=4 * np.sqrt(0.25 / 20_000))
 
 
 def test_exponential_tails_are_as_fine_as_their_centre():

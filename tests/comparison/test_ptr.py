@@ -64,7 +64,7 @@ def test_changes_that_move_the_quantile_from_where_it_is_are_no_safe_distance():
         moved = [k for k in range(m) if max(y[m - 1 + k] - y[m - 1], y[m - 1] - y[m - 1 - k]) > eta]
         return float(y[m - 1]), min(moved, default=m)
 
-    line, eta, eps, delta = Line(0.0, 1.6, 2.0**-42), 1.5, 1.0, 1e-3
+    line, eta, eps, delta = Line(0.0, 1.6, 2.0**-29), 1.5, 1.0, 1e-3
     here = (0.0,) * 51 + (1.0,) + (1.6,) * 49
     there = (0.0,) * 50 + (1.0,) + (1.6,) * 50
     for statistic, private in ((slides, False), (seen, True)):
@@ -77,7 +77,7 @@ def test_changes_that_move_the_quantile_from_where_it_is_are_no_safe_distance():
 
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 def test_answers_come_as_often_as_stated_and_with_the_stated_noise(kind):
-    values, line, eta = np.linspace(0, 1, 61), Line(-50.0, 50.0, 2.0**-42), 0.2
+    values, line, eta = np.linspace(0, 1, 61), Line(-50.0, 50.0, 2.0**-23), 0.2
     relation, promise = RELATIONS[kind], ApproxDP(2.0, 1e-3)
     mechanism, rng, e = ProposeTestRelease(0.5, eta), public_stream(84), 1.0
     T, A = seen(values, eta, relation, line)

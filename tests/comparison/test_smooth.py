@@ -22,7 +22,7 @@ from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
 
 MECHANISMS = {kind.label: kind for kind in (SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian)}
-UNIT = Line(0.0, 1.0, 2.0**-42)
+UNIT = Line(0.0, 1.0, 2.0**-30)
 REPLACED, ADDED = Relation(1, True, True), Relation(1, False, True)
 POOL = [0.0, 0.1, 0.1 + 1e-9, 0.6, 1.0]
 NAMES = list(MECHANISMS)
@@ -142,7 +142,7 @@ def cdf_of(name, z):
 
 @names
 def test_what_is_drawn_is_the_stated_noise_about_the_quantile(name):
-    line, promise = Line(-1e7, 1e7, 2.0**-42), promise_of(name, 2.0, 1e-6)
+    line, promise = Line(-1e3, 1e3, 2.0**-19), promise_of(name, 2.0, 1e-6)
     values, mechanism, rng = np.linspace(-1, 1, 201) ** 3, steady(name, promise, 0.3), public_stream(81)
     T, s = said(mechanism, values, REPLACED, line)
     assert np.sort(values)[60] == T

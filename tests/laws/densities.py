@@ -484,7 +484,7 @@ def tested(given, patched):
     """The law of propose-test-release, found by the numbers that let it answer, and its answers to two."""
     where = "privstats.mechanisms.comparison.ptr."
     exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
-    patched.setattr(where + "on_the_line", lambda point, _: np.array([point]))
+    patched.setattr(where + "on_the_line", lambda point, *_: np.array([point]))
 
     def answer(test, noise):
         numbers = iter((test, noise))

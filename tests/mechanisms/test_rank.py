@@ -289,7 +289,7 @@ def test_the_law_of_intervals_answers_what_inference_asks():
 
 
 FAR = ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32])  # neighbours that move the mechanism far, on the grid 0, ..., 64
-DRAWS = 1000
+DRAWS = 2000
 
 
 def surely(true, false):

@@ -1,4 +1,9 @@
-"""Draws whose far tails are as fine as their centre: exponential numbers, and a choice among weights of any size."""
+"""Draws whose far tails are as fine as their centre: exponential numbers, and decisions that are made with them.
+
+A point of a grid is never drawn by inverting one uniform number: such a number has 53 bits, so that of 2^50 points some
+are hit by 7 uniform numbers and others by 8, in a pattern that the values around them fix. What is drawn among many
+points is drawn among whole numbers, all alike (`Rng.integers` is exact), and kept by a decision of this file.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray, Rng
 
+CHOICE_BITS = 61  # weights are whole parts of so many bits of their sum, or one part more
 BLOCK = 16  # tails are drawn in blocks of this length, each from fresh random bits
 
 
@@ -42,24 +49,49 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
     return np.minimum(draws, math.nextafter(end, 0))
 
 
-def choose(rng: Rng, log_weights: FloatArray) -> int:
-    """Return index i with probability proportional to ``exp(log_weights[i])``.
+def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
+    """Decide each entry alone: true with probability ``exp(-fall)``, however small that is.
 
-    The tail sums of the weights, heaviest first, are inverted at ``exp(-E)`` with E exponential, all in logarithms: no
-    weight is too small to be drawn as often as it should be.
+    Parameters
+    ----------
+    rng : Rng
+    fall : float or ndarray
+        Where it is negative, by rounding, the decision is true; where it is infinite, false.
+
+    Returns
+    -------
+    ndarray of bool, of the same shape
+    """
+    return np.asarray(exponential(rng, np.shape(fall)) >= fall)
+
+
+def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
+    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small that is.
+
+    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
+    in proportion to c, exactly, and kept with probability w / c, so that its probability is w up to a factor: the
+    rounding of ``log w`` and of a decision (`passes`), at most about 1e-9, of w itself and not of the sum.
 
     Parameters
     ----------
     rng : Rng
     log_weights : ndarray, shape (m,)
         Of any size, -inf for a weight of zero; at least one is finite.
+    size : int
+        Number of independent draws.
 
     Returns
     -------
-    int
+    ndarray of int, shape (size,)
     """
-    order = np.argsort(-log_weights, kind="stable")
-    falling = log_weights[order] - log_weights[order[0]]
-    tails = np.logaddexp.accumulate(falling[::-1])[::-1]
-    reached = np.count_nonzero(tails >= tails[0] - exponential(rng, 1)[0])
-    return int(order[reached - 1])
+    log_weights = log_weights - log_weights.max()
+    log_weights += CHOICE_BITS * math.log(2) - math.log(np.exp(log_weights).sum())
+    raised = np.floor(np.exp(log_weights)).astype(np.int64) + 1
+    ends = np.cumsum(raised)
+    drawn, open_ = np.empty(size, dtype=np.intp), np.arange(size)
+    while len(open_):
+        index = np.searchsorted(ends, rng.integers(0, ends[-1], len(open_)), side="right")
+        kept = passes(rng, np.log(raised[index]) - log_weights[index])
+        drawn[open_[kept]] = index[kept]
+        open_ = open_[~kept]
+    return drawn

@@ -159,7 +159,7 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
 def _level(rng: Rng, points: FloatArray, rate: float) -> int:
     """Return k with probability proportional to ``points[k] exp(-rate k)``."""
     with np.errstate(divide="ignore"):
-        return choose(rng, np.log(points) - rate * np.arange(len(points)))
+        return int(choose(rng, np.log(points) - rate * np.arange(len(points)), 1)[0])
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
@@ -100,7 +101,7 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     sizes = np.concatenate([points, [grid.last + 1]]) - starts
     with np.errstate(divide="ignore"):
         log_mass = np.concatenate([np.log(sizes.astype(float)) - rate * at_gaps, -rate * at_points])
-    chosen = _choose(rng, _cumulate(log_mass))
+    chosen = int(choose(rng, log_mass, 1)[0])
     if chosen >= len(sizes):
         return int(points[chosen - len(sizes)])
     return int(starts[chosen]) + int(rng.integers(0, int(sizes[chosen]), None))
@@ -166,13 +167,11 @@ class LocationBoxes:
     def draw(self, rng: Rng) -> Units:
         """Return one draw, independent of those before: whatever the boxes are, its law is the same."""
         while True:
-            mass, rejected = _cumulate(np.array(self.log_masses)), set()
-            for _ in range(1 + len(self.boxes) // ROUND):
-                chosen = _choose(rng, mass)
+            rejected = set()
+            for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
                 box = self.boxes[chosen]
                 theta = np.asarray(rng.integers(box.low, box.high + 1, None))
-                excess = self.rate * (least_location_score(self.rows, theta.astype(float)) - box.bound)
-                if rng.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
+                if passes(rng, self.rate * (least_location_score(self.rows, theta.astype(float)) - box.bound)):
                     return theta
                 rejected.add(chosen)
             for chosen in rejected:
@@ -200,13 +199,3 @@ def _split(rows: DistinctRows, box: LocationBox) -> list[LocationBox]:
 
 def _log_mass(box: LocationBox, rate: float) -> float:
     return float(np.log((box.high - box.low + 1).astype(float)).sum()) - rate * box.bound
-
-
-def _cumulate(log_mass: FloatArray) -> FloatArray:
-    return np.cumsum(np.exp(log_mass - log_mass.max()))
-
-
-def _choose(rng: Rng, mass: FloatArray) -> int:
-    """Draw an index with probability proportional to the increments of `mass`."""
-    drawn = int(np.searchsorted(mass, rng.uniform(0.0, mass[-1], None), side="right"))
-    return min(drawn, int(np.searchsorted(mass, mass[-1])))  # where rounding makes the uniform its upper end

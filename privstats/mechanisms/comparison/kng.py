@@ -8,7 +8,7 @@ from typing import Any
 
 from privstats.mechanisms.additive import NORM_LAWS
 from privstats.mechanisms.additive.gaussian import NormalLaw
-from privstats.mechanisms.base import Mechanism, on_grid
+from privstats.mechanisms.base import Mechanism, drawn_on_grid
 from privstats.mechanisms.comparison.level_sets import STEEP, sample_gradient, sample_loss
 from privstats.numerics.exact import Total
 from privstats.numerics.law import Rng
@@ -43,7 +43,7 @@ class KNormGradient(Mechanism):
         at_zero = sensitivity.size / (1 + bound)
         scale = max(2 * at_zero / promise.as_pure().eps, 1 / STEEP)
         A, b = within.normal_equations(exact.value())
-        theta = on_grid(sample_gradient(rng, A, b, 1 / scale, self.norm, bound), bound)
+        theta = drawn_on_grid(sample_gradient(rng, A, b, 1 / scale, self.norm, bound), bound)
         law = NORM_LAWS[self.norm](scale * (1 + abs(theta).sum()) / sensitivity.weights)
         return Release(name, theta, law, promise, within)
 
@@ -65,5 +65,5 @@ class Exponential(Mechanism):
         sensitivity = within.sensitivity("loss", relation)
         rate = min(promise.as_pure().eps / (2 * sensitivity.size), STEEP)
         A, b = within.normal_equations(exact.value())
-        theta = on_grid(sample_loss(rng, A, b, rate, within.theta_bound), within.theta_bound)
+        theta = drawn_on_grid(sample_loss(rng, A, b, rate, within.theta_bound), within.theta_bound)
         return Release(name, theta, NormalLaw(1 / (math.sqrt(rate) * sensitivity.weights)), promise, within)

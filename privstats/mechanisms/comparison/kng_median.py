@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.base import Mechanism, check_grid
 from privstats.mechanisms.comparison.chain import STEPS, chain_geometric, exact_location_for
 from privstats.mechanisms.comparison.geometric_median import STEEP, sample_geometric, sample_location_quantile, to_units
 from privstats.numerics.law import Rng
@@ -52,6 +52,7 @@ class KNGMedian(Mechanism):
         elif not steps:
             theta = sample_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP))
         else:
+            check_grid(within.low, within.high, within.grid)
             theta = chain_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP), steps)
         value = np.clip(theta * within.grid, within.low, within.high)
         return Release(name, value, None, promise, within, chain=steps)

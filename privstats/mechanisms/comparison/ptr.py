@@ -56,5 +56,5 @@ class ProposeTestRelease(Mechanism):
         e = budget.eps / 2
         test, noise = laplace_number(rng) / e, laplace_number(rng) / e
         passed = distance(moves, eta) + test > -math.log(min(1.0, 2 * budget.delta)) / e
-        value = on_the_line(quantile + eta * noise, within) if passed else np.array([math.nan])
+        value = on_the_line(quantile + eta * noise, within, eta / e) if passed else np.array([math.nan])
         return Release(name, value, None, promise, within)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from privstats.errors import BudgetError
 from privstats.mechanisms.additive.tails import exponential
-from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.base import DRAWN_BITS, Mechanism, check_grid
 from privstats.mechanisms.comparison import admissible
 from privstats.mechanisms.comparison.local_sensitivity import at_distances, ladder, smooth
 from privstats.numerics.law import FloatArray, Rng
@@ -28,9 +29,20 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
     return quantile, at_distances(widths, relation.rows, within.high - within.low)
 
 
-def on_the_line(point: float, within: Any) -> FloatArray:
-    """Return the point on the public grid and in the public range, shape (1,): post-processing."""
+def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
+    """Return the point in the public range and on the public grid, shape (1,): post-processing.
+
+    Of the grid only each 2^j-th point is used, such that steps are at least 2^-30 of `largest`, a public bound of the
+    noise's scale: each has 2^20 numbers of the noise.
+
+    Raises
+    ------
+    OptionError
+        If the grid is too fine: see `check_grid`.
+    """
     low, high, step = within.low, within.high, within.grid
+    check_grid(low, high, step)
+    step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
     return np.clip([np.rint(min(max(point, low), high) / step) * step], low, high)
 
 
@@ -61,7 +73,8 @@ class Smooth(Mechanism):
     Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added rows). Hence T
     differs by at most alpha(beta) times the smaller N, and the N by e^beta, for a pair of a public curve, each of which
     the shape admits under the promise (`admissible`; the data may choose among them, as is proved there). N is not
-    public, so no law is returned. A least N keeps the same properties.
+    public, so no law is returned. A least N keeps the same properties. As N follows the rows, so do the last bits of
+    ``N Z``: they are rounded away (`on_the_line`).
     """
 
     level: float = 0.5
@@ -80,10 +93,14 @@ class Smooth(Mechanism):
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
+    def largest(self, promise: Promise, within: Any) -> float:
+        """Return a public bound of N: no S_beta exceeds the range."""
+        return float((within.high - within.low) / self.curve(promise)[0].max())
+
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
         quantile, moves = climb(exact, self.level, within, relation)
         point = quantile + self.scale(moves, promise) * self.draw(rng)
-        return Release(name, on_the_line(point, within), None, promise, within)
+        return Release(name, on_the_line(point, within, self.largest(promise, within)), None, promise, within)
 
 
 @dataclass(frozen=True)

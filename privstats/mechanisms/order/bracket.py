@@ -6,7 +6,8 @@ ones of a box, whose side j holds the numbers with a rank in ``[t_j - r, t_j + r
 as their order makes them; along the hull of all shifts (`joint`) those between two others may
 err for nothing. Where a gap is long, order keeps them from meeting in it.
 
-Values are spread over the cells of a public grid as in `joint`; positions are in its steps.
+Values are spread over the parts of a public grid's cells as in `joint`, and the boundaries' parts drawn exactly, as
+whole numbers.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.mechanisms.order.joint import Window
-from privstats.mechanisms.order.rank_sampler import RankGrid, choose_run
-from privstats.numerics.law import FloatArray, Rng
+from privstats.mechanisms.additive.tails import choose, passes
+from privstats.mechanisms.order.joint import Parts, Window
+from privstats.mechanisms.order.rank_sampler import RankGrid
+from privstats.numerics.law import FloatArray, IntArray, Rng
 
 RARE = 30.0  # what the log density falls within the window beyond what the range could make up for
-NODES = 0.5 + np.array([-0.5, 0.5]) / math.sqrt(3.0)  # Gauss and Legendre's, exact up to cubes
 
 
 def draw_box(
@@ -33,43 +34,39 @@ def draw_box(
     the ratio of its mass to that: the law is exact whatever the window.
     """
     grid, n, J = RankGrid(low, high, step), len(values), len(targets)
-    whole = grid.last - grid.first + 1
+    parts = Parts(grid)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
-    width = nearest + (J * math.log(whole) + RARE) / rate + 2
+    width = nearest + (J * math.log(parts.points) + RARE) / rate + 2
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), math.ceil(targets[-1] + width)))
-    window = Window.of(grid.units(values), start, stop, rng)
-    ends = grid.first - 0.5, grid.last + 0.5
-    knots = np.concatenate([ends[:1], window.values, ends[1:]])
+    window = Window.of(grid.units(values), start, stop, parts, rng)
+    knots = np.concatenate([[0], window.values, [parts.end]])
     all_ = start == 0 and stop == n
     near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)
     log_mass = near.log_mass(rate, math.inf if all_ else width - 2)
-    beyond = -math.inf if all_ else J * math.log(whole) - math.lgamma(J + 1) - rate * (width - 2)
+    beyond = -math.inf if all_ else J * math.log(parts.end) - math.lgamma(J + 1) - rate * (width - 2)
     while True:
-        if choose_run(np.append(np.logaddexp.reduce(log_mass), beyond), rng, 1)[0] == 0:
-            return grid.points(_rounded(near.draw(int(choose_run(log_mass, rng, 1)[0]), rng), grid))
-        window.ranks(np.empty(0))
-        assert window.everything is not None
-        knots = np.concatenate([ends[:1], window.everything, ends[1:]])
+        if choose(rng, np.append(np.logaddexp.reduce(log_mass), beyond), 1)[0] == 0:
+            return parts.released(near.draw(int(choose(rng, log_mass, 1)[0]), rng))
+        knots = np.concatenate([[0], window.all(), [parts.end]])
         far = RankBoxes.of(knots, 0, n, targets, width - 2, math.inf)
         far_mass = far.log_mass(rate, math.inf)
-        if math.log(rng.uniform(0.0, 1.0, 1)[0]) < np.logaddexp.reduce(far_mass) - beyond:
-            return grid.points(_rounded(far.draw(int(choose_run(far_mass, rng, 1)[0]), rng), grid))
-
-
-def _rounded(x: FloatArray, grid: RankGrid) -> FloatArray:
-    return np.clip(np.rint(x), grid.first, grid.last)
+        if passes(rng, beyond - np.logaddexp.reduce(far_mass)):
+            return parts.released(far.draw(int(choose(rng, far_mass, 1)[0]), rng))
 
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of growing radius: sides `a` to `b`, shape (J, m), radii r, shape (m,)."""
+    """Boxes of growing radius: sides `a` to `b`, shape (J, m), both ascending in each box, radii r, shape (m,).
+
+    Sides end at whole numbers of parts, so that all differences are exact before they become floats.
+    """
 
     r: FloatArray
-    a: FloatArray
-    b: FloatArray
+    a: IntArray
+    b: IntArray
 
     @classmethod
-    def of(cls, knots: FloatArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
+    def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
         """Return the boxes at `least` and at all radii up to `most` at which a side grows."""
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
@@ -84,32 +81,29 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return the volumes of the ordered points of each box: the integrand is quadratic between its kinks."""
-        a, b = self.a, self.b
-        kinks = [a[1], np.clip(b[0], a[1], b[1]), np.clip(a[-1], a[1], b[1]), b[1]]
-        cuts = np.sort(np.stack(kinks), axis=0)
-        length = np.diff(cuts, axis=0)
-        x = cuts[:-1] + length * NODES[:, None, None]
-        return np.asarray((length / 2 * self.conditional_volume(x, slice(None))).sum(axis=(0, 1)))
+        """Return the volumes of the ordered points of each box.
 
-    def conditional_volume(self, x: FloatArray, box: int | slice) -> FloatArray:
-        """Return the volume left to the others if boundary 2 is at x."""
-        below = np.maximum(np.minimum(x, self.b[0, box]) - self.a[0, box], 0.0)
-        if len(self.a) == 2:
-            return np.asarray(below)
-        return np.asarray(below * np.maximum(self.b[2, box] - np.maximum(x, self.a[2, box]), 0.0))
+        Given where boundary 2 is, the others have room f and g, both linear from kink to kink: their product is
+        integrated by its values at both ends, a sum of numbers that are not negative.
+        """
+        (first, *_), (up_to, *_) = self.a, self.b
+        low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]
+        cuts = np.sort(np.stack([low, np.clip(up_to, low, high), np.clip(from_, low, high), high]), axis=0)
+        length = np.diff(cuts, axis=0).astype(float)
+        f = np.maximum(np.minimum(cuts, up_to) - first, 0).astype(float)
+        g = np.maximum(last - np.maximum(cuts, from_), 0).astype(float) if len(self.a) == 3 else np.ones(cuts.shape)
+        ends = 2 * f[:-1] * g[:-1] + f[:-1] * g[1:] + f[1:] * g[:-1] + 2 * f[1:] * g[1:]
+        return np.asarray((length * ends).sum(axis=0) / 6)
 
-    def draw(self, box: int, rng: Rng) -> FloatArray:
-        a, b = self.a[:, box], self.b[:, box]
-        top = (min(b[0], b[1]) - a[0]) * (b[2] - max(a[1], a[2]) if len(a) == 3 else 1.0)
+    def draw(self, box: int, rng: Rng) -> IntArray:
+        """Return the parts of a uniform point among the ordered ones of a box, ascending.
+
+        Of independent parts of the sides, those that ascend are kept; those that k boundaries share, once in k! times,
+        as often as k uniform numbers of one part are in order. One of J! is kept at least: whatever numbers fit the
+        sides in some order fit them in ascending order, as the ends of the sides ascend.
+        """
         while True:
-            x, u = rng.uniform(0.0, 1.0, 2)
-            x = a[1] + x * (b[1] - a[1])
-            if u * top <= self.conditional_volume(np.array(x), box):
-                break
-        others = rng.uniform(0.0, 1.0, 2)
-        first = a[0] + others[0] * (min(x, b[0]) - a[0])
-        if len(a) == 2:
-            return np.array([first, x])
-        from_ = max(x, a[2])
-        return np.array([first, x, from_ + others[1] * (b[2] - from_)])
+            x = rng.integers(self.a[:, box], self.b[:, box], None)
+            ways = math.prod(math.factorial(int(k)) for k in np.unique(x, return_counts=True)[1])
+            if (np.diff(x) >= 0).all() and rng.integers(0, ways, None) == 0:
+                return np.asarray(x)

@@ -8,7 +8,8 @@ convolution with a Laplace kernel for each boundary, in time linear in the numbe
 have the volume ``length^m / m!``.
 
 Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties do no harm: the
-law is a mixture over that noise, which neighbours share. Positions are counted in steps of the grid throughout.
+law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell (`Parts`), so
+that a boundary's part is drawn exactly: all parts of a gap alike, as whole numbers.
 """
 
 from __future__ import annotations
@@ -18,11 +19,49 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.mechanisms.order.rank_sampler import RankGrid, choose_run
-from privstats.numerics.law import FloatArray, Rng
+from privstats.mechanisms.additive.tails import choose, passes
+from privstats.mechanisms.order.rank_sampler import RankGrid
+from privstats.numerics.law import FloatArray, IntArray, Rng
 
 RARE = 30.0  # boundaries beyond the window are proposed with probability of at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: terms that change no bit of a sum
+PART_BITS = 62  # all parts of all cells are fewer than two to this power
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The cells around the points of a grid, each cut into 2^bits equal parts; all parts are numbered from 0.
+
+    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. Where knots lie at whole
+    numbers, a boundary that is uniform in a gap between two of them lies in each part of it with the same probability,
+    and the part decides its grid point: only the part is drawn.
+    """
+
+    grid: RankGrid
+
+    @property
+    def points(self) -> int:
+        """How many points the grid has."""
+        return int(self.grid.last - self.grid.first) + 1
+
+    @property
+    def bits(self) -> int:
+        """Of the number of parts in a cell; at least ten, as grids have at most 2^51 points."""
+        return PART_BITS - self.points.bit_length()
+
+    @property
+    def end(self) -> int:
+        """The number of all parts."""
+        return self.points << self.bits
+
+    def spread(self, units: FloatArray, rng: Rng) -> IntArray:
+        """Return grid points, in steps, moved to a part of their cells, all alike."""
+        cells = (units - self.grid.first).astype(np.int64)
+        return np.asarray((cells << self.bits) + rng.integers(0, 1 << self.bits, len(cells)))
+
+    def released(self, parts: IntArray) -> FloatArray:
+        """Return the numbers of the grid points in whose cells these parts are."""
+        return self.grid.points(self.grid.first + (parts >> self.bits).astype(float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,59 +128,61 @@ def draw_joint(
     if np.ptp(wanted.rates) > 0:
         width = math.inf
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), np.ceil(targets[-1] + width)))
-    window = Window.of(grid.units(values), start, stop, rng)
-    knots = np.concatenate([[grid.first - 0.5], window.values, [grid.last + 0.5]])
-    ranks, lengths = np.arange(start, stop + 1.0), np.diff(knots)
+    parts = Parts(grid)
+    window = Window.of(grid.units(values), start, stop, parts, rng)
+    knots = np.concatenate([[0], window.values, [parts.end]])
+    sizes = np.diff(knots)
+    ranks, lengths = np.arange(start, stop + 1.0), sizes.astype(float)
     forward = forward_pass(ranks, lengths, wanted)
     while True:
         gaps = backward_pass(forward, ranks, lengths, wanted, rng)
-        x = np.sort(knots[gaps] + lengths[gaps] * rng.uniform(0.0, 1.0, wanted.J))
+        x = np.sort(knots[gaps] + rng.integers(0, sizes[gaps], None))
         if (gaps[0] > 0 or start == 0) and (gaps[-1] < stop - start or stop == n):
             break
         found = window.ranks(x)
-        excess = wanted.cost(found) - wanted.cost(np.clip(found, start, stop))
-        if rng.uniform(0.0, 1.0, 1)[0] < math.exp(-max(excess, 0.0)):
+        if passes(rng, wanted.cost(found) - wanted.cost(np.clip(found, start, stop))):
             break
-    return grid.points(np.clip(np.rint(x), grid.first, grid.last))
+    return parts.released(x)
 
 
 @dataclass(eq=False)
 class Window:
-    """The values of ranks start + 1, ..., stop, spread over their grid cells and sorted, and the others as they are.
+    """The values of ranks start + 1, ..., stop, spread over their cells' parts and sorted, and the others as they are.
 
     Whole cells are spread, also where only some of their values are in the window.
     """
 
-    values: FloatArray
-    inside: FloatArray
+    values: IntArray
+    inside: IntArray
     outside: FloatArray
+    parts: Parts
     rng: Rng
-    everything: FloatArray | None = None
+    everything: IntArray | None = None
 
     @classmethod
-    def of(cls, units: FloatArray, start: int, stop: int, rng: Rng) -> Window:
+    def of(cls, units: FloatArray, start: int, stop: int, parts: Parts, rng: Rng) -> Window:
         """Return the window of these grid points, shape (n,), in any order."""
         if stop == start:
-            return cls(units[:0], units[:0], units, rng)
+            none = np.zeros(0, dtype=np.int64)
+            return cls(none, none, units, parts, rng)
         if stop - start == len(units):
-            values = np.sort(spread(units, rng))
-            return cls(values, values, units[:0], rng)
+            values = np.sort(parts.spread(units, rng))
+            return cls(values, values, units[:0], parts, rng)
         lowest, highest = np.partition(units, sorted({start, stop - 1}))[[start, stop - 1]]
         below, among = units < lowest, (units >= lowest) & (units <= highest)
-        inside = np.sort(spread(units[among], rng))
+        inside = np.sort(parts.spread(units[among], rng))
         skip = start - int(np.count_nonzero(below))
-        return cls(inside[skip : skip + stop - start], inside, units[~among], rng)
+        return cls(inside[skip : skip + stop - start], inside, units[~among], parts, rng)
 
-    def ranks(self, x: FloatArray) -> FloatArray:
-        """Return the ranks of boundaries among all values. The others are spread and sorted when first asked for."""
+    def all(self) -> IntArray:
+        """Return all values, spread and sorted; the others are when this is first asked for."""
         if self.everything is None:
-            self.everything = np.sort(np.concatenate([self.inside, spread(self.outside, self.rng)]))
-        return np.searchsorted(self.everything, x).astype(float)
+            self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(self.outside, self.rng)]))
+        return self.everything
 
-
-def spread(units: FloatArray, rng: Rng) -> FloatArray:
-    """Return grid points moved uniformly within their cells."""
-    return units + rng.uniform(-0.5, 0.5, len(units))
+    def ranks(self, x: IntArray) -> FloatArray:
+        """Return the ranks of boundaries in these parts among all values: how many lie up to where the part begins."""
+        return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
 Forward = tuple[list[FloatArray], list[FloatArray]]
@@ -174,11 +215,11 @@ def backward_pass(forward: Forward, ranks: FloatArray, lengths: FloatArray, want
     gaps, j = np.zeros(wanted.J, dtype=np.intp), wanted.J
     log_weight = leave[j] - wanted.rates[j] * np.abs(wanted.n - ranks - wanted.w[j])
     while True:
-        i = int(choose_run(log_weight, rng, 1)[0])
+        i = int(choose(rng, log_weight, 1)[0])
         with np.errstate(divide="ignore"):
             log_length = np.log(lengths[i])
         ways = np.array([same_gap(m, j, log_length, arrive[j - m][i], wanted) for m in range(1, j + 1)])
-        m = 1 + int(choose_run(ways, rng, 1)[0])
+        m = 1 + int(choose(rng, ways, 1)[0])
         gaps[j - m : j] = i
         j -= m
         if j == 0:

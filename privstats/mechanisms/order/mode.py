@@ -69,7 +69,7 @@ class ModeExponential(ModeMechanism):
     label: ClassVar[str] = "mode expmech"
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
-        return choose(rng, -deficits)
+        return int(choose(rng, -deficits, 1)[0])
 
 
 @dataclass(frozen=True)
@@ -84,4 +84,4 @@ class DuffMode(ModeMechanism):
     label: ClassVar[str] = "mode duff"
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
-        return choose(rng, -deficits / 2)
+        return int(choose(rng, -deficits / 2, 1)[0])

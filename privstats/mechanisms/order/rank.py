@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -14,14 +13,18 @@ from privstats.mechanisms.order.bracket import draw_box
 from privstats.mechanisms.order.joint import draw_joint
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
 from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray, Rng
 from privstats.numerics.rank_law import Ends, box_targets, cell_rate, interval_targets
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
+GRID_BITS = 30  # a grid that is not declared is 2^-30 of the range,
+COUNTED_BITS = 50  # or of 2^-50 of the largest number, where that is coarser
+
 
 class Range(Protocol):
-    """A set of values on a line: its ends, and the public grid of values and releases (0: as fine as doubles are)."""
+    """A set of values on a line: its ends, and the public grid of values and releases (0: `grid_of` chooses one)."""
 
     @property
     def low(self) -> float: ...
@@ -63,7 +66,7 @@ class Rank(Mechanism):
 
     Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
     more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
-    several are chosen; numbers lie on a public grid, so that their last bits say nothing.
+    several are chosen; numbers lie on a public grid, each point drawn exactly, so that their last bits say nothing.
 
     Parameters
     ----------
@@ -119,8 +122,9 @@ def rank_values(exact: SealedValues) -> FloatArray:
 
 
 def grid_of(within: Range) -> float:
-    """Return the step of the public grid: where none is declared the finest whose points doubles can count."""
-    return within.grid or math.ldexp(max(abs(within.low), abs(within.high)), -50)
+    """Return the step of the public grid: 2^-30 of the range where none is declared, if doubles can count it."""
+    reach = max(abs(within.low), abs(within.high))
+    return within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
 
 
 def moved_by_one(level: float, relation: Relation) -> float:

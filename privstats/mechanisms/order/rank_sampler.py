@@ -3,7 +3,12 @@
 Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
 rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval where knots
 are tied. A point has mass proportional to ``exp(-rate d)``, with d the distance from ``T = level (n + 1)`` to rho.
-Positions are counted in steps of the grid throughout.
+Positions are counted in steps of the grid throughout, as floats that hold whole numbers up to 2^51 exactly.
+
+Privacy: the law is that of the points themselves, which neighbours move by the factors that `rank` states. What is
+drawn has this law up to factors of 1 + 1e-9: a stretch of points is chosen by its mass (`choose`), whatever its size; a
+point in it by a whole number, all alike, and a decision (`passes`). No point is found by scaling a uniform number up
+to the width of a gap, whose last bits would show where the gap's two values lie.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.numerics.law import FloatArray, Rng
 
 RARE = 30.0  # what lies beyond the window is proposed with probability of at most about exp(-RARE)
@@ -78,11 +84,26 @@ class Runs:
         return log_mass
 
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
-        """Return a point of each of the runs with these numbers: a geometric step from its first point."""
-        count, fall = self.count[run], self.fall[run]
-        uniform = rng.uniform(0.0, 1.0, len(run))
-        steps = np.floor(-np.log1p(uniform * np.expm1(-fall * count)) / fall)
-        return self.first[run] + self.sign[run] * np.minimum(steps, count - 1)
+        """Return a point of each of the runs with these numbers.
+
+        A run is cut into blocks, so long that the density falls by 1/e along one, or of one point. In proportion to
+        ``exp(-fall step)`` is: a block drawn from the geometric law, of which the blocks of the run come in turn again
+        and again (by its lack of memory this is the law cut off at the end of the run); a point in it, all alike; kept
+        with probability ``exp(-fall inside)``, if the last block, which may be longer than what is left, has it.
+        """
+        count, fall = self.count[run].astype(np.int64), self.fall[run]
+        with np.errstate(divide="ignore"):
+            length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
+        blocks = -(-count // length)
+        drop = np.maximum(fall * length, 0.5)  # of log density along a block; less only where there is but one
+        step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
+        while len(open_):
+            inside = rng.integers(0, length[open_], None)
+            block = np.floor(exponential(rng, len(open_)) / drop[open_]).astype(np.int64) % blocks[open_]
+            step[open_] = block * length[open_] + inside
+            kept = passes(rng, fall[open_] * inside) & (step[open_] < count[open_])
+            open_ = open_[~kept]
+        return self.first[run] + self.sign[run] * step
 
 
 def draw_rank(
@@ -138,17 +159,16 @@ def draw_rank(
         log_mass = np.concatenate([np.log(beyond) - rate * bound, runs.log_mass()])
     drawn, open_ = np.empty(size), np.arange(size)
     while len(open_):
-        choice = choose_run(log_mass, rng, len(open_))
+        choice = choose(rng, log_mass, len(open_))
         far = choice < 2
         drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
         if far.any():
             full = knots_between(values, 0, n + 1, grid) if full is None else full
             side = choice[far]
-            step_out = 1 + np.floor(beyond[side] * rng.uniform(0.0, 1.0, len(side)))
-            point = edges[side] + (2 * side - 1) * np.minimum(step_out, beyond[side])
+            point = edges[side] + (2 * side - 1) * (1 + rng.integers(0, beyond[side].astype(np.int64), None))
             excess = rank_distance(full, point, target) - bound[side]
             drawn[open_[far]] = point
-            far[far] = rng.uniform(0.0, 1.0, len(side)) >= np.exp(-rate * np.maximum(excess, 0.0))
+            far[far] = ~passes(rng, rate * excess)
         open_ = open_[far]
     return grid.points(drawn)
 
@@ -212,10 +232,3 @@ def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatA
     lower, upper = np.where(tied, below, between), np.where(tied, upto - 1, between)
     error: FloatArray = np.maximum(0.0, np.maximum(lower - target, target - upper))
     return error
-
-
-def choose_run(log_mass: FloatArray, rng: Rng, size: int) -> np.ndarray:
-    """Draw numbers of alternatives with these logarithms of masses, not all minus infinity, shape (size,)."""
-    mass = np.cumsum(np.exp(log_mass - log_mass.max()))
-    last = np.searchsorted(mass, mass[-1], side="left")
-    return np.minimum(np.searchsorted(mass, rng.uniform(0.0, mass[-1], size), side="right"), last)

@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.mechanisms.additive import NORM_LAWS
-from privstats.mechanisms.base import Mechanism, ScaledLaw, on_grid
+from privstats.mechanisms.base import Mechanism, ScaledLaw, drawn_on_grid
 from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS, sample_lines
 from privstats.mechanisms.quantile_regression.minimise import Target
 from privstats.mechanisms.quantile_regression.rejection import exact_for, sample_boxes
@@ -77,7 +77,7 @@ class KNGQuantile(Mechanism):
         target = Target(rows[:, :-1], y, within.tau, within.theta_bound, rate, self.norm, tilt)
         theta, sweeps = draw_theta(target, rng)
         law = self.law(promise, within, relation)
-        return Release(name, on_grid(theta, within.theta_bound), law, promise, within, chain=sweeps)
+        return Release(name, drawn_on_grid(theta, within.theta_bound), law, promise, within, chain=sweeps)
 
     def _rate(self, promise: Promise, within: Any, relation: Relation) -> float:
         size = within.sensitivity(f"score {self.norm}", relation).size
@@ -100,7 +100,7 @@ class ExponentialQuantile(Mechanism):
         rows, bound = exact.all(), within.theta_bound
         rate = min(promise.as_pure().eps / (2 * within.sensitivity("loss", relation).size), STEEP_LOSS)
         theta, sweeps = draw_theta(Target(rows[:, :-1], rows[:, -1], within.tau, bound, rate, "loss"), rng)
-        return Release(name, on_grid(theta, bound), None, promise, within, chain=sweeps)
+        return Release(name, drawn_on_grid(theta, bound), None, promise, within, chain=sweeps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 
+from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.quantile_regression.cuts import Cuts
 from privstats.mechanisms.quantile_regression.minimise import Target, dual_size, size_of
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
@@ -104,18 +105,14 @@ class CheckBoxes:
     def draw(self, rng: Rng) -> FloatArray:
         """Return one draw, shape (d,), independent of those before: whatever the boxes are, its law is the same."""
         while True:
-            mass = np.array(self.log_masses)
-            mass, rejected = np.cumsum(np.exp(mass - mass.max())), set()
-            for _ in range(1 + len(self.boxes) // ROUND):
-                chosen = int(np.searchsorted(mass, rng.uniform(0.0, mass[-1], None), side="right"))
-                chosen = min(chosen, int(np.searchsorted(mass, mass[-1])))
+            rejected = set()
+            for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
                 box = self.boxes[chosen]
                 phi = box.middle + rng.uniform(-1.0, 1.0, len(box.middle)) * box.halves
                 theta = self.frame.centre + self.frame.basis @ phi
-                if np.abs(theta).sum() <= self.target.radius:
-                    excess = self.target.rate * (self.potential(phi, box.rows) - box.bound)
-                    if rng.uniform(0.0, 1.0, None) < math.exp(-max(excess, 0.0)):
-                        return theta
+                inside = np.abs(theta).sum() <= self.target.radius
+                if inside and passes(rng, self.target.rate * (self.potential(phi, box.rows) - box.bound)):
+                    return theta
                 rejected.add(chosen)
             for chosen in rejected:
                 self.split(chosen)

@@ -21,6 +21,7 @@ BLOCK = 1 << 14  # rows at a time, which stay in the cache
 SOME = 500  # rows that tell which coordinate matters
 SLACK = 2.0**-44  # residuals that are nearer to a bound than this count as undecided
 DISTINCT, GLANCE = 32, 1000  # distinct x that count as few; rows that show that they are not
+LONGEST = 2 + 1e-6  # half the longest side of a box, in radii of the parameter set: `drawn_on_grid` allows two
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,15 @@ class RowFrame:
         """Half-widths of a box about zero that holds the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
+
+    @property
+    def longest(self) -> float:
+        """How far the longest side of that box goes from its middle, in a coefficient and in radii.
+
+        Along principal axes (`of`, turned) it is at most 2: a row of the inverse and the column of the basis have
+        entries of at most the axis' value and its inverse, and the centre is in the set.
+        """
+        return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
     @cached_property
     def u(self) -> FloatArray:
@@ -146,7 +156,7 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows, unless their x are many."""
+        """Return the rows, unless their x are many, or so near each other that boxes along their fits are too long."""
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
@@ -155,6 +165,8 @@ class Ties:
         if len(found) > DISTINCT or not (x[groups] == target.x).all():
             return None
         frame = RowFrame.along(target, x, groups)
+        if frame.longest > LONGEST:
+            return None
         u = tuple(np.sort(target.y[groups == k] - x[k] @ frame.centre) for k in range(len(x)))
         return cls(frame, x, x @ frame.basis, u, tuple(np.append(0.0, np.cumsum(v)) for v in u))
 
