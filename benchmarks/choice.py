@@ -2,9 +2,9 @@
 
 X ~ U(-1, 1), coefficients (0; p slopes from -1 to 1), N(0, 1) errors, response clipped to public bounds of 6 (8 for p =
 12); n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12, eps = .25, 1, 4. Errors are medians over replicates of the L2 distance of all
-coefficients to the truth, in original units, as reported (shrunk where the budget is hopeless); lengths are medians of
-the 95 % intervals of the slopes. A method without intervals in more than a tenth of a cell's fits ("-") is no choice
-there for who wants them. objpert is given a theta_bound of 1, which holds in every cell, and of 2; kng the default 2.
+coefficients to the truth, in original units; lengths are medians of the 95 % intervals of the slopes. A method without
+intervals in more than a tenth of a cell's fits ("-") is no choice there for who wants them. objpert is given a
+theta_bound of 1, which holds in every cell, and of 2; kng the default 2.
 
 auto chooses within a fit, after its first releases, and is fitted as others are. Targets: where intervals are wanted,
 it is in at least two thirds of the cells within 10 %, and 2 Monte Carlo standard errors, of the best choice, by length

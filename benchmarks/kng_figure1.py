@@ -11,10 +11,10 @@ deviation .1: the paper does not say), which is not the law the proof is about; 
 
 *The honest version* divides by a public bound of 7, beyond which one response in 1e6 lies and is clipped: the truth has
 abs(theta)_1 = .79, inside the set. Its sensitivity depends on theta (the paper's Theorem 3.1 allows it), and its draws
-are exact: `dp_lm` itself up to n = 1e4, the same mechanisms on moments summed block by block beyond. Where `dp_lm`
-finds the budget hopeless it reports shrunk coefficients, here nearly zero, whose distance is 1.93. The random walk is
-run on the honest law too, where it fails: when several entries of the score are largest, no step along one coordinate
-lowers the largest, and with the sensitivity that grows with theta most of them lead outward.
+are exact: `dp_lm` itself up to n = 1e4, the same mechanisms on moments summed block by block beyond. Coefficients are
+reported as they are drawn, however little the budget tells: at n = 100 their distance is about 3, that of zeros 1.93.
+The random walk is run on the honest law too, where it fails: when several entries of the score are largest, no step
+along one coordinate lowers the largest, and with the sensitivity that grows with theta most of them lead outward.
 
 Targets: the honest KNG at most 1.15 times the reference implementation's error, plus 2 Monte Carlo standard errors, at
 n = 1e4, 1e5 and 1e6; the random walk not better than the exact draws of the same law, up to 2 such errors, from n = 1e5

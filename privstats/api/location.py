@@ -64,8 +64,8 @@ def dp_median(
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
-    noise : {"cauchy", "laplace", "gaussian"}, optional
-        For "smoothsens": distribution of the noise; all but "cauchy" need `delta`.
+    noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
+        For "smoothsens": distribution of the noise. "cauchy", the default, keeps `eps` or `mu`; others need `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
@@ -187,8 +187,8 @@ def dp_quantile(
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
-    noise : {"cauchy", "laplace", "gaussian"}, optional
-        For "smoothsens": distribution of the noise; all but "cauchy" need `delta`.
+    noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
+        For "smoothsens": distribution of the noise. "cauchy", the default, keeps `eps` or `mu`; others need `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.

@@ -118,9 +118,8 @@ def dp_lm(
 
     Notes
     -----
-    ----- A coefficient is NaN ("not given") where the noise exceeds the information on it. Intervals contain what
-    clipping may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_,
-    steps [2]_.
+    A coefficient is NaN ("not given") where the noise exceeds the information on it. Intervals contain what clipping
+    may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_, steps [2]_.
 
     References
     ----------

@@ -1,6 +1,7 @@
 """A verb is its signature and its docstring: every option is named, described, and bound before anything is touched."""
 
 import inspect
+import itertools
 import pickle
 import re
 
@@ -61,6 +62,7 @@ def test_the_docstring_has_an_example_and_never_refers_to_another_verb(verb):
     assert "as for" not in text.lower()
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert f"{section}\n{'-' * len(section)}" in text
+    assert not re.findall("^--+ .*", text, re.MULTILINE)  # a line of a section's text that begins with its rule
 
 
 # ------------------------------------------------------------------ wrong calls
@@ -224,7 +226,8 @@ def test_the_methods_that_the_docstring_names_are_those_that_the_verb_has(verb):
     assert set(described) == known
 
 
-BUDGET_OF = {"ptr": {"eps": 2.0, "delta": 1e-6}, "gaussian": {"mu": 1.0}}
+APPROX = {"eps": 2.0, "delta": 1e-6}
+BUDGET_OF = {"ptr": APPROX, "gaussian": {"mu": 1.0}}
 
 
 @verbs
@@ -234,6 +237,24 @@ def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb
         budget = BUDGET_OF.get(mech, {"eps": 2.0})
         plan = ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, **MINIMAL[verb], **budget)
         assert plan.guarantee.covers([promise for _, promise in plan.charge])
+
+
+NOISES = ("matrixt", "hull", "linf", "l1", "l2", "gaussian", "laplace", "cauchy", "laplaceln")
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS} - {"glm"}))  # where objective perturbation has norms of its own
+def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb):
+    lines = inspect.getdoc(function(verb)).splitlines()
+    heads = {line.partition(" : ")[0]: line for line in lines}
+    methods, described = (re.findall(r'"(\w+)"', heads[name]) for name in ("mech", "noise"))
+    taken = set()
+    for mech, noise, budget in itertools.product(methods, NOISES, ({"eps": 2.0}, {"mu": 1.0}, APPROX)):
+        try:
+            ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, noise=noise, **MINIMAL[verb], **budget)
+        except ps.PrivstatsError:
+            continue
+        taken.add(noise)
+    assert set(described) == taken
 
 
 @verbs
