@@ -29,7 +29,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # range of a column that arithmetic can divide, and the inverse of the widest
+NARROWEST = 1e-290  # range of a column that arithmetic can divide
+WIDEST = 1e75  # range whose fourth power, as in the variance of a square, is a number
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -367,7 +368,7 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
         return part
     if not isinstance(part, NumericFactor):
         raise FormulaError(f"'{part.code}' is several columns; ask about one expression, as in 'np.log(x)'")
-    if not NARROWEST < part.within.hi - part.within.lo < 1 / NARROWEST:
+    if not NARROWEST < part.within.hi - part.within.lo < WIDEST:
         raise DomainError(
             f"'{part.code}' is constant on the declared bounds, or its range is beyond reason; declare others, as in "
             f"domain={{'{part.code}': (0, 10)}}"

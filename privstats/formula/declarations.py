@@ -76,7 +76,7 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # of estimated bounds
+FARTHEST = 1e100  # of bounds, declared or estimated
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
@@ -304,6 +304,8 @@ def _numbers(low: Any, high: Any) -> Numbers:
         number = isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool)
         if not number or not math.isfinite(end):
             raise DomainError("bounds are two finite numbers; write them as (0, 100)")
+    if max(abs(low), abs(high)) > FARTHEST:
+        raise DomainError(f"bounds beyond {FARTHEST:.0e} are too far for arithmetic; give the numbers in other units")
     if not low < high:
         raise DomainError(f"the lower bound {low:g} is not below the upper bound {high:g}; write (low, high)")
     return Numbers(float(low), float(high))

@@ -34,6 +34,7 @@ from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAn
 from privstats.models.base import Candidate, Choice, Labels, Model, chosen, levels_of, one_of
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, is_number
 
+PROPOSE = ProposeTestRelease()
 EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
 NORMS: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
@@ -141,7 +142,7 @@ class ColumnQuantile(Location):
             "duff": Candidate(ChosenQuantiles, {**own, "mechanism": DuffQuantile()}),
             "kng": Candidate(ChosenQuantiles, {**own, "mechanism": KNGMedian()}),
             "smoothsens": Candidate(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
-            "ptr": Candidate(ProposeTestReleaseQuantiles, {**own, "mechanism": ProposeTestRelease()}),
+            "ptr": Candidate(ProposeTestReleaseQuantiles, {**own, "mechanism": PROPOSE}),
         }
         if noise is not None and mech != "smoothsens":
             raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")

@@ -94,9 +94,14 @@ def divided(
         for labels in branches.values():
             together = math.fsum(share[label] for label in labels)
             fractions |= {label: rest * share[label] / together for label in labels}
-    for a in asked:
-        if a.optional is not None:
-            fractions[a.label] = fractions[a.optional] * _part(a.label, share[a.label])
+    for host in {a.optional: None for a in asked if a.optional is not None}:
+        inside = {a.label: _part(a.label, share[a.label]) for a in asked if a.optional == host}
+        if not math.fsum(inside.values()) < 1:
+            raise OptionError(
+                f"the shares of {', '.join(inside)} are parts of the share of '{host}' and together "
+                f"{math.fsum(inside.values()):g} of it; make their sum less than 1"
+            )
+        fractions |= {label: fractions[host] * part for label, part in inside.items()}
     promises = {label: whole.part(part) for label, part in fractions.items()}
     return Division(promises, tuple(charge.items()), fractions)
 
