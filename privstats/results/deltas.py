@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privstats.errors import OptionError
 from privstats.inference.estimate import Estimate
 from privstats.inference.notes import RELIABLE, Note, note
-from privstats.privacy.promise import ApproxDP, PureDP
+from privstats.privacy.promise import ApproxDP, PureDP, Relation
 from privstats.privacy.release import Release
-from privstats.results.facts import FitFacts
+from privstats.results.facts import FitFacts, FloatArray
 
 SHORTER = 1.5  # times, from which on a delta is worth a note
 DELTA = 1e-6
@@ -23,7 +24,10 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     This is the one with the largest share, or the largest matrix where the noise of matrices is not small. The
     intervals are shorter by as much as their noise has a part in them.
     """
-    promise, added = facts.promise, [one for one in releases if hasattr(one.law, "scale")]
+    promise = facts.promise
+    relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
+    sds = {one.name: sd for one in releases if (sd := normal_sd(one, relation)) is not None}
+    added = [one for one in releases if one.name in sds]
     if not isinstance(promise, PureDP) or not added:
         return ()
     found = estimate.diagnostics
@@ -32,9 +36,7 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     most = max(added, key=lambda one: len(one.value) if large else share[one.name])
     delta = min(DELTA, 10.0 ** -len(str(facts.rows or facts.units or 1)))
     normal = ApproxDP(promise.eps, delta, promise.neighbors).as_normal().part(share[most.name])
-    relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
-    sensitivity = most.within.sensitivity("l2", relation)
-    variance = float(np.mean((sensitivity.size / normal.mu / sensitivity.weights) ** 2))
+    variance = float(np.mean((sds[most.name] / normal.mu) ** 2))
     parts = estimate.noise_share()
     noise = float(np.nanmedian(parts)) if np.isfinite(parts).any() else 0.0
     times = 1 / math.sqrt(1 - noise + noise * variance / float(np.mean(most.law.variance())))
@@ -42,3 +44,14 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
         return ()
     call = f"dp_{facts.verb}(..., eps={promise.eps:g}, delta={delta:g})"
     return (note("delta helps", delta=delta, eps=promise.eps, times=times, call=call),)
+
+
+def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
+    """Return the standard deviation of normal noise at mu = 1; None of numbers that are not sums with added noise."""
+    if not hasattr(release.law, "scale"):
+        return None
+    try:
+        sensitivity = release.within.sensitivity("l2", relation)
+    except OptionError:  # chosen by their score, in which alone lengths are known
+        return None
+    return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

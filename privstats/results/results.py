@@ -46,7 +46,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         new_data : DataFrame
-            The predictors' columns, and those of the offset. Values outside the domain are extrapolated, not clamped.
+            The predictors' columns, and those of the offset; outside the domain predictions extrapolate, and warn.
         which : {"mean", "linear"}
             "linear" is the linear predictor, of models with a link.
 

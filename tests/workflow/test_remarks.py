@@ -107,6 +107,12 @@ def test_a_delta_is_suggested_where_it_would_shorten_intervals_as_much_as_it_the
     assert all(one.key != "delta helps" for one in (*shorter.notes, *fitted("y ~ x").notes))
 
 
+@pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert", "expmech"])
+@pytest.mark.parametrize("eps", [1e-3, 1e4])
+def test_every_method_has_its_notes_at_any_budget(mech, eps):
+    assert all(one.text.endswith(".") for one in fitted("y ~ x", ROWS[:500], eps, mech=mech).notes)
+
+
 def test_notes_of_a_fit_survive_a_dict():
     fit = fitted("y ~ x + C(sex)", mech="suffstats")
     assert type(fit).from_dict(fit.to_dict()).notes == fit.notes
