@@ -97,7 +97,8 @@ else:
     start = time.perf_counter()
     for tau, eps in SPENT.items():
         wages[tau] = ps.dp_rq(WAGES, cps, eps, tau=tau, domain=domain, ledger=ledger, rng=2)
-    print(f"three fits of {len(cps)} rows: {time.perf_counter() - start:.1f} s")
+    seconds, different = time.perf_counter() - start, cps["log_wage"].nunique()
+    print(f"three fits of {len(cps):,} rows, {different:,} different wages: {seconds:.1f} s")
     table = beside(WAGES, cps, wages)
     print(table.round(4).to_string())
 
