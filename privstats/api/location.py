@@ -83,7 +83,7 @@ def dp_median(
         Relative shares of the questions by name; `plan` lists them.
     grid : float or dict, optional
         Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range.
+        rounded to six digits of the range. "smoothsens" and "ptr" take no step below 2^-30 of the range.
     alpha : float
         One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
     eta : float, optional
@@ -206,7 +206,7 @@ def dp_quantile(
         Relative shares of the questions by name; `plan` lists them.
     grid : float or dict, optional
         Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range.
+        rounded to six digits of the range. "smoothsens" and "ptr" take no step below 2^-30 of the range.
     alpha : float
         One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
     eta : float, optional

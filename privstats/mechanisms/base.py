@@ -217,5 +217,5 @@ def check_grid(low: float, high: float, step: float) -> None:
         enough = 10.0 ** math.ceil(math.log10(least))
         raise OptionError(
             f"grid is {step:g}, too fine for this mech= on values from {low:g} to {high:g}; write grid={enough:g} or "
-            "more, or mech='rank'"
+            "more, or leave grid out"
         )

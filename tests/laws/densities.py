@@ -574,7 +574,7 @@ class Notes:
             patched.setattr(kind, "draw", lambda one, _: drawn.append(type(one)) or 1j)
         note(
             "comparison.smooth.on_the_line",
-            lambda point, _: ScaledNoise(drawn.pop(), point.real, point.imag),
+            lambda point, *_: ScaledNoise(drawn.pop(), point.real, point.imag),
             lambda *_: np.zeros(1),
         )
         minimisers(patched, told, tilted)

@@ -52,6 +52,9 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
     """Decide each entry alone: true with probability ``exp(-fall)``, however small that is.
 
+    The probability is right to a part of about 1e-9 of itself for each factor of e^-16 in it: each of these is one
+    number out of 2^53 e^-16, or 1e9.
+
     Parameters
     ----------
     rng : Rng
@@ -69,8 +72,8 @@ def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
     """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small that is.
 
     In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
-    in proportion to c, exactly, and kept with probability w / c, so that its probability is w up to a factor: the
-    rounding of ``log w`` and of a decision (`passes`), at most about 1e-9, of w itself and not of the sum.
+    in proportion to c, exactly, and kept with probability w / c, so that its probability is w up to a factor: that by
+    which ``log w`` and a decision (`passes`) are rounded, in parts of w itself and not of the sum.
 
     Parameters
     ----------

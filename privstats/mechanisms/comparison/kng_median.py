@@ -35,8 +35,9 @@ class KNGMedian(Mechanism):
     the gradient that exists "almost everywhere" is completed by the shortest subgradient, so that tied rows count.
 
     Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
-    chain of a fixed number of steps, and the guarantee is that of the chain's target. How long a draw takes depends on
-    the rows. For more than one coordinate the rate is at most `STEEP`: a larger eps buys no more.
+    chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of the
+    range are refused then, as points are not drawn as whole numbers. How long a draw takes depends on the rows. For
+    more than one coordinate the rate is at most `STEEP`: a larger eps buys no more.
     """
 
     label = "kng median"

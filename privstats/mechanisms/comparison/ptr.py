@@ -31,7 +31,7 @@ class ProposeTestRelease(Mechanism):
     data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer comes with probability
     delta at most, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no answer, in S) + delta``. With the number of
     changes that move the quantile *from where it is* by more than eta instead, as in some lecture notes, it is not
-    private: one row can change that from 51 to 2.
+    private: one row can change that from 51 to 2. Answers are rounded to a grid that hides their last bits.
 
     Raises
     ------

@@ -23,7 +23,14 @@ LEAST_DELTA = 1e-100  # below, no noise may be left among the values of beta tha
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and how far one unit can move it at data sets so many units away."""
+    """Return the quantile, and how far one unit can move it at data sets so many units away.
+
+    Raises
+    ------
+    OptionError
+        If the grid is too fine to hide the last bits of the noise (`on_the_line`): see `check_grid`.
+    """
+    check_grid(within.low, within.high, within.grid)
     centred = not relation.exchange and level == 0.5
     quantile, widths = ladder(exact.all().ravel(), level, within.low, within.high, centred)
     return quantile, at_distances(widths, relation.rows, within.high - within.low)
@@ -34,14 +41,8 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
     Of the grid only each 2^j-th point is used, such that steps are at least 2^-30 of `largest`, a public bound of the
     noise's scale: each has 2^20 numbers of the noise.
-
-    Raises
-    ------
-    OptionError
-        If the grid is too fine: see `check_grid`.
     """
     low, high, step = within.low, within.high, within.grid
-    check_grid(low, high, step)
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
     return np.clip([np.rint(min(max(point, low), high) / step) * step], low, high)
 

@@ -6,7 +6,7 @@ are tied. A point has mass proportional to ``exp(-rate d)``, with d the distance
 Positions are counted in steps of the grid throughout, as floats that hold whole numbers up to 2^51 exactly.
 
 Privacy: the law is that of the points themselves, which neighbours move by the factors that `rank` states. What is
-drawn has this law up to factors of 1 + 1e-9: a stretch of points is chosen by its mass (`choose`), whatever its size; a
+drawn has this law up to factors of 1 + 1e-8: a stretch of points is chosen by its mass (`choose`), whatever its size; a
 point in it by a whole number, all alike, and a decision (`passes`). No point is found by scaling a uniform number up
 to the width of a gap, whose last bits would show where the gap's two values lie.
 """
