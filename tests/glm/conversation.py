@@ -43,6 +43,7 @@ class Design:
     offset_bounds: tuple = (0.0, 0.0)
     complete: bool = True
     family: object = None
+    products: tuple = ()
 
     @property
     def width(self):
