@@ -86,7 +86,7 @@ def test_frames_that_change_from_pass_to_pass_end_the_fit_and_tell_nothing():
     data, calls = data_of(), itertools.count()
 
     def fickle():
-        return [data.head(30), data.iloc[30 : 60 - (next(calls) > 2)]]
+        return [data.head(30), data.iloc[30 : 60 - (next(calls) > 3)]]
 
     ledger = ps.Ledger(ps.PureDP(1.0))
     error = refusal(lambda: CALLS["lm newton"](fickle, eps=1.0, mech="newton", ledger=ledger), ps.PrivacyError)
