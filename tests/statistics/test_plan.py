@@ -47,8 +47,11 @@ def test_rows_that_resemble_the_data_may_stand_for_them():
 @pytest.mark.parametrize(
     "price",
     [
-        {"eps": 0.5, "mech": "suffstats"},
-        *(pytest.param(price, marks=pytest.mark.slow) for price in ({"eps": 0.5}, {"mu": 0.5})),
+        {"eps": 0.5, "mech": "suffstats", "noise": "l2"},
+        *(
+            pytest.param(price, marks=pytest.mark.slow)
+            for price in ({"eps": 0.5, "mech": "suffstats"}, {"eps": 0.5}, {"mu": 0.5})
+        ),
     ],
 )
 def test_budget_and_rows_for_a_width_reach_it_and_no_more(price):
