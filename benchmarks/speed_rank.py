@@ -52,7 +52,7 @@ def measure(n: int, seed: int, replicates: int) -> list[float]:
 
     calls = [lambda: np.partition(values, n // 2), single(1), single(10_000)]
     times = [seconds(call, replicates) for call in calls]
-    ends = Ends(EPS, 1, (0.5,), "replace", 0.95, False)
+    ends = Ends(EPS, 1, (0.5,), "replace", 0.95, False, 1e6)
     times.append(seconds(lambda: draw_ends(ends, values, LOW, HIGH, STEP, chance), replicates))
     if n > 1_000_000:
         return [*times, np.nan, np.nan]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -175,9 +175,10 @@ class Grouping:
         """Return the row function of a column's values."""
         return ColumnValues((j,), self.width)
 
-    def values(self, name: str, j: int, facts: ColumnFacts, item: str = "") -> Values:
-        """Return the question for the values of column j."""
-        return Values(name, self.rows(self.column(j)), self.within(facts.line), item=f"of {facts.code}{item}")
+    def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
+        """Return the question for the values of column j, of which there are `about` so many in each cell."""
+        line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
+        return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
         """Return the question for the number of rows, of each group."""

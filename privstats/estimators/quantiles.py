@@ -43,7 +43,6 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
-CLEAR = 14.0  # what the log density must fall between an end's rank and the outermost ranks, lest it escapes there
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
 MOST_TIMES = 1e6  # rows are said to be too few by at most this factor
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
@@ -119,16 +118,18 @@ class Quantiles(ABC):
     def _brackets(
         self, ask: Ask, public: PublicFacts, columns: Sequence[ColumnFacts], grouping: Grouping
     ) -> tuple[list[Release], RowNumbers]:
-        """Return the ends of intervals of each column, quantiles between them if `together`; and numbers of rows."""
+        """Return the ends of intervals of each column, quantiles between them if `together`; and numbers of rows.
+
+        The number of rows, public or released, says which intervals can hold: only their ends are drawn.
+        """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
-        pairs: list[tuple[Any, Mechanism]] = [
-            (grouping.values(name, j, column), rank) for j, column in enumerate(columns)
-        ]
         if public.offered is not None and not grouping.groups:
-            return ask.together(pairs), RowNumbers.public(public.offered, certain=public.used is not None)
-        *brackets, counts = ask.together([*pairs, (grouping.counts(), COUNTS)])
-        return brackets, RowNumbers.released(counts)
+            rows = RowNumbers.public(public.offered, certain=public.used is not None)
+        else:
+            rows = RowNumbers.released(ask(grouping.counts(), by=COUNTS))
+        asked = [grouping.values(name, j, column, about=rows.each) for j, column in enumerate(columns)]
+        return ask.together([(question, rank) for question in asked]), rows
 
     @abstractmethod
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -144,15 +145,12 @@ class Quantiles(ABC):
         laws: Sequence[Ends],
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
-        """Return the estimate of quantiles, shape (items, orders), and ends, shape (items, orders, 2).
-
-        No interval is given that cannot hold (`Ends.hopeless`).
-        """
+        """Return the estimate of quantiles, shape (items, orders), and ends, shape (items, orders, 2): NaN for none."""
         each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: columns, then groups
-        short = np.stack([law.hopeless(n, CLEAR) for law, n in each])
-        sampling = np.stack([1 - ((law.margins / law.reaches(n)) ** 2).mean(axis=1) for law, n in each])
+        drawn = [law.hopeful(n) for law, n in each]
+        sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         values, ends = spelled(columns, values), spelled(columns, ends)
-        ends = np.where(short[..., None], np.nan, ends)
+        short = np.isnan(ends[..., 0])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         notes = (
             *_short_note(names, short, each),
@@ -169,7 +167,7 @@ class Quantiles(ABC):
             sampling=sampling.ravel(),
             certain=rows.certain,
             together=self.together,
-            law=laws[0],
+            laws=tuple(draw for draw in drawn for _ in self.q),
             cell=np.repeat(np.arange(len(values)) % grouping.cells, values.shape[1]),
             repeats=repeats,
             remarks=notes,
@@ -369,14 +367,27 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
     return (note("short ends", about, count=about_rows(rows), times=times),)
 
 
+def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
+    """Return the share of each squared length, in ranks, that is due to sampling; NaN where no interval is drawn."""
+    shares = np.full(len(orders), np.nan)
+    if draw is not None:
+        shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
+    return shares
+
+
 def _times(law: Ends, n: float, order: int) -> float:
     """Return how many times as many rows an interval would need, to 1 %."""
+
+    def short(times: float) -> bool:
+        draw = law.hopeful(times * n)
+        return draw is None or law.levels[order] not in draw.levels
+
     low, high = 1.0, 2.0
-    while high < MOST_TIMES and law.hopeless(high * n, CLEAR)[order]:
+    while high < MOST_TIMES and short(high):
         low, high = high, 2 * high
     while high > 1.01 * low:
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if law.hopeless(middle * n, CLEAR)[order] else (low, middle)
+        low, high = (middle, high) if short(middle) else (low, middle)
     return high
 
 

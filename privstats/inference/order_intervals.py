@@ -51,8 +51,8 @@ class OrderStatisticEstimate(Estimate):
         Whether none can be missing.
     together : bool
         Whether estimates were drawn together with the ends of their intervals; others have no std error.
-    law : RankErrorLaw, optional
-        Of the ends; None where there are none.
+    laws : tuple of RankErrorLaw or None
+        Of the ends of each interval; None where there are none.
     cell : ndarray of int, shape (k,)
         Which rows an estimate is about: those of different cells are independent, of one cell in unknown dependence.
     repeats : ndarray of bool, shape (k,)
@@ -71,7 +71,7 @@ class OrderStatisticEstimate(Estimate):
     sampling: FloatArray
     certain: bool
     together: bool
-    law: RankErrorLaw | None
+    laws: tuple[RankErrorLaw | None, ...]
     cell: NDArray[np.intp]
     repeats: NDArray[np.bool_]
     remarks: tuple[Note, ...] = ()
@@ -95,7 +95,7 @@ class OrderStatisticEstimate(Estimate):
             sampling=nothing,
             certain=True,
             together=False,
-            law=None,
+            laws=(None,) * len(estimate),
             cell=cell,
             repeats=np.zeros(len(estimate), dtype=bool),
             remarks=tuple(remarks),
@@ -201,9 +201,9 @@ class OrderStatisticEstimate(Estimate):
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))
         normal = float(ndtri(1 - alpha / 2) / ndtri(1 - released / 2))
-        noise = 1.0 if self.law is None else self.law.stretch(alpha)
+        noise = np.array([np.nan if law is None else law.stretch(alpha) for law in self.laws])
         if not self.certain:
-            return np.full(len(self.sampling), max(normal, noise))
+            return np.maximum(normal, noise)
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:

@@ -53,7 +53,7 @@ class InEachCell(Mechanism):
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
         one = of_one_step(self.each, promise, relation)
         cells = [
-            self.each.release(name, _of_cell(exact, k, within.inner), one, within.inner, ONE_STEP, rng)
+            self.each.release(name, _of_cell(exact, k, within.inner), one, within.cell(k), ONE_STEP, rng)
             for k in range(within.cells)
         ]
         value = np.concatenate([cell.value for cell in cells])

@@ -16,7 +16,7 @@ Coordinate j, the error of the j-th boundary's rank, is the sum of the first j o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -26,6 +26,8 @@ from scipy.optimize import brentq
 
 from privstats.numerics.law import FloatArray
 
+ESCAPES = 0.01  # how likely numbers may escape into the empty part of the widest range
+PLAIN = 0.25  # of the price for quantiles without intervals, where others beside them have some
 FINE = 2.0**-20  # targets of boundaries drawn by their largest error are multiples of it, so that all radii are exact
 
 
@@ -35,6 +37,23 @@ def _sum_of_laplace(m: int) -> FloatArray:
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
     coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
     return coefficients
+
+
+def _log_density(m: int, a: float) -> float:
+    """Return the log density at `a`, at least 0, of a sum of m Laplace numbers of rate 1."""
+    terms = _log_sum_of_laplace(m)
+    if a <= 0:
+        return float(terms[0])
+    terms = terms + np.arange(len(terms)) * math.log(a)
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum())) - a
+
+
+@lru_cache(maxsize=256)
+def _log_sum_of_laplace(m: int) -> FloatArray:
+    """Return the logarithms of the coefficients of `_sum_of_laplace`."""
+    logs: FloatArray = np.log(_sum_of_laplace(m))
+    return logs
 
 
 @lru_cache(maxsize=256)
@@ -188,6 +207,8 @@ class Ends:
         Of the intervals.
     alone : bool
         Whether the ends are drawn without the quantiles.
+    points : float
+        How many values are possible, on the public grid.
     """
 
     eps: float
@@ -196,6 +217,7 @@ class Ends:
     kind: str
     confidence: float
     alone: bool
+    points: float
 
     @property
     def box(self) -> bool:
@@ -210,11 +232,6 @@ class Ends:
         return cell_rate(self.eps, self.rows)
 
     @property
-    def fall(self) -> float:
-        """What it loses for each rank that one end alone is further away."""
-        return self.rate if self.box else 2 * self.rate
-
-    @property
     def margins(self) -> FloatArray:
         """How far noise moves the ranks of the ends, shape (levels, 2)."""
         if self.box:
@@ -227,15 +244,59 @@ class Ends:
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
         return h
 
-    def hopeless(self, n: float, clear: float) -> FloatArray:
-        """Return which intervals cannot hold, shape (levels,), of bool.
+    def shortfall(self, n: float) -> FloatArray:
+        """Return how many times wider the ways between ranks ought to be, shape (levels,): above 1 no interval holds.
 
-        Their ends would lie beyond all values or half the way to the next quantile; or so near the outermost that the
-        log density falls by less than `clear` up to there: they may escape into the empty range beyond.
+        Either its ends would lie beyond all values, or half the way to the next quantile. Or numbers may escape: into
+        the empty part of the range, at one of its sides, where the m outermost have ``points^m / m!`` places together,
+        and no rank is wrong but by what it is for the innermost of them; the ``2 / rate`` values that noise passes over
+        are taken to fill one point of the grid, however little of the range all values fill. For each m and side the
+        log density must fall by as much on the way (`fall`), and by as much again as makes that rare (`ESCAPES`). Those
+        that escape push the others, so all numbers of a draw are looked at.
         """
-        h, orders = self.reaches(n), np.array(self.levels)
-        fallen = self.fall * (n * np.minimum(orders, 1 - orders) - h.max(axis=1))
-        return np.asarray((h > rooms(n, self.levels)).any(axis=1) | (fallen < clear))
+        h, middle = self.reaches(n), n * np.array(self.levels)
+        inner = [] if self.alone else [middle]
+        targets = np.column_stack([middle - h[:, 0], *inner, middle + h[:, 1]])
+        m = np.arange(1.0, targets.size + 1)
+        prize = m * math.log(self.points) - special.gammaln(m + 1) - math.log(ESCAPES)
+        short = (h / rooms(n, self.levels)).max(axis=1)
+        for far, way in ((targets, slice(None)), (n - targets, slice(None, None, -1))):
+            falls = np.array([self.fall(k, max(0.0, ranks)) for k, ranks in enumerate(far.ravel()[way], start=1)])
+            ratio = np.where(falls > 0, prize / np.maximum(falls, 1e-300), np.inf)[way].reshape(targets.shape)
+            short = np.maximum(short, ratio.max(axis=1))
+        return short
+
+    def fall(self, m: int, far: float) -> float:
+        """Return what the log density falls until the m outermost numbers are out, the innermost from `far` ranks away.
+
+        That of the other numbers is summed up: where they are many, there are many ways to share the error out.
+        """
+        J = len(self.levels) * (2 if self.alone else 3)
+        a, left = self.rate * far, J + 1 - m
+        if self.box:
+            stays = float(special.gammaincc(left, a))
+            return math.lgamma(J + 1) - math.lgamma(left) - math.log(stays) if stays > 0 else math.inf
+        return float(_log_density(J + 1, 0.0) - _log_density(left, a)) + a
+
+    @lru_cache(maxsize=1024)  # noqa: B019 -- a law is a few numbers
+    def hopeful(self, n: float) -> Ends | None:
+        """Return the draw of those quantiles whose intervals can hold among n values; None if there are none.
+
+        Of those that fall short the one furthest from the median is left out, until none falls short: the others have
+        wider ways then. Quantiles that are left out are drawn apart, for `PLAIN` of the price.
+        """
+        draw, short = self, self.shortfall(n)
+        if not self.alone and (short > 1).any():
+            draw = replace(self, eps=(1 - PLAIN) * self.eps)
+        while (short > 1).any():
+            outer = np.round(np.abs(np.array(draw.levels) - 0.5), 9)
+            worst = int(np.argmax(np.where(short > 1, outer, -1.0)))
+            levels = draw.levels[:worst] + draw.levels[worst + 1 :]
+            if not levels:
+                return None
+            draw = replace(draw, levels=levels)
+            short = draw.shortfall(n)
+        return draw
 
     def stretch(self, alpha: float) -> float:
         """Return the noise of an end's rank at level 1 - alpha in units of that at `confidence`."""

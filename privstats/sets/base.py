@@ -95,6 +95,10 @@ class Set(ABC):
         """Rows and columns of the coordinates of a packed symmetric matrix."""
         return None
 
+    def cell(self, k: int) -> Set:
+        """Return the set of what is in cell k, where rows are in cells."""
+        return self
+
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
         """Return the vectors, each moved into the set by itself, and onto its grid. This clamp is the proof.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +157,9 @@ class ByCell(Set):
     def folds(self) -> bool:
         return False
 
+    def cell(self, k: int) -> Set:
+        return self.inner.cell(k)
+
     def project(self, rows: FloatArray) -> FloatArray:
         return np.column_stack([_cell_numbers(rows[:, :1], self.cells), self.inner.project(rows[:, 1:])])
 
@@ -198,12 +201,16 @@ class Line(Set):
         given, and moved to the last of its points inside the range.
     dim : int
         Coordinates of a value, all of this range.
+    about : tuple of float
+        How many values there may be, in each cell where there are several: public, or released before. It bounds
+        nothing; a mechanism may decide by it what is worth choosing.
     """
 
     low: float
     high: float
     grid: float = 0.0
     dim: int = 1
+    about: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -216,6 +223,9 @@ class Line(Set):
     @property
     def reach(self) -> float:
         return max(abs(self.low), abs(self.high))
+
+    def cell(self, k: int) -> Line:
+        return replace(self, about=self.about[k : k + 1])
 
     @property
     def folds(self) -> bool:

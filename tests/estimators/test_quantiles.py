@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from privstats.errors import OptionError
+from privstats.estimators.columns import finest_step
 from privstats.estimators.quantiles import (
     ApproximateQuantiles,
     ChosenQuantiles,
@@ -273,3 +274,34 @@ def test_a_confidence_out_of_range_is_refused(options):
 def test_a_grid_that_is_none_is_refused(grid):
     with pytest.raises(OptionError, match="grid"):
         fit(RankQuantiles(grid=grid), "x", normal(), DOMAIN, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "eps", "q", "high", "given"),
+    [
+        (500, 1.0, (0.1, 0.5, 0.9), 1e4, [0.5]),
+        (1000, 1.0, (0.01, 0.5, 0.99), 1e5, [0.5]),
+        (2000, 0.5, (0.25, 0.5, 0.75), 100.0, [0.25, 0.5, 0.75]),
+        (1000, 1.0, (0.1, 0.25, 0.5, 0.75, 0.9), 1e4, None),
+    ],
+)
+def test_numbers_that_roam_the_empty_part_of_the_bounds_do_not_push_the_others(n, eps, q, high, given):
+    planned = Fit(RankQuantiles(q), "x", {"x": (0, high)}, n, PureDP(eps), components=q)
+    rng, truth, step = np.random.default_rng(5), np.exp(norm.ppf(q)), finest_step(0, high)  # of rounded values
+    fits = [ends(planned(pd.DataFrame({"x": np.exp(rng.standard_normal(n))}), seed)[0]) for seed in range(80)]
+    low, high = np.moveaxis(np.array(fits), -1, 0)
+    told = ~np.isnan(low[0])
+    assert told.any() and (given is None or np.array(q)[told].tolist() == given)
+    held = ((low - step <= truth) & (truth <= high + step))[:, told].mean(axis=0)
+    assert (held >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 80)).all()
+
+
+def test_a_quantile_without_an_interval_is_drawn_beside_those_that_have_one():
+    q = (0.01, 0.5, 0.99)
+    estimate, releases = fit(RankQuantiles(q), "x", normal(1000), DOMAIN, 2.0, components=q)
+    assert np.isnan(ends(estimate)).all(axis=1).tolist() == [True, False, True]
+    assert np.isfinite(estimate.params()).all() and (np.diff(estimate.params()) >= 0).all()
+    assert np.isfinite(estimate.bse()).tolist() == [False, True, False]
+    alone, _ = fit(RankQuantiles(), "x", normal(1000), DOMAIN, 2.0)
+    assert np.diff(ends(estimate)[1]) < 2 * np.diff(ends(alone)[0])
+    assert sum(prices(releases).values()) == pytest.approx(2.0)

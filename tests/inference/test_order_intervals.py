@@ -9,7 +9,7 @@ from privstats.errors import OptionError
 from privstats.inference.order_intervals import OrderStatisticEstimate
 from privstats.numerics.rank_law import Ends, box_quantile, bridge_quantile
 
-ENDS = Ends(1.0, 1, (0.3, 0.6), "replace", 0.95, alone=False)
+ENDS = Ends(1.0, 1, (0.3, 0.6), "replace", 0.95, alone=False, points=1e6)
 
 
 def between(cell=(0, 1), sampling=(0.9, 0.9), certain=True, together=True, law=ENDS, **more):
@@ -22,7 +22,7 @@ def between(cell=(0, 1), sampling=(0.9, 0.9), certain=True, together=True, law=E
         sampling=np.array(sampling),
         certain=certain,
         together=together,
-        law=law,
+        laws=(law,) * 2,
         cell=np.array(cell),
         repeats=np.zeros(2, dtype=bool),
         **more,

@@ -12,10 +12,10 @@ from privstats.mechanisms.base import Mechanism, SealedValues
 from privstats.mechanisms.order.bracket import draw_box
 from privstats.mechanisms.order.joint import draw_joint
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
-from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.mechanisms.order.rank_sampler import RankGrid, draw_rank
 from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray, Rng
-from privstats.numerics.rank_law import Ends, box_targets, cell_rate, interval_targets
+from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, interval_targets
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
@@ -24,7 +24,10 @@ COUNTED_BITS = 50  # or of 2^-50 of the largest number, where that is coarser
 
 
 class Range(Protocol):
-    """A set of values on a line: its ends, and the public grid of values and releases (0: `grid_of` chooses one)."""
+    """Values on a line: the ends, the public grid of values and releases, and about how many values there may be.
+
+    A grid of 0 is one that `grid_of` chooses; `about` is empty where no number is known.
+    """
 
     @property
     def low(self) -> float: ...
@@ -32,6 +35,8 @@ class Range(Protocol):
     def high(self) -> float: ...
     @property
     def grid(self) -> float: ...
+    @property
+    def about(self) -> tuple[float, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,9 @@ class Rank(Mechanism):
     *A single level with its ends*: the error is the largest of the three ranks'. A value replaced moves each rank by at
     most 1, S = 1. One more moves it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) + sup h' where rows
     only come and go, the larger of both where values may be missing (`bracket`).
+    *Which levels have ends* follows from the question's `about`, public or released before, and not from the values
+    (`Ends.hopeful`): those whose intervals can hold. The other ones are a second draw, without ends, for `PLAIN` of
+    eps; both add up to eps.
 
     Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
     more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
@@ -96,7 +104,9 @@ class Rank(Mechanism):
         """Return the law of the errors of ranks: it does not depend on the rows."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
-            return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only)
+            grid = RankGrid(within.low, within.high, grid_of(within))
+            points = grid.last - grid.first + 1
+            return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
         if len(self.levels) == 1:  # two cells: each rank costs both of them
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
@@ -104,16 +114,37 @@ class Rank(Mechanism):
         )
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        law, values = self.law(promise, within, relation), rank_values(exact)
-        grid = within.low, within.high, grid_of(within)
-        if isinstance(law, Ends):
-            value = draw_ends(law, values, *grid, rng)
-        elif len(self.levels) == 1:
-            value = draw_rank(values, self.levels[0], 2 * law.rate, *grid, rng)
-        else:
-            targets = np.array(self.levels) * len(values)
-            value = draw_joint(values, targets, np.full(len(targets) + 1, law.rate), *grid, rng)
+        law, value = self.law(promise, within, relation), self._draw(rank_values(exact), promise, within, relation, rng)
         return Release(name, value, law, promise, within)
+
+    def _draw(self, values: FloatArray, promise: Promise, within: Range, relation: Relation, rng: Rng) -> FloatArray:
+        """Draw the numbers; with ends, NaN for what is left out."""
+        law, grid = self.law(promise, within, relation), (within.low, within.high, grid_of(within))
+        if isinstance(law, Ends):
+            return self._draw_hopeful(law, values, promise, within, relation, rng)
+        if len(self.levels) == 1:
+            return draw_rank(values, self.levels[0], 2 * law.rate, *grid, rng)
+        targets = np.array(self.levels) * len(values)
+        return draw_joint(values, targets, np.full(len(targets) + 1, law.rate), *grid, rng)
+
+    def _draw_hopeful(
+        self, law: Ends, values: FloatArray, promise: Promise, within: Range, relation: Relation, rng: Rng
+    ) -> FloatArray:
+        """Draw the quantiles whose intervals can hold, with the ends of these, and the other ones apart."""
+        draw = law.hopeful(within.about[0]) if within.about else law
+        kept = np.isin(self.levels, () if draw is None else draw.levels)
+        drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
+        if draw is not None:
+            grid = within.low, within.high, grid_of(within)
+            drawn[kept] = draw_ends(draw, values, *grid, rng).reshape(-1, drawn.shape[1])
+        if not (law.alone or kept.all()):
+            others = Rank(tuple(np.array(self.levels)[~kept].tolist()))
+            part = promise.as_pure().part(PLAIN if kept.any() else 1.0)
+            known = np.where(kept, drawn[:, 1], np.nan)
+            below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
+            drawn[~kept, 1] = others._draw(values, part, within, relation, rng)
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # they do not cross
+        return drawn.ravel()
 
 
 def rank_values(exact: SealedValues) -> FloatArray:
