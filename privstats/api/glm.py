@@ -40,7 +40,9 @@ def dp_glm(
     bounds_share: float = 0.1,
     shares: Mapping[str, float] | None = None,
     margins: bool = False,
+    theta_bound: float | None = None,
     split: float | None = None,
+    ridge: float | None = None,
     tail: str | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
@@ -77,13 +79,15 @@ def dp_glm(
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the one with the least error; for "objpert" the norm of the score.
-        "gaussian" needs `mu` or `delta`.
+        Distribution of the noise, by default the one with the least error; for "objpert" with ``inference="none"`` the
+        norm in which scores are compared. "gaussian" needs `mu` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients and gives no intervals.
+        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
+        "objpert" then minimises the tilted likelihood of the rows as their bounds scale them; "newton" is refused where
+        rows and budget are too few for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
         "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances that are not those of the family,
         "nonrobust" does not; "cluster" allows dependence within a unit and is the default where `rows_per_unit` is
@@ -102,8 +106,10 @@ def dp_glm(
         Relative shares of the questions by name; `plan` lists them.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
-    split : float, optional
-        Share of the linear term in objective perturbation.
+    theta_bound, split, ridge : float, optional
+        Of objective perturbation: limit of the sum of absolute coefficients, of predictors scaled to [-1, 1]; share of
+        the linear term; penalty of half the sum of their squares. With a limit or a penalty there are estimates but no
+        intervals.
     tail : {"cautious"}, optional
         Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
     ledger : Ledger, optional

@@ -77,7 +77,8 @@ def dp_lm(
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients and gives no intervals.
+        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
+        "newton" is refused where rows and budget are too few for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
         "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows error variances that differ between rows, "nonrobust"
         does not; "cluster" allows dependence within a unit and is the default where `rows_per_unit` is above 1.
@@ -200,7 +201,8 @@ def dp_rq(
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients and gives no intervals.
+        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
+        "newton" is refused where rows and budget are too few for its first stage.
     cov_type : {"HC", "kernel"}
         The density of the response at the quantile is estimated, and may differ between rows; both names mean this.
     subset, weights : str, optional

@@ -34,6 +34,8 @@ from privstats.estimators.constants import (
     MEAT_LEAST,
     MEAT_NOISE,
     MEAT_WORTH,
+    MOST_FIRST_NOISE,
+    MOST_FIRST_NOISE_OF_SQUARES,
     MOST_RATIO,
     MOVE,
     MOVE_SDS,
@@ -123,13 +125,18 @@ class Adaptive:
     def shares(self) -> Mapping[str, float]:
         return SHARES[self.noises.shares]
 
+    @property
+    def most_first_noise(self) -> float:
+        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        return MOST_FIRST_NOISE_OF_SQUARES if isinstance(self.loss, SquaredLoss) else MOST_FIRST_NOISE
+
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         by, box = self.noises, PublicBox(public.design)
         scales = column_scales(ask, by, box, public.used)
         sizes = sizes_of(ask, by, public, scales.rows)
         entry = hessian_entry_sd(ask, by, self.loss, box.c)
         worth = "moments" not in self.branches or relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) < DROWNED
-        levels = readable_levels(ask, by, box, scales, entry, "score", worth)
+        levels = readable_levels(ask, by, box, scales, entry, "score", worth, public.intervals)
         frame = standardised(box, scales, levels.kept or None)
         frame = reread_scales(ask, by, box, frame, scales, "score", worth)
         released = (scales.rows, scales.rows_sd) if public.used is None else ()
@@ -386,8 +393,10 @@ class Steps(Branch):
             within_share_of="score",
             folded=self.folded,
         )
+        if not self.public.intervals:
+            return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
         unit = entry_sd(self.ask, question, self.by)
-        wanted = self.robust and self.public.intervals and 4 * m * unit < MEAT_WORTH * self.scores
+        wanted = self.robust and 4 * m * unit < MEAT_WORTH * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
         radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
@@ -431,6 +440,8 @@ class Steps(Branch):
         most, largest = self.rows * u.most_sigma**2, u.largest_psi
         of = SquaredResiduals(u.eta, largest)
         question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of="score")
+        if not self.public.intervals:
+            return 0.0, 0.0
         known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
         doubted = known and (self.levels.rare_response or variance * seen < LITTLE_SEEN * most)
         if doubted:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from privstats.estimators.base import PURE, Noises, PublicFacts
+from privstats.estimators.filling import DENSITY, LIKELY, filling_hessian, noise_through
 from privstats.estimators.k_norm_gradient import (
     EDGE,
     check_bound,
@@ -52,6 +54,7 @@ from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.quantile_regression.hit_and_run import SWEEPS
 from privstats.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
 from privstats.mechanisms.quantile_regression.rejection import exact_for
+from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.losses import CheckLosses
@@ -66,7 +69,6 @@ SHARES: Mapping[str, float] = {
 }
 JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges: ties finer than that take long
 NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's weakest direction
-DENSITY = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,12 @@ class ChosenQuantile(ABC):
         box = PublicBox(public.design)
         names = list(box.design.names) * len(self.taus)
         chosen = [self._chosen(ask, box, tau) for tau in self.taus]
+        theta = np.concatenate([to_columns(box) @ one.value for one in chosen])
+        if not public.intervals:
+            noise = self._noise(public, box, chosen)
+            return PointEstimate(tuple(names), theta, self._chains(box), noise=noise, given=LIKELY)
         reason = self._why_not(public)
         if reason is not None:
-            theta = np.concatenate([to_columns(box) @ one.value for one in chosen])
             return PointEstimate(tuple(names), theta, (*self._chains(box), reason))
         rows, known = rows_of(ask, self.noises, public)
         moments = released_moments(ask, self.noises, public, box, rows)
@@ -124,9 +129,14 @@ class ChosenQuantile(ABC):
 
     def _why_not(self, public: PublicFacts) -> Note | None:
         """Return why there are no intervals whatever is released."""
-        if not public.intervals:
-            return note("no inference")
         return note("dependent rows", unit="unit") if public.by_unit else None
+
+    def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
+        """Return the covariance of the noise in the coefficients of all orders, were predictors as `LIKELY` says."""
+        if any(one.law is None for one in chosen):
+            return np.full((box.c * len(chosen),) * 2, np.nan)
+        unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)
+        return block_diag(*(noise_through(hessian, Loading(to_columns(box) / unit, one.law)) for one in chosen))
 
     def _chains(self, box: PublicBox) -> tuple[Note, ...]:
         """Return the note on draws that end a Markov chain."""

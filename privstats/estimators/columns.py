@@ -13,7 +13,7 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.gate.questions import Sum, Values
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, noise_note
 from privstats.losses.location import ColumnValues, Group, InGroup, RowFunction
 from privstats.losses.rows import Weight
 from privstats.mechanisms.additive.laplace import Laplace
@@ -221,10 +221,18 @@ def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 
-def no_intervals(public: PublicFacts, neighbors: Neighbors) -> tuple[Note, ...]:
-    """Return why no interval can be given, whatever is released; empty if there may be some."""
+def no_intervals(public: PublicFacts, neighbors: Neighbors, noise: Note | None = None) -> tuple[Note, ...]:
+    """Return why no interval can be given, whatever is released; empty if there may be some.
+
+    Parameters
+    ----------
+    public : PublicFacts
+    neighbors : Neighbors
+    noise : Note, optional
+        How large the noise is, of a fit whose whole budget went into the estimates.
+    """
     if not public.intervals:
-        return (note("no inference"),)
+        return (noise or noise_note({}),)
     if neighbors.rows_per_unit > 1:
         return (Note("dependent rows", DEPENDENT.format(unit=neighbors.unit)),)
     return ()

@@ -13,7 +13,7 @@ from privstats.estimators.base import PublicFacts
 from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, used
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Loading
-from privstats.inference.notes import note
+from privstats.inference.notes import noise_note, note
 from privstats.inference.tables import PointEstimate, Table, counts_table, density_table
 from privstats.losses.location import BinOf
 from privstats.losses.rows import Weight
@@ -65,7 +65,9 @@ class Histogram:
             total[:], known = max(1.0, float(public.used)), {}
         width = np.ones(bins) if column_facts(design)[0].levels else np.diff(edges)
         if why := no_intervals(public, self.neighbors):
-            values = counts / np.outer(total, width) if self.density else counts
+            unit = 1 / np.outer(total, width) if self.density else np.ones(counts.shape)
+            values, sd = counts * unit, np.sqrt(release.law.variance()) * unit.ravel()
+            why = no_intervals(public, self.neighbors, noise_note(dict(zip(names, sd.tolist(), strict=True))))
             return PointEstimate(tuple(names), values.ravel(), why, known)
         noises = (Loading(np.eye(counts.size), release.law),)
         if self.density:

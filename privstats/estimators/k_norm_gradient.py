@@ -15,6 +15,7 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
 from privstats.estimators.constants import USUAL_RESIDUAL
+from privstats.estimators.filling import FILLED, filling_hessian, noise_through
 from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sizes_of
 from privstats.estimators.sufficient_statistics import Branch
 from privstats.gate.questions import Ask, Sum
@@ -93,7 +94,10 @@ class ChosenLeastSquares(ABC):
             notes = (note("parameter bound", box.design.names, bound=self.theta_bound),)
         theta = to_columns(box) @ chosen.value
         if not public.intervals:
-            return PointEstimate(tuple(box.design.names), theta, (*notes, note("no inference")))
+            hessian = filling_hessian(box, public) + float(getattr(chosen.law, "ridge", 0.0)) * np.eye(box.c)
+            P, unit = to_columns(box), 1.0 + box.offset_reach
+            noise = noise_through(hessian, P @ self.noise(chosen.law, P.T @ hessian @ P / unit**2))
+            return PointEstimate(tuple(box.design.names), theta, notes, noise=noise, given=FILLED)
         estimate = self._with_intervals(ask, public, box, theta, chosen)
         return PointEstimate.of(estimate, notes) if notes else estimate
 

@@ -36,6 +36,7 @@ from privstats.estimators.constants import (
     LEFT_OUT,
     LEVEL_ROWS,
     MISSED_BEND,
+    MOST_FIRST_NOISE,
     MOST_TAKEN,
     SKEW_RADII,
     UNUSUAL,
@@ -111,6 +112,11 @@ class LikelihoodSteps:
     def shares(self) -> Mapping[str, float]:
         return {**SHARES[self.noises.shares], QUESTION: SHARE}
 
+    @property
+    def most_first_noise(self) -> float:
+        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        return MOST_FIRST_NOISE
+
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
         loss = self.loss.in_units(design.response_center, design.response_half)
@@ -124,7 +130,7 @@ class LikelihoodSteps:
         )
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
-        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
+        return estimate if public.intervals else PointEstimate.alone(estimate)
 
 
 def rough_fit(
@@ -135,7 +141,7 @@ def rough_fit(
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
     offset = offset_of(about, by, PublicBox(public.design), scales)
-    prefix = prefix_of(about, by, box, scales, sizes, share_of, rows_for_one=rows_for_one)
+    prefix = prefix_of(about, by, box, scales, sizes, share_of, rows_for_one=rows_for_one, intervals=public.intervals)
     prefix = replace(prefix, offset=offset)
     return replace(prefix, start=started(prefix, loss))
 

@@ -12,7 +12,7 @@ from privstats.estimators.base import PublicFacts
 from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, spelled, used
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.group_means import GroupMeans
-from privstats.inference.notes import note
+from privstats.inference.notes import noise_note, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.location import ColumnValues, Scaled
 from privstats.mechanisms.additive.laplace import Laplace
@@ -59,7 +59,12 @@ class Means:
             sums[:, 0] = float(public.used or 0)
         known = used(sums[:, 0], release.law.variance()[places[:, 0]]) if counted else {}
         if why:
-            mean = np.clip(sums[:, 1 : 1 + len(columns)] / np.maximum(1.0, sums[:, :1]), -1.0, 1.0)
+            rows = np.maximum(1.0, sums[:, :1])
+            mean = np.clip(sums[:, 1 : 1 + len(columns)] / rows, -1.0, 1.0)
+            variance = np.append(release.law.variance(), 0.0)[places[:, : 1 + len(columns)]]
+            sd = half * np.minimum(np.sqrt(variance[:, 1:] + mean**2 * variance[:, :1]) / rows, 1.0)
+            said = noise_note(dict(zip(names, sd.T.ravel().tolist(), strict=True)))
+            why = no_intervals(public, self.neighbors, said)
             return PointEstimate(tuple(names), (centre + half * mean).T.ravel(), why, known)
         noises, budget = [(release.law, places)], release.keeps.budget
         estimate = GroupMeans.of_sums(names, sums, centre, half, noises, known=not counted, budget=budget)

@@ -36,8 +36,6 @@ from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
-from privstats.inference.notes import note
-from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import Logistic, RowLoss
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood, LossRows, MallowsRows
@@ -102,12 +100,12 @@ class PerturbedLikelihood:
         if self.margins:
             check_margins(public)
         prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
-        released = public.intervals and self.cov_type != "nonrobust"
-        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, released)
+        robust = self.cov_type != "nonrobust"
+        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, robust)
         estimate = fit.estimate()
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
-        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
+        return estimate
 
 
 @dataclass(frozen=True, eq=False)

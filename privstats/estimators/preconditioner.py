@@ -569,7 +569,14 @@ def reread_scales(
 
 
 def readable_levels(
-    ask: Ask, by: Noises, box: PublicBox, scales: Scales, entry_sd: float, share_of: str, worth: bool = True
+    ask: Ask,
+    by: Noises,
+    box: PublicBox,
+    scales: Scales,
+    entry_sd: float,
+    share_of: str,
+    worth: bool = True,
+    intervals: bool = True,
 ) -> KeptLevels:
     """L. Count the levels of factors; leave out levels, with their rows, that are too few to be read.
 
@@ -583,11 +590,13 @@ def readable_levels(
         The question of whose share these are a part.
     worth : bool
         Whether the question is worth its price.
+    intervals : bool
+        Whether intervals are wanted; without them all levels are kept, and none is counted.
     """
     factors, needed = box.design.factors, READABLE[by.shares] * entry_sd
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > needed + CLEAR_SDS * sd).all()) for count, sd in known]
-    questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used}
+    questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}
     asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
     releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]

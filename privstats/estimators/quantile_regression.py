@@ -44,6 +44,7 @@ from privstats.estimators.constants import (
     LEAST_SMOOTHED,
     LEFT_OUT,
     MOST_CURVED,
+    MOST_FIRST_NOISE,
     MOST_SMOOTHED,
     NEAR_ORDER,
     PILOT_RIDGE,
@@ -131,6 +132,11 @@ class QuantileSteps:
     def shares(self) -> Mapping[str, float]:
         return STEPS[self.noises.shares]
 
+    @property
+    def most_first_noise(self) -> float:
+        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        return MOST_FIRST_NOISE * sparsest(self.taus)
+
     def __post_init__(self) -> None:
         check_orders(self.taus)
         check_tail(self.tail)
@@ -139,7 +145,7 @@ class QuantileSteps:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         fits = [OneOrderSteps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
         estimate = stacked(fits, self.taus, public.design.names)
-        return estimate if public.intervals else PointEstimate.of(estimate, (note("no inference"),))
+        return estimate if public.intervals else PointEstimate.alone(estimate)
 
 
 @dataclass(frozen=True)
@@ -170,15 +176,20 @@ class PerturbedQuantile:
         check_tail(self.tail)
         check_split(self.split)
 
+    @property
+    def most_first_noise(self) -> float:
+        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        return MOST_FIRST_NOISE * sparsest(self.taus)
+
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         mechanism = ObjectivePerturbation(self.split)
         fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
         estimate = stacked(fits, self.taus, public.design.names)
-        unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
         if not public.intervals:
-            unproved = (note("no inference"),)
-        elif public.by_unit:  # the sampling variance is that of independent rows
+            return PointEstimate.alone(estimate)
+        unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
+        if public.by_unit:  # the sampling variance is that of independent rows
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 
@@ -187,6 +198,11 @@ def check_orders(taus: tuple[float, ...]) -> None:
     """Refuse orders that are no quantiles, or not ascending."""
     if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
         raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
+
+
+def sparsest(taus: tuple[float, ...]) -> float:
+    """Return the density at the outermost quantile over that at the median, if it is logistic."""
+    return 4 * min(tau * (1 - tau) for tau in taus)
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
@@ -245,7 +261,6 @@ class Shared:
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
         """Ask what all orders need: optional questions take a part of the share of the first one's score."""
         item = item_of(taus, taus[0])
-        sparsest = 4 * min(tau * (1 - tau) for tau in taus)  # density there over that at the median, if it is logistic
         share_of = f"score {item}".strip()
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
@@ -263,7 +278,8 @@ class Shared:
             sizes,
             share_of,
             item,
-            KERNEL_ROWS[by.shares] / sparsest,
+            KERNEL_ROWS[by.shares] / sparsest(taus),
+            public.intervals,
         )
         start = prefix.start
         constant = start.to_theta @ prefix.constant * center

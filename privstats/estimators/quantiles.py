@@ -28,7 +28,7 @@ from privstats.estimators.columns import (
 )
 from privstats.estimators.grid_detection import on_grids
 from privstats.gate.questions import Ask, Values
-from privstats.inference.notes import Note, about_rows, note
+from privstats.inference.notes import Note, about_rows, noise_note, note, rank_note
 from privstats.inference.order_intervals import OrderStatisticEstimate
 from privstats.losses.location import ColumnValues, InStretch
 from privstats.mechanisms.base import Mechanism
@@ -105,6 +105,7 @@ class Quantiles(ABC):
         why = no_intervals(public, self.neighbors)
         if why:
             values = spelled(columns, self.points(ask, columns, grouping))
+            why = no_intervals(public, self.neighbors, self._noise(ask, columns, grouping))
             notes = (*why, *self._silent(names, columns, values))
             return OrderStatisticEstimate.without_intervals(names, values.ravel(), notes)
         columns = on_grids(ask, columns, grouping)
@@ -178,6 +179,10 @@ class Quantiles(ABC):
         """Return notes on quantiles without an answer."""
         return ()
 
+    def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
+        """Return the note on the noise of quantiles without intervals."""
+        return noise_note({})
+
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
@@ -189,6 +194,11 @@ class RankQuantiles(Quantiles):
         by = grouping.answered(Rank(self.q))
         releases = ask.together([(grouping.values("quantile", j, column), by) for j, column in enumerate(columns)])
         return np.stack([release.value for release in releases]).reshape(-1, len(self.q))
+
+    def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
+        by = grouping.answered(Rank(self.q))
+        laws = [ask.law(grouping.values("quantile", j, column), by=by) for j, column in enumerate(columns)]
+        return rank_note(max(float(np.sqrt(law.variance().max())) for law in laws))
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,9 @@ class SufficientStatistics:
         "HC", or "nonrobust": errors of equal variance, which need no meat.
     ridge : float or "adaptive", optional
         Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6);
-        "adaptive": of slopes, as much as the weakest direction lacks of the noise. Then only coefficients are given.
+        "adaptive": as much as the number of rows, and the weakest direction of slopes, lack of the noise. Then only
+        coefficients are given.
+        Where nothing but coefficients is wanted it is adaptive by default, so that each is a number.
     """
 
     noises: Noises = NORMAL
@@ -130,7 +132,7 @@ class Branch:
 
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals where none are wanted."""
-        return estimate if self.public.intervals else PointEstimate.of(estimate, (note("no inference"),))
+        return estimate if self.public.intervals else PointEstimate.alone(estimate)
 
     @property
     def signal(self) -> float:
@@ -254,24 +256,32 @@ class Moments(Branch):
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
         here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores, released=released))
-        return here.solved(both) if self.ridge is None else here.penalised(both)
+        return here.solved(both) if self.ridge is None and self.public.intervals else here.penalised(both)
 
     def penalised(self, both: NoisyMatrix) -> Estimate:
         """Return penalised coefficients, without std errors: the bias is not known."""
-        c = self.box.c
+        c, intercept = self.box.c, self.box.intercept
         A, slopes = both.mapped(np.eye(c + 1)[:, :c]), self.box.slopes
-        penalty, size = np.zeros(c), self.ridge
+        penalty, size = np.zeros(c), "adaptive" if self.ridge is None else self.ridge
         if isinstance(size, str):
-            center = schur_complement(A.value, self.box.intercept)
+            if intercept is not None:  # a released number of rows may be none, or less
+                sd = np.sqrt(cross_product_variance(A, intercept))
+                penalty[intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
+            center = schur_complement(A.value + np.diag(penalty), intercept)
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
             weakest = float(np.linalg.eigvalsh(center).min(initial=np.inf))
             size = max(0.0, 2 * np.sqrt(max(len(slopes), 1)) * sd - weakest)
             penalty[slopes] = size
         else:
             penalty[:] = float(size or 0.0)
-        theta = np.asarray(np.linalg.lstsq(A.value + np.diag(penalty), both.value[:c, c], rcond=None)[0], dtype=float)
-        said = note("ridge", ridge=float(size)) if size else note("no ridge")
-        return PointEstimate(tuple(self.box.design.names), theta, (said, *self.clamped(both)), self.sizes.diagnostics)
+        inverse = np.linalg.pinv(A.value + np.diag(penalty), hermitian=True)
+        theta = np.asarray(inverse @ both.value[:c, c], dtype=float)
+        said = () if self.ridge is None else (note("ridge", ridge=float(size)) if size else note("no ridge"),)
+        noise = inverse @ _first(both.times(np.r_[-theta, 1.0]), c).covariance() @ inverse
+        estimate = PointEstimate(
+            tuple(self.box.design.names), theta, (*said, *self.clamped(both)), self.sizes.diagnostics
+        )
+        return estimate if self.public.intervals else replace(estimate, noise=noise)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
         """Return a note on a response whose released mean and variance are those of values at its bounds."""
@@ -301,7 +311,7 @@ class Moments(Branch):
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
-        if self.robust and self.public.intervals:
+        if self.robust:
             whitened = self.meat(start.remapped(T), "meat of moments")
             meat = Meat(self.small_sample * T_inverse @ whitened @ T_inverse.T, self.freedom)
         else:  # the noise fitted some of itself

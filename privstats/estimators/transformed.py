@@ -251,6 +251,7 @@ def prefix_of(
     share_of: str,
     item: str = "",
     rows_for_one: float = 1.0,
+    intervals: bool = True,
 ) -> Prefix:
     """Return levels, whitened predictors and a least-squares start of the response that `ask` is about.
 
@@ -262,9 +263,12 @@ def prefix_of(
         Of the question for the Hessian, whose noise says which levels are readable.
     rows_for_one : float
         How many rows have the information that one has of a mean or a median: a level needs so many times as many.
+    intervals : bool
+        Whether intervals are wanted.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
-    levels = readable_levels(ask, by, box, scales, rows_for_one * entry_sd(ask, rough, by), share_of)
+    needed = rows_for_one * entry_sd(ask, rough, by)
+    levels = readable_levels(ask, by, box, scales, needed, share_of, intervals=intervals)
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)
     start = coarse(ask, by, box, frame, levels, sizes.rows)

@@ -136,7 +136,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         # no intervals, or no std error
         "no inference": (
-            "No intervals: inference='none' spends the whole budget on the estimates. Remedy: inference='sandwich'."
+            "No intervals: inference='none' spends the whole budget on the estimates. {noise} Remedy: "
+            "inference='sandwich'."
         ),
         "dependent rows": (
             "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -162,6 +163,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "no ridge": (
             "No intervals: ridge='adaptive' gives estimates only, and the penalty that it chose is 0. Remedy: leave "
             "ridge= out for std errors and intervals."
+        ),
+        "bounded": (
+            "No intervals: theta_bound = {bound:g} may have decided the estimates, by an unknown amount. Remedy: leave "
+            "theta_bound= out, or add inference='none'."
         ),
         "other mechanism": ("No intervals: none is known for mech='{mech}'. Remedy: mech='{other}'."),
         "mode": ("No intervals: none is known to be valid for a mode. Remedy: dp_hist gives counts with intervals."),
@@ -290,6 +295,41 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
 def reliability_note(ratio: float) -> tuple[Note, ...]:
     """Return the note on a `noise_to_signal` that is not reliable; none if it is."""
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
+
+
+def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
+    """Return the note on estimates that had the whole budget: how large their noise is.
+
+    Parameters
+    ----------
+    sizes : mapping of str to float
+        Standard deviation of the noise in each estimate, in its units; NaN where it is not known.
+    given : str
+        What the sizes assume, in words.
+
+    Examples
+    --------
+    >>> noise_note({"x": 0.0123, "z": 4.0}).text[73:146]
+    "The noise added for privacy has a std dev of about 0.012 in 'x' and 4 in "
+    """
+    known = {name: size for name, size in sizes.items() if math.isfinite(size)}
+    if not known:
+        return note("no inference", noise="The size of the noise in them is not known: it depends on the rows.")
+    first = list(known.items())[:3]
+    parts = [f"{size:.2g} in '{name}'" for name, size in first]
+    others = list(known.values())[3:]
+    if others:
+        parts.append(f"at most {max(others):.2g} in {len(others)} more coefficient{'s' if len(others) > 1 else ''}")
+    text = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    where = f", {given}" if given else ""
+    return note("no inference", noise=f"The noise added for privacy has a std dev of about {text}{where}.")
+
+
+def rank_note(sd: float) -> Note:
+    """Return the note on order statistics that had the whole budget: how far noise moves their ranks."""
+    return note(
+        "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
+    )
 
 
 def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:

@@ -12,7 +12,7 @@ from scipy.linalg import block_diag
 
 from privstats.inference.estimate import Estimate, Loading, NormalEstimate
 from privstats.inference.meat import multinomial
-from privstats.inference.notes import Note
+from privstats.inference.notes import Note, noise_note
 from privstats.numerics.law import FloatArray
 
 
@@ -80,12 +80,19 @@ class PointEstimate(Estimate):
     remarks : tuple of Note
         Why there are no intervals, among others.
     diagnostics : mapping of str to float
+    noise : ndarray, shape (k, k), optional
+        Covariance of the noise in theta, NaN where it is not known, of a fit whose whole budget went into the
+        estimates: `notes` then says how large the noise is.
+    given : str
+        What the size of the noise assumes, in words.
     """
 
     names: tuple[str, ...]
     theta: FloatArray
     remarks: tuple[Note, ...] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    noise: FloatArray | None = None
+    given: str = ""
     tested: ClassVar[bool] = False
 
     @classmethod
@@ -101,9 +108,21 @@ class PointEstimate(Estimate):
         kept = tuple(one for one in estimate.notes if one.key != "clipped")
         return cls(estimate.names, estimate.params(), (*kept, *notes), estimate.diagnostics)
 
+    @classmethod
+    def alone(cls, estimate: NormalEstimate) -> PointEstimate:
+        """Return the estimates of a fit whose whole budget went into them: all of them, and how large their noise is.
+
+        What noise hides is taken for as large as it may be. Notes about intervals are left out.
+        """
+        noise = estimate.noise + estimate.unidentified @ estimate.unidentified.T
+        return cls(estimate.names, estimate.theta, (), estimate.diagnostics, noise=noise)
+
     @property
     def notes(self) -> tuple[Note, ...]:
-        return self.remarks
+        if self.noise is None:
+            return self.remarks
+        sizes = np.sqrt(np.diag(self.noise))
+        return (*self.remarks, noise_note(dict(zip(self.names, sizes.tolist(), strict=True)), self.given))
 
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
@@ -124,7 +143,8 @@ class PointEstimate(Estimate):
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> PointEstimate:
         names = self.names if names is None else tuple(names)
-        return replace(self, names=names, theta=through(matrix, self.theta) + shift)
+        noise = None if self.noise is None else matrix @ self.noise @ matrix.T
+        return replace(self, names=names, theta=through(matrix, self.theta) + shift, noise=noise)
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:

@@ -149,6 +149,20 @@ class Clamped(RowLoss):
 
 
 @dataclass(frozen=True)
+class ClampedLogistic(Clamped):
+    """Minus the log-likelihood of a share y: `Logistic` on [low, high], so that p comes no nearer to 0 or 1."""
+
+    def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p: FloatArray = expit(eta)
+        return p - y, p * (1 - p)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        at = self.clamped(eta)
+        small = (-abs(at)).exp()
+        return (small if at < 0 else Decimal(1)) / (1 + small) - Decimal(self.unit) * y
+
+
+@dataclass(frozen=True)
 class ClampedPoisson(Clamped):
     """Minus the Poisson log-likelihood, log link: ``exp(eta) - y eta``."""
 

@@ -142,6 +142,7 @@ class Model(ABC):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         """Return the estimator of this name with the options that were given; "auto" by a public table.
 
@@ -154,6 +155,8 @@ class Model(ABC):
         neighbors : Neighbors
         rows : int or None
             Their public number; None where it is private.
+        intervals : bool
+            Whether intervals are wanted, or the whole budget is for the estimate.
 
         Raises
         ------

@@ -132,6 +132,7 @@ class ColumnQuantile(Location):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         given = dict(options)
         noise = given.pop("noise", None)
@@ -192,9 +193,10 @@ class ColumnMedian(ColumnQuantile):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         if not self.geometric:
-            return super().estimator(mech, promise, options, design, neighbors, rows)
+            return super().estimator(mech, promise, options, design, neighbors, rows, intervals)
         one_of("mech", mech, ("auto", "kng"))
         if mech == "auto" and design.width > EXACT_COLUMNS:
             raise PrivacyError(
@@ -223,6 +225,7 @@ class ColumnMean(Location):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
         table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
@@ -288,6 +291,7 @@ class ColumnMode(Binned):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         given = dict(options)
         if given.pop("noise", None) is not None:
@@ -332,6 +336,7 @@ class ColumnHistogram(Binned):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         own = {"bins": self.bins, "neighbors": neighbors}
         table, auto, given = _noisy(mech, promise, options, counts.Histogram, own)

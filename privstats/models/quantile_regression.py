@@ -10,10 +10,11 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.chosen_quantile import ExponentialQuantiles, KNormGradientQuantile
+from privstats.estimators.plain_perturbation import PlainPerturbedQuantile
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.mechanisms.quantile_regression.rejection import exact_for
 from privstats.models.base import Candidate, Choice, Labels, chosen, levels_of, one_of
-from privstats.models.regression import OF_VECTORS, Regression, noises_of, refuse_scales
+from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises_of, refuse_scales
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
@@ -70,11 +71,16 @@ class QuantileModel(Regression):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         given = dict(options)
         noise = given.pop("noise", None)
         refuse_scales(design)
+        public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         auto, because = self._auto(promise, noise, len(design.names), rows)
+        if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
+            auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
+            because = "the method that so few rows carry at this budget"
         taken = auto if mech == "auto" else mech
         if taken == "expmech" and noise is not None:
             raise OptionError("mech='expmech' has no choice of noise; leave noise out")
@@ -89,7 +95,10 @@ class QuantileModel(Regression):
             "kng": Candidate(KNormGradientQuantile, {**own, "norm": norm}, norm),
             "expmech": Candidate(ExponentialQuantiles, own),
         }
-        return chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
+        if not public.carries(PerturbedQuantile(by, self.tau)):
+            table["objpert"] = _plain(self.tau, noise)
+        choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
+        return public.carried(choice, "mech='objpert'")
 
     def _auto(self, promise: Promise, noise: str | None, coefficients: int, rows: int | None) -> tuple[str, str]:
         """Return the method to take, and why; never a sampler whose law is only approached.
@@ -104,3 +113,9 @@ class QuantileModel(Regression):
         if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
         return "newton", "intervals that wide bounds do not lengthen"
+
+
+def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
+    """Return objective perturbation of scaled rows as they are."""
+    norm = noise if noise in OF_VECTORS else "linf"
+    return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from privstats.errors import DomainError, FormulaError, OptionError, quote
+from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
 from privstats.estimators.adaptive import Adaptive, carries_steps
 from privstats.estimators.base import NORMAL, PURE, Noises
+from privstats.estimators.first_stage import first_noise
 from privstats.estimators.k_norm_gradient import (
     ChosenLeastSquares,
     ExponentialLeastSquares,
@@ -17,6 +18,7 @@ from privstats.estimators.k_norm_gradient import (
 )
 from privstats.estimators.likelihood import LikelihoodSteps
 from privstats.estimators.objective_perturbation import PerturbedLikelihood
+from privstats.estimators.plain_perturbation import PlainPerturbedLikelihood
 from privstats.estimators.sufficient_statistics import SufficientStatistics
 from privstats.formula.design import Design, bind_regression
 from privstats.losses.base import HuberLoss
@@ -46,6 +48,70 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """What is public of a fit before its estimator is made, and says whether steps arrive.
+
+    Where intervals are wanted these say by themselves that steps have not arrived; an estimate alone does not.
+
+    Parameters
+    ----------
+    promise : Promise
+    neighbors : Neighbors
+    columns : int
+    rows : int or None
+        None where their number is private: then any steps are taken.
+    intervals : bool
+    """
+
+    promise: Promise
+    neighbors: Neighbors
+    columns: int
+    rows: int | None
+    intervals: bool
+
+    def lacks(self, estimator: Any) -> float:
+        """Return how many times as many rows, or as large a budget, the first stage of steps needs; at most 1: none."""
+        if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
+            return 0.0
+        return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
+
+    def carries(self, estimator: Any) -> bool:
+        """Return whether the steps of an estimator arrive, or are not needed."""
+        return self.lacks(estimator) <= 1
+
+    def outdoes_moments(self, by: Noises, design: Design) -> bool:
+        """Return whether the Hessian of steps may be told from its noise, so that moments need not have all."""
+        if self.rows is None:
+            return True
+        absent = not design.complete or self.neighbors.unit is not None
+        relation = self.neighbors.relation(folded=False, may_be_absent=absent)
+        return carries_steps(by, self.promise, relation, self.columns, self.rows)
+
+    def carried(self, choice: Choice, other: str | None = None) -> Choice:
+        """Return a choice whose first stage is carried.
+
+        Parameters
+        ----------
+        choice : Choice
+        other : str, optional
+            What to give in its place.
+
+        Raises
+        ------
+        BudgetError
+            If it is not.
+        """
+        times = self.lacks(choice.estimator)
+        if times > 1:
+            cure = f"give {other}" if other else "leave terms out"
+            raise BudgetError(
+                f"mech='{choice.mech}' starts from a matrix that would be noise at {self.rows:,} rows; {cure}, or "
+                f"inference='sandwich', or make rows x budget {max(times, 1.1):.1f} times as large"
+            )
+        return choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,31 +215,30 @@ class LinearModel(Regression):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         given = self._assumed(options, neighbors)
+        public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
         if self.loss == "huber":
             by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
             entry = Candidate(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
-            return chosen(mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss")
+            choice = chosen(
+                mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss"
+            )
+            return public.carried(choice, "loss='squares' with mech='suffstats'")
         refuse_scales(design)
-        return _least_squares(mech, promise, given, noise, design, neighbors, rows)
+        return _least_squares(mech, given, noise, design, public)
 
 
 def _least_squares(
-    mech: str,
-    promise: Promise,
-    options: Mapping[str, Any],
-    noise: str | None,
-    design: Design,
-    neighbors: Neighbors,
-    rows: int | None,
+    mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
     """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
     if isinstance(mech, str) and mech in SAMPLED:
-        return _sampled(mech, promise, options, noise, design)
+        return _sampled(mech, public.promise, options, noise, design)
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
-    by, shown = noises_of(promise, noise, mech, names)
+    by, shown = noises_of(public.promise, noise, mech, names)
     slopes = len(design.names) - bool(design.intercept)
     if noise is None and by is PURE and mech != "newton" and 0 < slopes <= MOST_IN_HULL:
         by, shown = replace(PURE, matrix=NOISE["hull"]), "hull"
@@ -187,13 +252,14 @@ def _least_squares(
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
-    relation = neighbors.relation(folded=False, may_be_absent=not design.complete or neighbors.unit is not None)
-    few = rows is not None and not carries_steps(by, promise, relation, len(design.names), rows)
-    if few and set(options) <= own_options(table["suffstats"]):
+    few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))
+    if few and (not public.intervals or set(options) <= own_options(table["suffstats"])):
         because = "chosen by auto: steps (newton) would have more noise with these rows and this budget"
-        return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
-    auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
-    return chosen(mech, table, ("suffstats or newton", auto), options, "")
+        choice = chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
+    else:
+        auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
+        choice = chosen(mech, table, ("suffstats or newton", auto), options, "")
+    return public.carried(choice, "mech='suffstats'")
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
@@ -260,22 +326,43 @@ class GeneralizedLinearModel(Regression):
         design: Any,
         neighbors: Neighbors,
         rows: int | None,
+        intervals: bool = True,
     ) -> Choice:
         given, family = self._assumed(options, neighbors), self.linked
+        public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
         refuse_scales(design)
         if family is None:
-            return _least_squares(mech, promise, given, noise, design, neighbors, rows)
+            return _least_squares(mech, given, noise, design, public)
+        if not intervals:
+            given.pop("cov_type", None)
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         own = {"noises": by, "loss": Likelihood(family)}
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
         if family.link == "logit":
-            table["objpert"] = Candidate(PerturbedLikelihood, own, "l2")
-        if family.link == "logit" and not isinstance(promise, GaussianDP):
-            because = "chosen by auto: shortest expected intervals for this family under this budget"
-            return chosen(mech, table, ("objpert", table["objpert"]), given, because)
-        because = "chosen by auto: the method for this family under this budget"
-        return chosen(mech, table, ("newton", table["newton"]), given, because)
+            taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
+            table["objpert"] = _perturbed(given, noise if taken or not intervals else None, own, intervals)
+        auto, because = "newton", "the method for this family under this budget"
+        if family.link == "logit" and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
+            auto, because = "objpert", "shortest expected intervals for this family under this budget"
+            because = because if intervals else "the whole budget for one question"
+        choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
+        return public.carried(choice, "mech='objpert'" if "objpert" in table else None)
+
+
+def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
+    """Return objective perturbation: of preconditioned rows, or of scaled rows as they are where that is all.
+
+    A penalty, or a bound of the coefficients, leaves nothing but the estimate.
+    """
+    if not intervals or {"ridge", "theta_bound"} & set(given):
+        norm = "linf" if noise in (None, "gaussian") else noise
+        return Candidate(PlainPerturbedLikelihood, {"loss": own["loss"], "norm": norm}, norm)
+    if noise in ("linf", "l1"):
+        raise OptionError(
+            f"noise='{noise}' belongs to mech='objpert' without intervals; add inference='none', or leave noise out"
+        )
+    return Candidate(PerturbedLikelihood, own, "l2")
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:

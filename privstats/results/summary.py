@@ -233,6 +233,7 @@ NO_INTERVALS = (
     "too few rows",
     "ridge",
     "no ridge",
+    "bounded",
     "other mechanism",
     "mode",
     "geometric median",

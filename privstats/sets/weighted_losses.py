@@ -12,7 +12,7 @@ from privstats.errors import OptionError
 from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
-GEOMETRIES = ("l2", "linf")
+GEOMETRIES = ("l1", "l2", "linf")
 MARGIN = 1 - 1e-14  # of the weights: covers the rounding of the lengths that they are computed from
 LARGEST = 1e150  # entries are moved to this size, whose square is finite, before they are bounded
 
@@ -40,7 +40,7 @@ class WeightedLosses(Set):
         Largest ``|x|_2``.
     y, offset : tuple of float
         Public ranges of the response, and of o: values outside are moved to the nearer end.
-    geometry : {"l2", "linf"}
+    geometry : {"l1", "l2", "linf"}
         Norm of `radius`.
     """
 
@@ -83,7 +83,7 @@ class WeightedLosses(Set):
         length = np.sqrt(squared_length(x))
         x = x * np.minimum(1.0, self.longest / np.maximum(length, 1e-300))[:, None]
         squared = squared_length(x)
-        size = np.sqrt(squared) if self.geometry == "l2" else _largest_entry(x)
+        size = {"l1": _absolute_sum, "l2": lambda _: np.sqrt(squared), "linf": _largest_entry}[self.geometry](x)
         most = np.minimum(self.radius / np.maximum(size, 1e-300), self.curvature / np.maximum(squared, 1e-300))
         weight = np.clip(weight, 0.0, np.where(most >= 1, 1.0, most * MARGIN))
         return np.column_stack([weight, x, np.clip(y, *self.y), np.clip(offset, *self.offset)])
@@ -96,6 +96,13 @@ class WeightedLosses(Set):
 
     def length(self, norm: str, exchange: bool = True) -> float:
         return float(known(norm, {f"score {self.geometry}": self.radius * self.loss.max_slope}))
+
+
+def _absolute_sum(x: FloatArray) -> FloatArray:
+    total = np.zeros(len(x))
+    for column in x.T:
+        total += np.abs(column)
+    return total
 
 
 def _largest_entry(x: FloatArray) -> FloatArray:

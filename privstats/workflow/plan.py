@@ -402,7 +402,9 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
     """Rehearse by turns with few rows and with many, dividing the promise, until the same is asked."""
     public = _public(spec, rows, assumed)
     design = public.design
-    choice = spec.model.estimator(spec.mech, promise, spec.options, design, spec.neighbors, public.offered)
+    choice = spec.model.estimator(
+        spec.mech, promise, spec.options, design, spec.neighbors, public.offered, spec.intervals
+    )
     asked: tuple[Asked, ...] = ()
     division: Division | None = None
     planned: tuple[Planned, ...] = ()

@@ -242,7 +242,7 @@ def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb
 NOISES = ("matrixt", "hull", "linf", "l1", "l2", "gaussian", "laplace", "cauchy", "laplaceln")
 
 
-@pytest.mark.parametrize("verb", sorted({*VERBS} - {"glm"}))  # where objective perturbation has norms of its own
+@verbs
 def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb):
     lines = inspect.getdoc(function(verb)).splitlines()
     heads = {line.partition(" : ")[0]: line for line in lines}

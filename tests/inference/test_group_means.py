@@ -6,7 +6,7 @@ from scipy import stats
 
 from privstats.inference.group_means import GroupMeans
 from privstats.inference.noise import Loading
-from privstats.inference.notes import note
+from privstats.inference.notes import noise_note
 from privstats.inference.tables import PointEstimate, counts_table, density_table
 from privstats.mechanisms.additive.cube import CubeLaw
 from privstats.mechanisms.additive.gaussian import NormalLaw
@@ -139,5 +139,5 @@ def test_estimates_without_intervals_are_nan_in_all_but_themselves():
     for values in (fit.bse(), fit.pvalues(), fit.tvalues(), fit.noise_share(), *fit.coefficients()[1:]):
         assert np.isnan(values).all()
     assert np.isnan(fit.covariance()).all() and np.isnan(fit.wald(np.eye(2))[2])
-    alone = PointEstimate.of(counts_table(("a",), np.array([3.0]), (Loading(np.eye(1)),)), (note("no inference"),))
+    alone = PointEstimate.of(counts_table(("a",), np.array([3.0]), (Loading(np.eye(1)),)), (noise_note({}),))
     assert alone.params()[0] == 3 and np.isnan(alone.bse()[0]) and alone.notes[0].key == "no inference"

@@ -30,6 +30,18 @@ MORE = {
     "ranks in stretches": call("quantile", "x", EPS, q=[0.2, 0.5, 0.7], mech="aq", inference="none"),
     "outer rank": call("quantile", "x ~ g", EPS, q=0.9),
     "logit split": call("glm", "b ~ 0 + x", EPS, mech="objpert", split=0.5, weights="w", inference="none"),
+    "logit l1": call("glm", "b ~ x + g", EPS, mech="objpert", noise="l1", inference="none"),
+    "logit bounded": call(
+        "glm",
+        "b ~ x + z",
+        EPS,
+        mech="objpert",
+        theta_bound=1.0,
+        ridge=0.5,
+        split=0.5,
+        inference="none",
+        offset="y / 100",
+    ),
     "rq expmech": call("rq", "y ~ x", EPS, mech="expmech"),
     "lm kng l1": call("lm", "y ~ x + z", EPS, mech="kng", noise="l1", weights="w"),
 }
@@ -135,6 +147,8 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("rq expmech", "replace", "ends", 8.0, 0.7),
     ("logit", "persons come and go", "spread", 0.5, 0.9),
     ("logit split", "add_remove", "weightless", 0.5, 0.8),
+    ("logit l1", "replace", "ends", 1.0, 0.8),
+    ("logit bounded", "add_remove", "spread", 1.0, 0.7),
     ("rq objpert", "persons come and go", "spread", 200.0, 0.8),
 ]
 

@@ -11,7 +11,14 @@ from scipy import stats
 from scipy.special import expit
 
 from privstats.errors import OptionError
-from privstats.losses.convex import ClampedGamma, ClampedPoisson, ClampedProbit, Logistic, SmoothedCheck
+from privstats.losses.convex import (
+    ClampedGamma,
+    ClampedLogistic,
+    ClampedPoisson,
+    ClampedProbit,
+    Logistic,
+    SmoothedCheck,
+)
 from privstats.mechanisms.objective.perturbation import (
     FARTHEST,
     GUARD,
@@ -30,7 +37,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 P = np.linspace(0, 1, 4001)[1:-1]  # means of a response
 CUT, CAUGHT = 1e-4, 1e-9  # p-values at which a fixed seed refutes a law that is right, and one that is not
 REPLACE, ADD_REMOVE = Relation(1, True, True), Relation(1, False, True)
-LENGTHS = {"l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
+LENGTHS = {"l1": lambda v: np.abs(v).sum(), "l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +96,7 @@ def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
     One row lies across theta, so that its mean is p and it has curvature; the one that takes its place has a mean of
     nearly 0 or 1 on the wrong side, or there is none. Rows that both data sets have tell b where to point.
     """
-    unit = 1.0 if geometry == "linf" else math.sqrt(2)
+    unit = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[geometry]
     law = ObjectivePerturbation(split).law(PureDP(eps), losses(2, radius=unit, geometry=geometry), relation)
     known = law.ridge * flat, law.noise.scale[0] * shrink, LENGTHS[geometry]
     nothing, best = np.zeros((0, 4)), 0.0
@@ -106,7 +113,7 @@ def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
 
 
 CASES = [(0.5, 0.85, "linf", REPLACE), (4.0, 0.96, "linf", REPLACE), (2.0, 0.3, "l2", REPLACE),
-         (1.0, 0.9, "linf", ADD_REMOVE), (4.0, 0.5, "linf", ADD_REMOVE)]  # fmt: skip
+         (1.0, 0.9, "linf", ADD_REMOVE), (4.0, 0.5, "linf", ADD_REMOVE), (1.0, 0.3, "l1", REPLACE)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("eps", "split", "geometry", "relation"), CASES)
@@ -140,7 +147,7 @@ def test_random_search_finds_no_units_beyond_eps():
     rng, eps, best = np.random.default_rng(8), 1.5, 0.0
     for rows_per_unit, geometry in product((1, 2), LENGTHS):
         relation = Relation(rows_per_unit, True, True)
-        within = losses(2, radius=1.0 if geometry == "linf" else math.sqrt(2), geometry=geometry)
+        within = losses(2, radius={"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[geometry], geometry=geometry)
         law = ObjectivePerturbation(0.9).law(PureDP(eps), within, relation)
         known = law.ridge, law.noise.scale[0], LENGTHS[geometry]
 
@@ -313,6 +320,7 @@ def test_separation_and_one_valued_responses_are_like_other_data(response):
 
 
 FAMILIES = {"poisson": ClampedPoisson(-1, 1, 5), "gamma": ClampedGamma(-1, 1, 5), "probit": ClampedProbit(-1, 1)}
+FAMILIES |= {"bounded logit": ClampedLogistic(-1, 1)}
 EVERY = {**FAMILIES, "median": SmoothedCheck(0.5, 0.3), "check": SmoothedCheck(0.9, 0.3), "logit": Logistic()}
 
 
@@ -338,6 +346,14 @@ def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, rela
     assert highest <= eps * (1 - GUARD) * (1 + 1e-6)
     assert highest >= 0.45 * eps
     assert loose > eps
+
+
+def test_a_penalty_that_is_wanted_anyway_counts_toward_the_one_that_privacy_needs():
+    plain = ObjectivePerturbation().law(PureDP(1.0), losses(2), REPLACE)
+    for ridge, gamma in ((plain.ridge / 2, plain.ridge), (3 * plain.ridge, 3 * plain.ridge)):
+        law = ObjectivePerturbation(ridge=ridge).law(PureDP(1.0), losses(2), REPLACE)
+        assert law.ridge == gamma
+        np.testing.assert_array_equal(law.noise.scale, plain.noise.scale)
 
 
 def test_the_law_that_is_returned_is_that_of_the_linear_term():

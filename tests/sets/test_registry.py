@@ -18,7 +18,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 from tests.sets.members import MEMBERS, NORMS, TOUGH
 from tests.sets.test_losses import LOSSES
 
-WEIGHTED = [WeightedLosses(3, Logistic(), 0.7, 0.4, 2.0, geometry=geometry) for geometry in ("l2", "linf")]
+WEIGHTED = [WeightedLosses(3, Logistic(), 0.7, 0.4, 2.0, geometry=geometry) for geometry in ("l1", "l2", "linf")]
 VALUES = [Line(-2, 3), ByCell(Line(-2, 3, 0.5), 4), Stretches(Line(-2, 3), 2, ((-2.0, 0.5), (0.5, 3.0)))]
 
 
@@ -38,7 +38,7 @@ def test_weights_keep_scores_and_curvatures_inside_whatever_the_row(within):
     inside = within.project(rows)
     assert np.isfinite(inside).all()
     w, x = inside[:, 0], inside[:, 1:-2]
-    size = NORMS["l2" if within.geometry == "l2" else "linf"](x)
+    size = NORMS[within.geometry](x)
     assert (w * size).max() <= within.radius
     assert (w * NORMS["l2"](x) ** 2).max() <= within.curvature
     assert NORMS["l2"](x).max() <= within.longest * (1 + 1e-15)

@@ -12,11 +12,63 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from benchmarks import choice, kng_figure1, knorm_figure3, knorm_figure4, real_linear
+from benchmarks import choice, kng_figure1, knorm_figure2, knorm_figure3, knorm_figure4, real_linear
 from benchmarks.common import moments_of, noise_law, verdict
+from privstats.datasets import make_housing
 
 DRAWS = 150
 FAINT = 1e-3  # p-values below would be rare where two samplers agree
+
+
+@pytest.fixture(scope="module")
+def logistic_rows():
+    """Rows of Figure 2."""
+    rng = np.random.default_rng(21)
+    return [knorm_figure2.draw(rng) for _ in range(12)]
+
+
+def distances_of_figure_2(rows, eps, **options):
+    """Distances of dp_glm's estimates to the truth."""
+    fits = [knorm_figure2.jointly(x, y, eps, k, **options) for k, (x, y) in enumerate(rows)]
+    return np.linalg.norm(np.array(fits) - knorm_figure2.TRUTH, axis=1)
+
+
+def test_distances_by_objective_perturbation_are_those_of_figure_2(logistic_rows):
+    found = {eps: distances_of_figure_2(logistic_rows, eps) for eps in knorm_figure2.TARGETS}
+    assert knorm_figure2.misses(found) == []
+    assert np.median(found[1 / 8]) > 2.5 * np.median(found[2.0])  # it is the noise that is seen there
+
+
+def test_half_of_the_budget_would_show_in_figure_2(logistic_rows):
+    found = {eps: distances_of_figure_2(logistic_rows, eps / 2) for eps in knorm_figure2.TARGETS}
+    assert knorm_figure2.misses(found)
+
+
+def test_scores_in_the_sup_norm_are_nearest_in_figure_2_and_each_norm_gives_numbers_at_any_budget(logistic_rows):
+    few = logistic_rows[:8]
+    near = {norm: distances_of_figure_2(few, 1 / 8, noise=norm, split=0.5) for norm in ("linf", "l2", "l1")}
+    assert np.median(near["linf"]) < np.median(near["l2"]) < np.median(near["l1"])
+    for norm in near:
+        assert np.isfinite(distances_of_figure_2(few[:2], 1 / 64, noise=norm)).all()
+
+
+@pytest.mark.parametrize("eps", [1 / 16, 1.0])
+def test_every_coefficient_of_figures_3_and_4_is_a_number_and_nearer_than_the_zero_vector(eps):
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (10_000, knorm_figure3.P))
+    y = np.column_stack([np.ones(len(x)), x]) @ knorm_figure3.TRUTH + rng.standard_normal(len(x))
+    data = pd.DataFrame(x, columns=[f"x{k}" for k in range(knorm_figure3.P)]).assign(y=y)
+    domain = ps.Domain({**dict.fromkeys(data, (-1, 1)), "y": (-knorm_figure3.R, knorm_figure3.R)}, complete=True)
+    alone = {"mech": "suffstats", "inference": "none"}
+    fits = [ps.dp_lm(f"y ~ {' + '.join(data)[:-4]}", data, eps, domain=domain, rng=k, **alone) for k in range(9)]
+    errors = [np.linalg.norm(fit.params - knorm_figure3.TRUTH) for fit in fits]
+    assert np.median(errors) < 0.75 * np.linalg.norm(knorm_figure3.TRUTH)
+    sales, bounds = make_housing(knorm_figure4.ROWS, 1)
+    formula = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + county"
+    fit = ps.dp_lm(formula, sales, eps, domain=bounds, rng=1, **alone)
+    assert len(fit.params) == 13
+    assert np.isfinite(fit.params).all()
+    assert fit.bse.isna().all()
 
 
 def test_proportions_inside_the_non_private_interval_are_those_of_figure_3():

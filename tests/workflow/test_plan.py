@@ -240,7 +240,7 @@ class ToyModel(LinearModel):
 
     tweak = ""
 
-    def estimator(self, mech, promise, options, design, neighbors, rows):
+    def estimator(self, mech, promise, options, design, neighbors, rows, intervals):
         return Choice(Toy(self.tweak), "toy")
 
 

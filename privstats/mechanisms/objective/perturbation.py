@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.losses.convex import RowLoss
-from privstats.mechanisms.additive.cube import CubeLaw
+from privstats.mechanisms.additive import NORM_LAWS
 from privstats.mechanisms.additive.spherical import SphericalLaw
 from privstats.mechanisms.base import Mechanism, ScaledLaw, on_grid
 from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
@@ -23,7 +23,6 @@ LEAST_GUARD = 1e-5  # least scale of the guard's noise, in units of theta: it hi
 FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
 ROUNDING = 2.0**-53 * FARTHEST  # rounding error of such coefficients, in float64
 MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ridge than needed is private too
-LAWS: dict[str, type[ScaledLaw]] = {"l2": SphericalLaw, "linf": CubeLaw}
 
 
 class BoundedLosses(Protocol):
@@ -105,10 +104,13 @@ class ObjectivePerturbation(Mechanism):
     ----------
     split : float
         q, the share of the budget that b has; the ridge has the rest.
+    ridge : float
+        Least gamma: a penalty that is wanted anyway serves privacy, too.
     """
 
     label: ClassVar[str] = "objpert"
     split: float = 0.96
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.split < 1:
@@ -116,7 +118,7 @@ class ObjectivePerturbation(Mechanism):
 
     def law(self, promise: Promise, within: BoundedLosses, relation: Relation) -> TiltLaw:
         c, gamma = calibrated(promise, within, relation, self.split)
-        return TiltLaw(LAWS[within.geometry](np.full(within.m, within.radius / c)), gamma)
+        return TiltLaw(NORM_LAWS[within.geometry](np.full(within.m, within.radius / c)), max(gamma, self.ridge))
 
     def release(
         self, name: str, exact: Any, promise: Promise, within: BoundedLosses, relation: Relation, rng: Rng

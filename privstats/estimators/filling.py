@@ -1,0 +1,52 @@
+"""How large the noise of an estimate is where no Hessian was released: as if the rows filled their bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privstats.estimators.base import PublicFacts
+from privstats.estimators.preconditioner import PublicBox
+from privstats.inference.noise import Loading
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.law import FloatArray
+
+FILLING = 4096  # public rows
+FILLED = "if the predictors fill their bounds"
+DENSITY = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
+LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
+
+
+def filling_rows(box: PublicBox) -> FloatArray:
+    """Return public rows whose numbers are uniform in their bounds and whose levels are equally frequent, (rows, c)."""
+    rng, rows = public_stream(8), np.zeros((FILLING, box.c))
+    coded = {j for factor in box.design.factors for j in factor.columns}
+    for where, corners in box.identity().parts:
+        if len(corners) == 2 and where[0] not in coded:
+            rows[:, list(where)] = rng.uniform(corners[0], corners[1], (FILLING, 1))
+        else:
+            rows[:, list(where)] = corners[rng.integers(0, len(corners), FILLING)]
+    return rows
+
+
+def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
+    """Return the Hessian of rows that fill their bounds, as many as there are; NaN where their number is private.
+
+    Parameters
+    ----------
+    box : PublicBox
+    public : PublicFacts
+    weight : float or ndarray, shape (rows,)
+        Second derivative of a row's loss.
+    """
+    rows = filling_rows(box)
+    n = next((float(one) for one in (public.offered, public.units) if one is not None), np.nan)
+    return np.asarray(n / len(rows) * (rows.T * weight) @ rows, dtype=float)
+
+
+def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
+    """Return the covariance of an estimate that moves by ``hessian^-1 noise``; NaN where the Hessian is not known."""
+    if not np.isfinite(hessian).all():
+        return np.full(hessian.shape, np.nan)
+    inverse = np.linalg.pinv(hessian, hermitian=True)
+    through: FloatArray = inverse @ noise.covariance() @ inverse
+    return through

@@ -1,0 +1,206 @@
+"""Objective perturbation of the rows as the design scales them: one question, which has the whole budget.
+
+Nothing is released beside the minimiser, so nothing is known of its sampling error, or of the information on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import PublicFacts, check_split, check_switch
+from privstats.estimators.filling import DENSITY, FILLED, LIKELY, filling_hessian, filling_rows, noise_through
+from privstats.estimators.k_norm_gradient import check_bound
+from privstats.estimators.marginal_effects import check_margins
+from privstats.estimators.preconditioner import PublicBox
+from privstats.estimators.quantile_regression import check_orders, item_of
+from privstats.gate.questions import Ask, Values
+from privstats.inference.noise import Loading
+from privstats.inference.notes import note
+from privstats.inference.tables import PointEstimate
+from privstats.losses.convex import ClampedLogistic, Logistic, RowLoss, SmoothedCheck
+from privstats.losses.families import Logit
+from privstats.losses.psi import Likelihood, LossRows
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import is_number
+from privstats.privacy.release import Release
+from privstats.sets.weighted_losses import WeightedLosses
+
+SMOOTHED_RIDGE = 0.03  # of a smoothed check loss, as a share of its curvature: sets the smoothing
+SMOOTHED = (1e-3, 0.3)  # half-widths of smoothed check losses, in half-ranges of the response
+SPLIT = 0.93  # the least mean distance to the truth in `benchmarks.knorm_figure2`, at eps from 1/16 to 2
+
+
+@dataclass(frozen=True)
+class PlainPerturbedLikelihood:
+    r"""The minimiser of a perturbed logistic likelihood of scaled rows (Awan and Slavkovic 2021, Algorithm 2).
+
+    Privacy: `ObjectivePerturbation`. Columns are scaled to [-1, 1], so that a row x has length at most 1 (linf), the
+    root of m (l2) or m (l1), less where dummies exclude one another; the set moves rows there whatever they are. A
+    row's score is at most that long, its curvature p (1 - p) x x' has rank one. With `theta_bound` B the slope of a
+    row's loss stays what it is at B where its linear predictor is farther than B (plus the offset) from zero: |p - y|
+    is at most expit(B) then, and noise and penalty shrink. The released minimiser is moved to the nearest point of the
+    ball ``|theta|_1 <= B``, which is post-processing. Where the ball is not active this is the minimiser on it.
+
+    Parameters
+    ----------
+    loss : Likelihood
+    norm : {"linf", "l1", "l2"}
+        Of the scores.
+    split : float
+        q: share of the budget that the random linear term has; the penalty that privacy needs has the rest.
+    ridge : float, optional
+        Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. The penalty that privacy needs
+        counts toward it.
+    theta_bound : float, optional
+        Bound of the sum of absolute coefficients, of predictors scaled to [-1, 1].
+    margins : bool
+        Refused if true: marginal effects come with intervals.
+    """
+
+    loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
+    norm: str = "linf"
+    split: float = SPLIT
+    ridge: float | None = None
+    theta_bound: float | None = None
+    margins: bool = False
+    shares: Mapping[str, float] = field(default_factory=lambda: {"coefficients": 1.0})
+
+    def __post_init__(self) -> None:
+        check_split(self.split)
+        check_switch("margins", self.margins)
+        if self.ridge is not None and (not is_number(self.ridge) or not 0 <= float(self.ridge) < np.inf):
+            raise OptionError(f"ridge is {quote(self.ridge)}; give a number from 0 on, such as ridge=10")
+        if self.theta_bound is not None:
+            check_bound(self.theta_bound)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
+        if self.margins:
+            check_margins(public)
+        box = PublicBox(public.design)
+        loss = self.loss.in_units(public.design.response_center, public.design.response_half)
+        by = ObjectivePerturbation(self.split, float(self.ridge or 0.0))
+        within = within_box(box, self.row_loss(box), self.norm, (0.0, loss.half))
+        rows = LossRows(np.eye(box.width)[:, : box.c], offset_alone(box), loss.center, loss.half)
+        drawn = ask(Values("coefficients", rows, within=within), by=by)
+        weight = loss.family.weight(filling_rows(box) @ drawn.value)
+        hessian, onto = filling_hessian(box, public, weight), np.eye(box.c)
+        if not public.intervals and np.isfinite(hessian).all():
+            onto = onto + self.unpenalised(drawn.law.ridge, hessian)
+        theta = onto @ drawn.value
+        theta = theta if self.theta_bound is None else on_ball(theta, float(self.theta_bound))
+        remarks = () if self.ridge is None else (note("ridge", ridge=max(float(self.ridge), drawn.law.ridge)),)
+        if not public.intervals:
+            noise = noise_through(hessian + drawn.law.ridge * np.eye(box.c), Loading(np.eye(box.c), drawn.law))
+            noise = onto @ noise @ onto.T
+            return PointEstimate(tuple(box.design.names), theta, remarks, noise=noise, given=FILLED)
+        if self.theta_bound is not None:
+            remarks = (*remarks, note("bounded", bound=float(self.theta_bound)))
+        return PointEstimate(tuple(box.design.names), theta, remarks)
+
+    def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
+        """Return the matrix S: theta + S theta is without the penalty that privacy asked for beyond `ridge`.
+
+        The step ``H^-1 gamma theta`` has the Hessian of rows that fill their bounds; those of other rows are mostly
+        smaller, so that a part of the penalty stays. With x = gamma / H in a direction, ``x (1 - x)`` is taken in place
+        of x, and nothing where x exceeds 1: there theta is all noise, which the penalty keeps small.
+        """
+        wanted = float(self.ridge or 0.0)
+        values, vectors = np.linalg.eigh(hessian)
+        x = np.minimum((ridge - wanted) / np.maximum(values + wanted, 1e-300), 1.0)
+        return (vectors * (x * (1 - x))) @ vectors.T
+
+    def row_loss(self, box: PublicBox) -> RowLoss:
+        """Return the loss of a row, clamped where the coefficients are bounded."""
+        if self.theta_bound is None:
+            return Logistic()
+        reach = float(self.theta_bound) + box.offset_reach
+        return ClampedLogistic(-reach, reach)
+
+
+@dataclass(frozen=True)
+class PlainPerturbedQuantile:
+    """The minimisers of perturbed smoothed check losses of scaled rows, one for each order.
+
+    Privacy: `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; a smoothed check loss has slopes of at most
+    max(tau, 1 - tau). The ridge falls as the loss is smoothed over wider intervals: the half-width is public, such that
+    the ridge is a fixed part of the curvature that rows with usual residuals have.
+
+    Parameters
+    ----------
+    taus : tuple of float
+        Orders of the quantiles, ascending.
+    norm : {"linf", "l1", "l2"}
+        Of the scores.
+    split : float
+        Share of the budget that the random linear term has; the ridge has the rest.
+    """
+
+    taus: tuple[float, ...] = (0.5,)
+    norm: str = "linf"
+    split: float = 0.8
+    shares: Mapping[str, float] = field(default_factory=lambda: {"coefficients": 1.0})
+
+    def __post_init__(self) -> None:
+        check_orders(self.taus)
+        check_split(self.split)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
+        box, by = PublicBox(public.design), ObjectivePerturbation(self.split)
+        hessian = filling_hessian(box, public, DENSITY)
+        parts = [self._of_order(ask, public, box, by, tau) for tau in self.taus]
+        noise = [noise_through(hessian + p.law.ridge * np.eye(box.c), Loading(np.eye(box.c), p.law)) for p in parts]
+        theta = np.concatenate([part.value for part in parts])
+        return PointEstimate(tuple(box.design.names) * len(self.taus), theta, noise=block_diag(*noise), given=LIKELY)
+
+    def _of_order(
+        self, ask: Ask, public: PublicFacts, box: PublicBox, by: ObjectivePerturbation, tau: float
+    ) -> Release:
+        """Release the minimiser of one order."""
+        item = item_of(self.taus, tau)
+        rows = LossRows(np.eye(box.width)[:, : box.c], offset_alone(box))
+
+        def question(h: float) -> Values:
+            within = within_box(box, SmoothedCheck(tau, h), self.norm, (-1.0, 1.0))
+            return Values("coefficients", rows, within=within, item=item)
+
+        n = next((float(one) for one in (public.offered, public.units) if one is not None), np.inf)
+        h = ask.law(question(1.0), by=by).ridge / (SMOOTHED_RIDGE * n * DENSITY)
+        return ask(question(float(np.clip(h, *SMOOTHED))), by=by)
+
+
+def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, float]) -> WeightedLosses:
+    """Return the set of rows whose predictors lie in the box of the design."""
+    frame = box.identity()
+    longest = frame.longest(np.eye(box.c))
+    lengths = {
+        "linf": max(float(np.abs(corners).max()) for _, corners in frame.parts),
+        "l2": longest,
+        "l1": sum(float(np.abs(corners).sum(axis=1).max()) for _, corners in frame.parts),
+    }
+    offset = (-box.offset_reach, box.offset_reach)
+    return WeightedLosses(box.c, loss, lengths[norm], longest**2, longest, response, offset, norm)
+
+
+def offset_alone(box: PublicBox) -> FloatArray:
+    """Return the linear predictor of a row z at theta = 0: its offset."""
+    return np.r_[np.zeros(box.c), box.offset, 0.0]
+
+
+def on_ball(theta: FloatArray, bound: float) -> FloatArray:
+    """Return the nearest point with ``|theta|_1 <= bound`` (Duchi, Shalev-Shwartz, Singer and Chandra 2008).
+
+    >>> on_ball(np.array([3.0, -1.0, 0.5]), 3.0).tolist()
+    [2.5, -0.5, 0.0]
+    """
+    size = np.sort(np.abs(theta))[::-1]
+    excess = (np.cumsum(size) - bound) / np.arange(1, len(size) + 1)
+    if excess[-1] <= 0 and size.sum() <= bound:
+        return theta
+    cut = excess[np.flatnonzero(size > excess)[-1]]
+    return np.asarray(np.sign(theta) * np.maximum(np.abs(theta) - cut, 0.0), dtype=float)

@@ -1,0 +1,156 @@
+"""The contract of ``inference="none"``, of every verb and method: the whole budget, always a number, no interval.
+
+A method by steps whose first stage public facts say cannot be carried is refused before anything is charged.
+"""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from tests.conftest import slow
+
+EPS, MU, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}
+DOMAIN = {"x": (0, 100), "z": (0, 10), "g": ["a", "b", "rare"], "y": (0, 100), "b": bool, "count": (0, 60), "w": (0, 2)}
+VERBS = {  # formula and options of each verb, with all of its tables of methods
+    "lm": ("y ~ x + z + g", {}),
+    "lm huber": ("y ~ x + z + g", {"loss": "huber"}),
+    "glm": ("b ~ x + z + g", {}),
+    "glm probit": ("b ~ x + g", {"link": "probit"}),
+    "glm poisson": ("count ~ x + g", {"family": "poisson"}),
+    "glm gamma": ("y ~ x + g", {"family": "gamma"}),
+    "rq": ("y ~ x + z + g", {"tau": 0.8}),
+    "rq several": ("y ~ x", {"tau": [0.3, 0.5]}),
+    "median": ("x ~ g", {}),
+    "quantile": ("x", {"q": [0.2, 0.6]}),
+    "mean": ("x + z ~ g", {}),
+    "mode": ("g", {}),
+    "hist": ("x ~ g", {"bins": 3}),
+}
+OF_INTERVALS = {"meat", "meat of moments", "residual squares", "interval", "grid", "levels", "rows"}
+BY_STEPS = ("newton",)
+SILENT = ("ptr",)
+FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}  # middle of predictions, and their distance at most
+
+
+def data_of(n, seed=0):
+    """Rows with a level that hardly any row has, and missing cells."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(20, 80, n), rng.uniform(0, 10, n)
+    g = np.where(rng.uniform(size=n) < 0.004, "rare", rng.choice(["a", "b"], n)).astype(object)
+    y = np.clip(20 + 0.5 * x + 2 * z + 5 * (g == "b") + 6 * rng.standard_normal(n), 0, 100)
+    b = rng.uniform(size=n) < 1 / (1 + np.exp(-(x - 50) / 15))
+    frame = pd.DataFrame({"x": x, "z": z, "g": g, "y": y, "b": b, "count": np.rint(y / 3), "w": rng.uniform(0, 2, n)})
+    frame.loc[3, "z"], frame.loc[5, "g"] = np.nan, None
+    return frame
+
+
+def methods(name):
+    """The names in the tables of a verb, as its own refusal lists them; and auto."""
+    with pytest.raises(ps.OptionError, match="choose among") as refused:
+        fit(name, "nonsense", data_of(50), EPS)
+    return re.findall(r"'(\w+)'", str(refused.value).split("choose among")[1])
+
+
+def fit(name, mech, data, budget, **more):
+    formula, options = VERBS[name]
+    verb = name.split(" ")[0]
+    return getattr(ps, f"dp_{verb}")(
+        formula, data, **budget, **options, mech=mech, domain=DOMAIN, inference="none", rng=1, **more
+    )
+
+
+def with_budget(mech, size):
+    """A budget that the method has, of this size."""
+    return {"mu": size} if mech == "gaussian" else {"eps": size, **({"delta": 1e-6} if mech == "ptr" else {})}
+
+
+PAIRS = [(name, mech) for name in VERBS for mech in methods(name)]
+
+
+def refused(name, mech, data, budget, **more):
+    """Whether a fit by steps is refused, before the ledger is charged, with a cure; else the fit."""
+    promise = ps.PureDP(budget["eps"]) if "eps" in budget else ps.GaussianDP(budget["mu"])
+    ledger = ps.Ledger(ps.ApproxDP(**budget) if "delta" in budget else promise)
+    try:
+        return fit(name, mech, data, budget, ledger=ledger, **more)
+    except ps.BudgetError as error:
+        assert not len(ledger.entries)
+        only = name in ("lm huber", "glm probit", "glm poisson", "glm gamma")
+        assert mech in BY_STEPS or (mech == "auto" and only)
+        other = {"lm": "suffstats", "glm": "objpert", "rq": "objpert"}[name.split(" ")[0]]
+        assert f"mech='{other}'" in str(error) or name in ("glm probit", "glm poisson", "glm gamma")
+        return None
+
+
+def check(name, mech, one, data, budget):
+    """The contract, of a fit."""
+    if mech not in SILENT:
+        assert not one.params.isin([np.nan, np.inf, -np.inf]).any()
+    if name.startswith(tuple(FARTHEST)):
+        linear = {"which": "linear"} if name.startswith("glm") else {}
+        middle, farthest = FARTHEST[name.split(" ")[0]]
+        predicted = one.predict(data, **linear).to_numpy(float)
+        assert np.sqrt(np.nanmean((predicted - middle) ** 2)) < farthest
+    assert one.bse.isna().all()
+    assert one.conf_int().isna().all(axis=None)
+    notes = [note for note in one.summary().notes if "inference='none'" in note]
+    assert len(notes) == 1
+    assert re.search(r"std dev of about|moves their ranks by about|is not known", notes[0])
+    asked = {release.name for release in one.releases}
+    assert not {name.split(" of ")[0] for name in asked} & OF_INTERVALS
+    assert sum(share for _, share in one.facts.budget) == pytest.approx(1.0)
+    for currency in ("eps", "mu"):
+        if currency in budget and "delta" not in budget:
+            assert getattr(one.ledger.spent(), currency) == pytest.approx(budget[currency])
+
+
+@pytest.mark.parametrize("budget", [0.1, 1.0, slow(10.0)])
+@pytest.mark.parametrize("n", [40, slow(400), 4000])
+@pytest.mark.parametrize(("name", "mech"), PAIRS)
+def test_every_method_without_intervals_gives_numbers_for_its_whole_budget_or_is_refused(name, mech, n, budget):
+    paid = with_budget(mech, budget)
+    data = data_of(n)
+    one = refused(name, mech, data, paid)
+    if one is not None:
+        check(name, mech, one, data, paid)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"), [("lm", "mech='suffstats'"), ("glm", "mech='objpert'"), ("rq", "mech='objpert'")]
+)
+def test_steps_that_would_start_from_noise_are_refused_with_the_method_that_does_not(name, cure):
+    """A logit of 7 predictors, n = 1,000 and eps = 1/4, had coefficients of length 985 where the truth is 2.4."""
+    with pytest.raises(ps.BudgetError, match=cure):
+        fit(name, "newton", data_of(1000), {"eps": 0.25})
+    assert fit(name, "auto", data_of(1000), {"eps": 0.25}).mech != "newton"
+    assert fit(name, "newton", data_of(4000), {"mu": 4.0}).params.notna().all()
+
+
+SIZED = [
+    ("lm", "suffstats"),
+    ("lm", "objpert"),
+    ("glm", "objpert"),
+    ("glm", "newton"),
+    ("mean", "laplace"),
+    ("hist", "laplace"),
+]
+
+
+@pytest.mark.parametrize(("name", "mech"), SIZED)
+def test_the_note_says_how_large_the_noise_is(name, mech):
+    rng, n = np.random.default_rng(1), 6000
+    x, z = rng.uniform(0, 100, n), rng.uniform(0, 10, n)
+    y = np.clip(20 + 0.5 * x + 2 * z + 5 * rng.standard_normal(n), 0, 100)
+    data = pd.DataFrame({"x": x, "z": z, "y": y, "b": rng.uniform(size=n) < 1 / (1 + np.exp(-(x - 50) / 25))})
+    domain = ps.Domain({name: DOMAIN[name] for name in data}, complete=True)
+    formula = {"lm": "y ~ x + z", "glm": "b ~ x + z", "mean": "x + z", "hist": "x"}[name]
+    options = {"domain": domain, "mech": mech, "inference": "none", **({"bins": 3} if name == "hist" else {})}
+    verb, budget = getattr(ps, f"dp_{name}"), {"mu": 2.0} if mech == "newton" else {"eps": 1.0}
+    fits = [verb(formula, data, **budget, **options, rng=seed) for seed in range(40)]
+    spread = np.std([one.params for one in fits], axis=0, ddof=1)
+    said = [[float(size) for size in re.findall(r"([\d.e+-]+) in '", one.summary().notes[-1])] for one in fits]
+    ratio = np.median(said, axis=0) / spread
+    assert ((ratio > 0.6) & (ratio < 1.6)).all()  # a tenth of it is Monte Carlo error
