@@ -81,6 +81,8 @@ LOCATION = {
     "quantiles on a grid": call("quantile", "x", EPS, MU, q=[0.4, 0.6], mech="kng", grid=0.5),
     "mean": call("mean", "x + z", EPS, MU, BOTH),
     "mean by group": call("mean", "x ~ g", EPS, MU, BOTH),
+    "mean clipped": call("mean", "x", MU, EPS, BOTH, mech="clipped"),
+    "mean clipped by group": call("mean", "x ~ g", MU, EPS, mech="clipped"),
     "mean duff": call("mean", "x", EPS, MU, BOTH, mech="duff"),
     **{f"mean {noise}": call("mean", "x + z ~ g", EPS, mech="knorm", noise=noise) for noise in ("l1", "l2", "linf")},
     "mode": call("mode", "g", EPS, MU, BOTH),

@@ -19,6 +19,7 @@ import pandas as pd
 from privstats.errors import DomainError, FormulaError, OptionError
 from privstats.formula.block import Block, Layout, Term
 from privstats.formula.declarations import Estimated, Levels, plain
+from privstats.formula.design import Design, bind_regression
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import columns, parse
 from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, lacking, level_factor
@@ -271,6 +272,23 @@ class Columns:
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return (R, q) such that a hypothesis about `names` reads ``R @ params = q``; as `Design.constraint`."""
         return constraint(self.names, hypothesis)
+
+    def as_regression(self) -> Design:
+        """Return the design of the one column on a dummy for each group, or on an intercept alone.
+
+        Raises
+        ------
+        FormulaError
+            If there are several columns.
+        """
+        if len(self.targets) > 1:
+            raise FormulaError(
+                f"a clip is chosen for one column at a time; ask about '{self.codes[0]}' by itself, or leave mech out"
+            )
+        code = None if self.group is None else self.group.code
+        grouped = code if code is None or code.startswith("C(") else f"C({code})"
+        right = "1" if grouped is None else f"0 + {grouped}"
+        return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
         """Return (matrix, shift) as `Design.to_original` does: values are in the user's units already."""

@@ -58,6 +58,7 @@ METHODS = {
     "duff": "distance to data with another answer",
     "smoothsens": "smooth sensitivity",
     "ptr": "propose, test, release",
+    "clipped": "clipped Newton steps on group dummies",
     "laplace": "noisy sums",
     "gaussian": "noisy sums",
     "knorm": "noisy sums",

@@ -10,6 +10,8 @@ import numpy as np
 
 from privstats.errors import DomainError, FormulaError, OptionError, PrivacyError, quote
 from privstats.estimators import counts
+from privstats.estimators.base import NORMAL, PURE
+from privstats.estimators.clipped_means import ClippedMeans
 from privstats.estimators.means import ChosenMeans, Means
 from privstats.estimators.quantiles import (
     ApproximateQuantiles,
@@ -32,6 +34,7 @@ from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothLaplaceLN
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.models.base import Candidate, Choice, Labels, Model, chosen, levels_of, one_of
+from privstats.models.regression import Carrying
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
@@ -229,8 +232,14 @@ class ColumnMean(Location):
     ) -> Choice:
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
         table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
+        by = NORMAL if isinstance(promise, GaussianDP) else PURE
+        table["clipped"] = Candidate(ClippedMeans, {"noises": by}, "gaussian" if by is NORMAL else "l2")
         because = "chosen by auto: the least noise under this budget"
-        return chosen(mech, table, (auto, table[auto]), given, because)
+        choice = chosen(mech, table, (auto, table[auto]), given, because)
+        if mech != "clipped":
+            return choice
+        design.as_regression()
+        return Carrying(promise, neighbors, len(design.names), rows, intervals).carried(choice, f"mech='{auto}'")
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,8 @@ OPTIONS = {
         "subset": ["x > 0"], "inference": ["none"],
     },
     "mean": {
-        "mech": ["laplace", "knorm", "gaussian", "duff"], "noise": ["l2"], "unit": ["g", "x"], "subset": ["x > 0"],
+        "mech": ["laplace", "knorm", "gaussian", "clipped", "duff"], "noise": ["l2"], "unit": ["g", "x"],
+        "subset": ["x > 0"],
     },
     "hist": {"density": [True], "neighbors": ["add_remove"]},
     "mode": {"bins": [3], "grid": [0.5]},

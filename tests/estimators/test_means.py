@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
+import privstats as ps
+from privstats.errors import FormulaError
 from privstats.estimators.means import ChosenMeans, Means
 from privstats.formula.domain import Domain
 from privstats.mechanisms import ADDITIVE
@@ -131,3 +133,19 @@ def test_chosen_means_are_near_and_have_no_interval(by):
     np.testing.assert_allclose(estimate.params(), np.concatenate(truth), atol=0.1)
     assert [note.key for note in estimate.notes] == ["other mechanism"]
     assert [release.name for release in releases] == ["mean of x", "mean of z"]
+
+
+def test_means_of_clipped_values_take_one_column_and_say_so_before_the_charge():
+    ledger, data = ps.Ledger(ps.GaussianDP(1.0)), normal()
+    with pytest.raises(FormulaError, match="one column at a time"):
+        ps.dp_mean("x + z ~ g", data, mu=1.0, mech="clipped", domain=DOMAIN, ledger=ledger)
+    assert not ledger.entries
+
+
+def test_the_limit_of_clipped_means_is_that_of_statsmodels_in_the_same_units():
+    data = normal(3001)
+    fit = ps.dp_mean("x", data, mu=1e3, mech="clipped", domain=DOMAIN, rng=1)
+    truth = DescrStatsW(data["x"])
+    assert fit.params["x"] == pytest.approx(truth.mean, abs=1e-2)
+    assert truth.std_mean < fit.bse["x"] < 1.1 * truth.std_mean  # the tail that the histogram may hide counts
+    assert fit.glance()["sigma"].item() == pytest.approx(truth.std, rel=0.1)

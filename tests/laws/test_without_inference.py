@@ -26,11 +26,12 @@ VERBS = {  # formula and options of each verb, with all of its tables of methods
     "median": ("x ~ g", {}),
     "quantile": ("x", {"q": [0.2, 0.6]}),
     "mean": ("x + z ~ g", {}),
+    "mean of one": ("x ~ g", {}),
     "mode": ("g", {}),
     "hist": ("x ~ g", {"bins": 3}),
 }
 OF_INTERVALS = {"meat", "meat of moments", "residual squares", "interval", "grid", "levels", "rows"}
-BY_STEPS = ("newton",)
+BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
 FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}  # middle of predictions, and their distance at most
 
@@ -67,7 +68,7 @@ def with_budget(mech, size):
     return {"mu": size} if mech == "gaussian" else {"eps": size, **({"delta": 1e-6} if mech == "ptr" else {})}
 
 
-PAIRS = [(name, mech) for name in VERBS for mech in methods(name)]
+PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech) != ("mean", "clipped")]
 
 
 def refused(name, mech, data, budget, **more):
@@ -80,7 +81,7 @@ def refused(name, mech, data, budget, **more):
         assert not len(ledger.entries)
         only = name in ("lm huber", "glm probit", "glm poisson", "glm gamma")
         assert mech in BY_STEPS or (mech == "auto" and only)
-        other = {"lm": "suffstats", "glm": "objpert", "rq": "objpert"}[name.split(" ")[0]]
+        other = {"lm": "suffstats", "glm": "objpert", "rq": "objpert", "mean": "laplace"}[name.split(" ")[0]]
         assert f"mech='{other}'" in str(error) or name in ("glm probit", "glm poisson", "glm gamma")
         return None
 

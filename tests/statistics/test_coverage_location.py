@@ -4,8 +4,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import privstats as ps
 from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
 from privstats.inference.group_means import GroupMeans
 from privstats.numerics import rank_law as ends
@@ -95,3 +97,29 @@ def test_the_benchmark_looks_at_what_the_public_verbs_return(verb):
     with planned_once():
         seen = [interval(fitted(*call)) for _ in range(2)]
     np.testing.assert_allclose(seen, [fitted(*call).conf_int().to_numpy()[0]] * 2, rtol=1e-12)
+
+
+SKEWED = {  # in groups of 40, 30, 20 and 10 %, with bounds far beyond most values
+    "spending": (lambda rng, n: rng.lognormal(0.0, 1.0, n), math.exp(0.5), 1000.0),
+    "counts": (lambda rng, n: rng.negative_binomial(2, 0.2, n) + 0.0, 8.0, 2000.0),
+}
+
+
+@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}], ids=str)
+@pytest.mark.parametrize("law", SKEWED)
+def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_are_shorter_than_those_of_sums(law, budget):
+    draw, truth, high = SKEWED[law]
+    rng, n, held, lengths = np.random.default_rng(29), 5000, [], {"clipped": [], "auto": []}
+    domain = ps.Domain({"x": (0, high), "g": list("abcd")}, complete=True)
+    with planned_once():
+        for _ in range(25):
+            frame = pd.DataFrame({"x": draw(rng, n).clip(0, high), "g": rng.choice(list("aaaabbbccd"), n)})
+            for mech, found in lengths.items():
+                ends = ps.dp_mean("x ~ g", frame, domain=domain, mech=mech, rng=rng, **budget).conf_int().to_numpy()
+                found.append(ends[:, 1] - ends[:, 0])
+                if mech == "clipped":
+                    held += ((ends[:, 0] <= truth) & (truth <= ends[:, 1]))[~np.isnan(ends[:, 0])].tolist()
+    assert len(held) >= 0.6 * 4 * 25
+    assert not short_of(np.mean(held), 0.95, len(held))
+    first = {mech: [length[0] for length in found] for mech, found in lengths.items()}  # the largest group
+    assert 1.5 * np.median(first["clipped"]) < np.median(first["auto"])
