@@ -26,7 +26,8 @@ from scipy.optimize import brentq
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # how likely numbers may escape into the empty part of the widest range
+ESCAPES = 0.01  # how likely numbers may escape into the empty part of a range ...
+WIDEST = 2.0**14  # ... so many times as wide as the values that fill it
 PLAIN = 0.25  # of the price for quantiles without intervals, where others beside them have some
 FINE = 2.0**-20  # targets of boundaries drawn by their largest error are multiples of it, so that all radii are exact
 
@@ -250,7 +251,7 @@ class Ends:
         Either its ends would lie beyond all values, or half the way to the next quantile. Or numbers may escape: into
         the empty part of the range, at one of its sides, where the m outermost have ``points^m / m!`` places together,
         and no rank is wrong but by what it is for the innermost of them; the ``2 / rate`` values that noise passes over
-        are taken to fill one point of the grid, however little of the range all values fill. For each m and side the
+        are taken to fill one point of the grid, or a part of 1 / `WIDEST` of the range. For each m and side the
         log density must fall by as much on the way (`fall`), and by as much again as makes that rare (`ESCAPES`). Those
         that escape push the others, so all numbers of a draw are looked at.
         """
@@ -258,8 +259,12 @@ class Ends:
         inner = [] if self.alone else [middle]
         targets = np.column_stack([middle - h[:, 0], *inner, middle + h[:, 1]])
         m = np.arange(1.0, targets.size + 1)
-        prize = m * math.log(self.points) - special.gammaln(m + 1) - math.log(ESCAPES)
+        prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
+        if self.box:  # a single order has no others to push
+            far = np.minimum(middle, n - middle) - h.max(axis=1)
+            alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
+            return np.asarray(np.maximum(short, alone), dtype=float)
         for far, way in ((targets, slice(None)), (n - targets, slice(None, None, -1))):
             falls = np.array([self.fall(k, max(0.0, ranks)) for k, ranks in enumerate(far.ravel()[way], start=1)])
             ratio = np.where(falls > 0, prize / np.maximum(falls, 1e-300), np.inf)[way].reshape(targets.shape)

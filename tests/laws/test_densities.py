@@ -121,17 +121,17 @@ def losses_between(run, notes, name, setting, eps, frames):
 
 
 CASES = [  # of each mechanism one in which neighbours that tell it apart nearly as well as it promises are known
-    ("median", "replace", "ends", 1.0, 0.9),
-    ("median by group", "add_remove", "low", 2.0, 0.9),
+    ("median", "replace", "clumps", 4.0, 0.95),
+    ("median by group", "add_remove", "low", 4.0, 0.9),
     ("one rank", "add_remove", "uneven", 2.0, 0.95),
     ("ranks", "replace", "low", 0.5, 0.95),
     ("ranks in stretches", "add_remove", "uneven", 2.0, 0.9),
-    ("outer rank", "add_remove", "ends", 0.5, 0.95),
+    ("outer rank", "add_remove", "clumps", 1.0, 0.95),
     ("quantiles", "persons", "low", 2.0, 0.9),
-    ("quantiles", "add_remove", "low", 2.0, 0.9),
+    ("quantiles", "add_remove", "ends", 0.5, 0.9),
     ("quantiles on a grid", "persons", "uneven", 2.0, 0.9),
     ("median duff", "persons come and go", "uneven", 2.0, 0.95),
-    ("median cauchy", "add_remove", "alike", 0.5, 0.95),
+    ("median cauchy", "add_remove", "low", 4.0, 0.85),
     ("point", "persons come and go", "low", 0.5, 0.9),
     ("mean duff", "replace", "low", 1.0, 0.8),
     ("mode", "replace", "spread", 1.0, 0.99),
@@ -147,7 +147,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("rq expmech", "replace", "ends", 8.0, 0.7),
     ("logit", "persons come and go", "spread", 0.5, 0.9),
     ("logit split", "add_remove", "weightless", 0.5, 0.8),
-    ("logit l1", "replace", "ends", 1.0, 0.8),
+    ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
     ("rq objpert", "persons come and go", "spread", 200.0, 0.8),
 ]
@@ -288,7 +288,7 @@ MIXED_CASES = [
     ("rq", "add_remove", "even", 8.0, 0.85),
     ("logit newton", "add_remove", "spread", 8.0, 0.95),
     ("poisson", "add_remove", "even", 8.0, 0.95),
-    ("median by group", "replace", "alike", 1.0, 0.95),
+    ("median by group", "replace", "clumps", 1.0, 0.8),
 ]
 ALL_MU = [
     (name, setting, BASES[(k + 2 * j) % len(BASES)], (1.0, 8.0)[(k + j) % 2], 0.0)
