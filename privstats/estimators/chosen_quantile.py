@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.filling import DENSITY, LIKELY, filling_hessian, noise_through
 from privstats.estimators.k_norm_gradient import (
-    EDGE,
+    AT_BOUND,
     check_bound,
     of_columns,
     released_moments,
@@ -196,7 +196,7 @@ class ChosenQuantile(ABC):
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
-        at_edge = float(np.abs(chosen.value).sum()) > EDGE * self.theta_bound
+        at_edge = float(np.abs(chosen.value).sum()) > AT_BOUND * self.theta_bound
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:

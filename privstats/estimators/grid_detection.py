@@ -19,7 +19,7 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
-COARSEST, FINEST = (
+COARSEST_STEP, FINEST_STEP = (
     0,
     2,
 )  # candidate steps are 10^-k of the leading power of ten of the range, k from the first to the last
@@ -57,7 +57,7 @@ def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
     """Return candidate steps, coarse to fine."""
     leading = math.floor(math.log10(column.high - column.low))
-    steps = [float(f"1e{leading - k}") for k in range(COARSEST, FINEST + 1)]
+    steps = [float(f"1e{leading - k}") for k in range(COARSEST_STEP, FINEST_STEP + 1)]
     return tuple(step for step in steps if step > column.step)
 
 

@@ -45,7 +45,7 @@ SHARES: Mapping[str, float] = {
 }
 CLIP = 1.0  # residuals of more than half the response's range count as that much in the residual scale
 LEAST_RESIDUAL = 1e-3  # least residual scale, in half-ranges of the response
-EDGE = 0.98  # beyond this part of theta_bound the bound may have decided the estimate
+AT_BOUND = 0.98  # beyond this part of theta_bound the bound may have decided the estimate
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ChosenLeastSquares(ABC):
         within = SquaredLosses(box.c, float(self.theta_bound), box.intercept is not None)
         chosen = ask(Sum("coefficients", RootWeighted(box.entries), within=within), by=self.by)
         notes: tuple[Note, ...] = ()
-        if np.abs(chosen.value).sum() > EDGE * self.theta_bound:
+        if np.abs(chosen.value).sum() > AT_BOUND * self.theta_bound:
             notes = (note("parameter bound", box.design.names, bound=self.theta_bound),)
         theta = to_columns(box) @ chosen.value
         if not public.intervals:

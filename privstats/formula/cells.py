@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 LARGEST_NAME = 2.0**53  # whole numbers from here on are not told apart by floats
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
-TRUTH = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
+TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = (
     ("Y", "M", "W"),
     ("ps", "fs", "as"),
@@ -184,7 +184,7 @@ def _written(text: str) -> float:
     One text among numbers makes a reader of files give all of them as text: the other rows must read the same.
     """
     try:
-        return TRUTH[text] if text in TRUTH else float(text)
+        return TRUTH_VALUES[text] if text in TRUTH_VALUES else float(text)
     except ValueError:
         return math.nan
 

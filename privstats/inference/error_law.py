@@ -16,8 +16,8 @@ from privstats.numerics.law import FloatArray
 CERTAIN = 1e4  # degrees of freedom from which on a Student law is taken for normal
 STEPS = 100  # of a root search, at most; about a dozen are needed
 SIMULATED = 0.02  # share of a variance from which on noise that is not normal is simulated
-WIDEST = 8.0  # allowance, in standard errors, up to which critical values are tabulated,
-CELLS = 2048  # and in how many cells
+WIDEST_ALLOWANCE = 8.0  # allowance, in standard errors, up to which critical values are tabulated,
+ALLOWANCE_CELLS = 2048  # and in how many cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +160,11 @@ def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
     """
     size: FloatArray = np.abs(np.asarray(t, dtype=float))
     grid, values = _table(alpha)
-    return np.where(size > WIDEST, size + (values[-1] - WIDEST), np.interp(size, grid, values))
+    return np.where(size > WIDEST_ALLOWANCE, size + (values[-1] - WIDEST_ALLOWANCE), np.interp(size, grid, values))
 
 
 @lru_cache(maxsize=64)
 def _table(alpha: float) -> tuple[FloatArray, FloatArray]:
-    grid = np.linspace(0.0, WIDEST, CELLS + 1)
+    grid = np.linspace(0.0, WIDEST_ALLOWANCE, ALLOWANCE_CELLS + 1)
     ones = np.ones_like(grid)
     return grid, ErrorLaw.student(ones, grid, np.inf * ones).lengths(alpha)

@@ -6,7 +6,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-LEAST = 0.4  # least eigenvalue of a shrunk matrix, as a part of the target's mean eigenvalue
+LEAST_PART = 0.4  # least eigenvalue of a shrunk matrix, as a part of the target's mean eigenvalue
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0) -> FloatArray:
@@ -34,7 +34,7 @@ def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> Float
     Returns
     -------
     ndarray, shape (p, p)
-        Positive definite: no eigenvalue is less than `LEAST` times the mean one of the target.
+        Positive definite: no eigenvalue is less than `LEAST_PART` times the mean one of the target.
     """
     gap = matrix - target
-    return raise_eigenvalues(target + kept_share(gap, noise) * gap, LEAST * float(np.trace(target)) / len(target))
+    return raise_eigenvalues(target + kept_share(gap, noise) * gap, LEAST_PART * float(np.trace(target)) / len(target))

@@ -39,7 +39,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 PROPOSE = ProposeTestRelease()
 EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
-NORMS: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
+KNORM_NOISES: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
     "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
 }  # fmt: skip
@@ -361,13 +361,13 @@ def _noisy(
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":
         raise OptionError(f"noise= belongs to mech='knorm', and not to mech={quote(mech)}; leave noise out")
-    one_of("noise", "linf" if noise is None else noise, tuple(NORMS))
+    one_of("noise", "linf" if noise is None else noise, tuple(KNORM_NOISES))
     normal = isinstance(promise, GaussianDP)
     if mech == "gaussian":
         promise.as_normal()
     table = {
         "laplace": Candidate(estimator, {**own, "noise": Laplace()}, "l1"),
-        "knorm": Candidate(estimator, {**own, "noise": NORMS[noise or "linf"]}, noise or "linf"),
+        "knorm": Candidate(estimator, {**own, "noise": KNORM_NOISES[noise or "linf"]}, noise or "linf"),
         "gaussian": Candidate(estimator, {**own, "noise": Gaussian()}, "gaussian"),
     }
     return table, "gaussian" if normal else "laplace", given

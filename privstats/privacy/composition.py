@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
-
-FloatArray = NDArray[np.float64]
 
 MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, eps are rounded up to fewer
 

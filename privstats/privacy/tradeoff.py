@@ -16,11 +16,10 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.errors import BudgetError, quote
+from privstats.numerics.law import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FloatArray = NDArray[np.float64]
 
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
 _FAR = 40.0  # the normal density at 40 is zero in double precision

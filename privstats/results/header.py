@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from privstats.inference.notes import RELIABLE
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
 from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # at which mu is translated
-RELIABLE = 0.4  # noise_to_signal up to which intervals have the length that they need
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # names of questions that are written otherwise
 OF_LEVELS = ("hist", "mode")  # functions that take numeric columns and columns with levels
 COVARIANCES = {

@@ -24,7 +24,7 @@ from privstats.errors import OptionError
 T = TypeVar("T")
 
 FORMAT = "privstats results, version 1"
-NAME = re.compile(r"privstats(\.\w+)*:\w+(\.\w+)*")
+CLASS_NAME = re.compile(r"privstats(\.\w+)*:\w+(\.\w+)*")
 CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
 SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -93,7 +93,7 @@ def _write_object(value: Any) -> Any:
 
 def _named(value: Any) -> str:
     name = f"{value.__module__}:{value.__qualname__}"
-    if not NAME.fullmatch(name):
+    if not CLASS_NAME.fullmatch(name):
         raise OptionError(f"a {value.__qualname__} cannot be written as a dict; pickle the result instead")
     return name
 
@@ -146,7 +146,7 @@ def _with_state(made: Any, state: Any) -> Any:
 
 
 def _found(name: str) -> Any:
-    if not NAME.fullmatch(name):
+    if not CLASS_NAME.fullmatch(name):
         raise ValueError
     module, _, path = name.partition(":")
     value: Any = import_module(module)

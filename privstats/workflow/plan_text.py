@@ -60,7 +60,7 @@ RELEASED = {  # what is released, by the name of the question
     "counts": "number of rows in each bin",
     "mode": "the fullest bin or level",
 }
-ASSUMED = {  # of the rows of a forecast, by verb
+ASSUMPTIONS = {  # of the rows of a forecast, by verb
     "lm": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
     "rq": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
     "glm": "predictors fill a part of their bounds; the response does not depend on them.",
@@ -137,7 +137,7 @@ def _expected(expected: pd.DataFrame) -> list[str]:
 
 def _assumed(spec: Any) -> str:
     return (
-        f"Assumed: {ASSUMED.get(spec.verb, COLUMNS)} Real columns differ: plan.expected(like=rows) takes synthetic "
+        f"Assumed: {ASSUMPTIONS.get(spec.verb, COLUMNS)} Real columns differ: plan.expected(like=rows) takes synthetic "
         "rows. plan.budget_for, plan.n_for: for a wanted width."
     )
 

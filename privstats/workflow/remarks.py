@@ -15,7 +15,7 @@ CLEAR = 3.0  # standard errors of a count from which on what is missing is not i
 UNUSED = 0.05  # part of the rows from which on rows that were not used are noted
 NEARLY_ALL = 0.9  # part of the rows from which on the declaration is suspected
 SMALL_WEIGHT = 0.2  # of the largest one, that rows have on average, below which the bound of weights is far
-FILLED = 0.8  # part of rows_per_unit, that units have on average, from which on some have more
+FULL = 0.8  # part of rows_per_unit, that units have on average, from which on some have more
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
@@ -59,7 +59,7 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
     """Return a note where units have as many rows as count, so that some probably have more."""
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit
-    if unit is None or public.units is None or not used > FILLED * most * public.units:
+    if unit is None or public.units is None or not used > FULL * most * public.units:
         return ()
     several = f"{most} row{'s' if most > 1 else ''}"
     return (note("rows per unit", unit=unit, most=several, each=min(used / public.units, float(most))),)

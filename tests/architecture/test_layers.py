@@ -166,6 +166,30 @@ def circles(uses):
     return sorted(left)
 
 
+def constants(file):
+    """Names that a module gives to values, and the values as they are written."""
+    for node in tree(file).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                pairs = zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
+                yield from (
+                    (name.id, ast.unparse(value))
+                    for name, value in pairs
+                    if isinstance(name, ast.Name) and not name.id.startswith("_")
+                )
+
+
+def test_in_a_room_one_name_of_a_constant_has_one_value():
+    """The shares of each estimator are its own; all are called `SHARES`, as the docstring of `constants` says."""
+    where = {}
+    for file in FILES:
+        for name, value in constants(file):
+            where.setdefault((room(file), name), {}).setdefault(value, []).append(module(file))
+    several = {key: values for key, values in where.items() if len(values) > 1}
+    assert several.keys() == {("estimators", "SHARES")}, several
+
+
 def test_one_name_is_defined_in_one_module():
     where = {}
     for file in FILES:

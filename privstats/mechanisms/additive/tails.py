@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.numerics.law import FloatArray, Rng
 
 CHOICE_BITS = 61  # weights are whole parts of so many bits of their sum, or one part more
-BLOCK = 16  # tails are drawn in blocks of this length, each from fresh random bits
+TAIL_BLOCK = 16  # tails are drawn in blocks of this length, each from fresh random bits
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:
@@ -37,10 +37,10 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
     """
     blocks, passing = np.zeros(shape), np.ones(shape, dtype=bool)
     while passing.any():
-        passing &= rng.uniform(0.0, 1.0, shape) < math.exp(-BLOCK)
+        passing &= rng.uniform(0.0, 1.0, shape) < math.exp(-TAIL_BLOCK)
         blocks += passing
-    whole = np.floor(_below(BLOCK, rng, shape))
-    return np.asarray(BLOCK * blocks + whole + _below(1, rng, shape))
+    whole = np.floor(_below(TAIL_BLOCK, rng, shape))
+    return np.asarray(TAIL_BLOCK * blocks + whole + _below(1, rng, shape))
 
 
 def _below(end: int, rng: Rng, shape: Any) -> FloatArray:

@@ -23,7 +23,7 @@ from scipy.special import gammaln
 from privstats.numerics.law import FloatArray, Rng
 
 RANK = 1e-11  # pivots below this share of the first are left to the ball: any choice of rows is a valid cover
-ROUNDING = float(np.finfo(float).eps)
+ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
 
@@ -257,7 +257,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     A, b = A / scale * radius, b / scale
     if norm == "l2":
         y = b - A @ lasso(A, b, 1.0)
-        return y / max(float(np.linalg.norm(y)), ROUNDING)
+        return y / max(float(np.linalg.norm(y)), ULP)
     ones = np.ones((d, 1)) if norm == "linf" else np.eye(d)
     m = ones.shape[1]
     upper = np.concatenate([np.c_[A, -A, -ones], np.c_[-A, A, -ones], np.r_[np.ones(2 * d), np.zeros(m)][None]])

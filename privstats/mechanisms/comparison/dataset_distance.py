@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.mechanisms.additive.tails import choose
-from privstats.numerics.law import FloatArray, Rng
+from privstats.numerics.law import FloatArray, IntArray, Rng
 
-IntArray = NDArray[np.int64]
 FINEST_LEVEL = 10**6  # largest denominator of a quantile's order
 QUANTILE_BITS = 52  # grids of at most 2^52 steps: floats count them exactly
 MEAN_BITS = 30  # at most 2^30 steps: sums of fewer than 2^32 values, doubled, are int64

@@ -13,12 +13,11 @@ from privstats.mechanisms.comparison.dataset_distance import (
     MEAN_BITS,
     QUANTILE_BITS,
     Grid,
-    IntArray,
     exact_level,
     sample_mean,
     sample_quantile,
 )
-from privstats.numerics.law import Rng
+from privstats.numerics.law import IntArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 

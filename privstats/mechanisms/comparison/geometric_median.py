@@ -26,9 +26,9 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # boxes for each further try before those that failed are split
-STEEP = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
+SLOW = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
 WIDER = 1 + 2.0**-48  # so that rounding leaves no corner of a box outside the ball around it
-BLOCK = 1 << 13  # rows at a time, which stay in the cache
+CACHED_POINTS = 1 << 13  # rows at a time, which stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
     one unit in any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
-    for start in range(0, len(rows.counts), BLOCK):
-        block = slice(start, start + BLOCK)
+    for start in range(0, len(rows.counts), CACHED_POINTS):
+        block = slice(start, start + CACHED_POINTS)
         away, counts = centre[:, None] - rows.points[:, block], rows.counts[block]
         distance = np.sqrt(np.einsum("ij,ij->j", away, away))
         outside = distance > radius

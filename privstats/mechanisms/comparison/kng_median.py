@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats.mechanisms.base import Mechanism, check_grid
 from privstats.mechanisms.comparison.chain import STEPS, chain_geometric, exact_location_for
-from privstats.mechanisms.comparison.geometric_median import STEEP, sample_geometric, sample_location_quantile, to_units
+from privstats.mechanisms.comparison.geometric_median import SLOW, sample_geometric, sample_location_quantile, to_units
 from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -37,7 +37,7 @@ class KNGMedian(Mechanism):
     Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
     chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of the
     range are refused then, as points are not drawn as whole numbers. How long a draw takes depends on the rows. For
-    more than one coordinate the rate is at most `STEEP`: a larger eps buys no more.
+    more than one coordinate the rate is at most `SLOW`: a larger eps buys no more.
     """
 
     label = "kng median"
@@ -51,10 +51,10 @@ class KNGMedian(Mechanism):
         if dim == 1:
             theta = np.array([sample_location_quantile(rng, units.ravel(), self.level, grid, rate)])
         elif not steps:
-            theta = sample_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP))
+            theta = sample_geometric(rng, units.reshape(-1, dim), grid, min(rate, SLOW))
         else:
             check_grid(within.low, within.high, within.grid)
-            theta = chain_geometric(rng, units.reshape(-1, dim), grid, min(rate, STEEP), steps)
+            theta = chain_geometric(rng, units.reshape(-1, dim), grid, min(rate, SLOW), steps)
         value = np.clip(theta * within.grid, within.low, within.high)
         return Release(name, value, None, promise, within, chain=steps)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from privstats.mechanisms.comparison.covers import ROUNDING, Cover, corner, dual, lasso, nested, norm_of
+from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # proposals in the first batch, and at most
@@ -62,7 +62,7 @@ class Union:
         one unit of the potential cannot be resolved; elsewhere this is far below anything that shows.
         """
         cells, d = self.cells, len(self.covers[0].M)
-        radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ROUNDING
+        radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
         found, batch = np.empty((0, d)), FIRST
         while len(found) < size:
             u = rng.uniform(0.0, 1.0, batch) * self.total[-1]
@@ -253,7 +253,7 @@ def lay_out(
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
     """Return the rounding of ||A theta - b|| in any norm, and of theta times it, on the ball."""
-    return 8.0 * len(b) * ROUNDING * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
+    return 8.0 * len(b) * ULP * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
 
 
 def shells(d: int, radius: float) -> FloatArray:
@@ -266,7 +266,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
     """Return ``b'y - t |A'y|_inf`` less what rounding may have added: a lower bound of the residual's size."""
-    slack = 4.0 * (len(b) + 4) * ROUNDING
+    slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
     return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))
 
@@ -277,7 +277,7 @@ def residual_bounds(
     """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost."""
     d = len(b)
     solution = linalg.lstsq(A, b)[0]
-    left = float(norm_of(norm, A @ solution - b)) + 8 * d * ROUNDING * float(np.abs(b).sum() + np.abs(A).sum())
+    left = float(norm_of(norm, A @ solution - b)) + 8 * d * ULP * float(np.abs(b).sum() + np.abs(A).sum())
     y = np.zeros(d)
     if np.abs(solution).sum() > radius or left > 1e-9 * float(np.abs(b).max()):
         y = dual(norm, A, b, radius)
@@ -293,6 +293,6 @@ def residual_bounds(
             "l1": float(np.abs(inverse).sum(axis=0).max()),
             "l2": min(math.sqrt(d) * spread, float(np.linalg.norm(inverse, axis=1).sum())),
             "linf": min(d * spread, float(np.abs(inverse).sum())),
-        }[norm] / max(1.0 - error, ROUNDING)
+        }[norm] / max(1.0 - error, ULP)
         bound = np.maximum(bound, (inner - float(np.abs(solution).sum())) / (kappa * (1 + 1e-9)) - left)
     return bound, y

@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 Numbers = NDArray[Any]  # float64, or objects that are Fractions
 Solve = Callable[[Numbers, Numbers], Numbers]
 UNIT = 2.0**-53  # rounding of one float64 operation
-MOST_STEPS = 10  # changes of the corral per coordinate, of the float64 run alone
+MOST_CHANGES = 10  # changes of the corral per coordinate, of the float64 run alone
 
 
 def minimise_on_l1_ball(
@@ -112,7 +112,7 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
     shift = -math.frexp(float(np.abs(A).max()))[1]  # brings A to the size of the constraint's ones
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
-        theta = wolfe(np.ldexp(A, shift), np.ldexp(b, shift), radius, np.linalg.solve, slack, MOST_STEPS * len(b))
+        theta = wolfe(np.ldexp(A, shift), np.ldexp(b, shift), radius, np.linalg.solve, slack, MOST_CHANGES * len(b))
     except np.linalg.LinAlgError:
         return np.zeros(len(b))
     return theta if np.isfinite(theta).all() else np.zeros(len(b))

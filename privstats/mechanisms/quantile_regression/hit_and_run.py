@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
 SELDOM = 2.0**-8  # of the mass of a window: bound on what is beyond either of its ends
-WIDER = 1.5  # windows and boxes, where that is not so
+WIDER_WINDOW = 1.5  # windows and boxes, where that is not so
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
@@ -165,9 +165,9 @@ class CheckLines:
             inside = highest + math.log(float(np.exp(window.logs - highest).sum()))
             missed = [beyond.log_mass > inside + math.log(SELDOM) for beyond in window.beyond]
             if any(missed[k] and ends[k] == box[k] for k in (0, 1)):
-                self.look(np.minimum(self.frame.halves, WIDER * self.halves))
+                self.look(np.minimum(self.frame.halves, WIDER_WINDOW * self.halves))
             if any(missed):
-                reach = [WIDER * reach[k] if missed[k] else reach[k] for k in (0, 1)]
+                reach = [WIDER_WINDOW * reach[k] if missed[k] else reach[k] for k in (0, 1)]
                 continue
             t, piece = self.choose(rng, window, inside)
             if piece is not None:
@@ -178,7 +178,7 @@ class CheckLines:
             bound = beyond.height + beyond.slope * abs(t - ends[side])
             if rng.uniform(0.0, 1.0, None) < math.exp(min(0.0, bound - self.potential(v, t, ends[0]))):
                 self.phi = self.phi + t * way
-                self.look(np.minimum(self.frame.halves, np.maximum(self.halves, WIDER * np.abs(self.phi))))
+                self.look(np.minimum(self.frame.halves, np.maximum(self.halves, WIDER_WINDOW * np.abs(self.phi))))
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:

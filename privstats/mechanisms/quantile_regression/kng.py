@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-STEEP = 2.0**3  # rate of scores above which a larger one buys nothing: a row's entries count 1
+AMPLE = 2.0**3  # rate of scores above which a larger one buys nothing: a row's entries count 1
 STEEP_LOSS = 2.0**10  # rate of losses
 
 
@@ -43,7 +43,7 @@ class KNGQuantile(Mechanism):
 
     Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. For more it is the end of a Markov
     chain of a fixed number of sweeps, and the guarantee is that of the chain's target: how far the chain's law is from
-    it is measured, not proved. How long a draw takes depends on the rows. The rate is at most `STEEP`: a lower rate is
+    it is measured, not proved. How long a draw takes depends on the rows. The rate is at most `AMPLE`: a lower rate is
     more private, and a larger eps buys no more.
 
     Parameters
@@ -81,7 +81,7 @@ class KNGQuantile(Mechanism):
 
     def _rate(self, promise: Promise, within: Any, relation: Relation) -> float:
         size = within.sensitivity(f"score {self.norm}", relation).size
-        return float(min(promise.as_pure().eps / (2 * size), STEEP))
+        return float(min(promise.as_pure().eps / (2 * size), AMPLE))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.mechanisms.quantile_regression.minimise import Target, curvature, minimise, nearest
 from privstats.numerics.law import FloatArray
 
-BLOCK = 1 << 14  # rows at a time, which stay in the cache
+CACHED_ROWS = 1 << 14  # rows at a time, which stay in the cache
 SOME = 500  # rows that tell which coordinate matters
 SLACK = 2.0**-44  # residuals that are nearer to a bound than this count as undecided
 DISTINCT, GLANCE = 32, 1000  # distinct x that count as few; rows that show that they are not
@@ -248,8 +248,8 @@ class Pool:
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Pool:
         frame, kept, pull, level = self.frame, [], self.pull.copy(), self.level
-        for start in range(0, len(self.rows), BLOCK):
-            rows = self.rows[start : start + BLOCK]
+        for start in range(0, len(self.rows), CACHED_ROWS):
+            rows = self.rows[start : start + CACHED_ROWS]
             u = frame.u[rows] - frame.slopes[rows] @ middle
             reach = np.abs(frame.slopes[rows]) @ halves + SLACK * (1 + frame.target.radius)
             below = rows[u < -reach]
@@ -265,8 +265,8 @@ class Pool:
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
         frame = self.frame
         pulls, values = np.tile(self.pull, (len(middles), 1)), self.level + middles @ (frame.basis.T @ self.pull)
-        for start in range(0, len(self.rows), BLOCK):
-            rows = self.rows[start : start + BLOCK]
+        for start in range(0, len(self.rows), CACHED_ROWS):
+            rows = self.rows[start : start + CACHED_ROWS]
             u = frame.u[rows, None] - frame.slopes[rows] @ middles.T
             pulls += (u <= 0).T.astype(float) @ frame.target.x[rows]
             values -= np.minimum(u, 0.0).sum(axis=0)
@@ -276,8 +276,8 @@ class Pool:
         frame = self.frame
         least = np.tile(ways @ self.pull, (len(middles), 1))
         most = least.copy()
-        for start in range(0, len(self.rows), BLOCK):
-            rows = self.rows[start : start + BLOCK]
+        for start in range(0, len(self.rows), CACHED_ROWS):
+            rows = self.rows[start : start + CACHED_ROWS]
             slopes, moved = frame.slopes[rows], frame.target.x[rows] @ ways.T
             u = frame.u[rows, None] - slopes @ middles.T
             reach = (np.abs(slopes) @ halves + SLACK * (1 + frame.target.radius))[:, None]
