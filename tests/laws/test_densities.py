@@ -250,7 +250,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        ("lm suffstats", "replace"),
+        slow("lm suffstats", "replace"),  # a minute and a half: hull noise
         ("lm weights", "add_remove"),
         ("median", "replace"),
         ("hist of levels", "add_remove"),
