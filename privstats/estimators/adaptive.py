@@ -136,9 +136,10 @@ class Adaptive:
         sizes = sizes_of(ask, by, public, scales.rows)
         entry = hessian_entry_sd(ask, by, self.loss, box.c)
         worth = "moments" not in self.branches or relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) < DROWNED
-        levels = readable_levels(ask, by, box, scales, entry, "score", worth, public.intervals)
+        clips = "moments" not in self.branches or np.isinf(scales.rarer)
+        levels = readable_levels(ask, by, box, scales, entry, "score", worth and clips, public.intervals)
         frame = standardised(box, scales, levels.kept or None)
-        frame = reread_scales(ask, by, box, frame, scales, "score", worth)
+        frame = reread_scales(ask, by, box, frame, scales, "score", worth and clips)
         released = (scales.rows, scales.rows_sd) if public.used is None else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
         start = coarse(ask, by, box, frame, levels, sizes.rows)
@@ -149,7 +150,8 @@ class Adaptive:
         fits = {name: fits[name] for name in self.branches}
         chosen = self.branches[0]
         if len(fits) > 1:
-            chosen = ask.choose("estimator", {name: fit.length() for name, fit in fits.items()})
+            lengths = {name: fit.length() if clips or name == "moments" else np.inf for name, fit in fits.items()}
+            chosen = ask.choose("estimator", lengths)
         return fits[chosen].estimate()
 
 
@@ -427,8 +429,9 @@ class Steps(Branch):
         """Return the least sum of squared residuals, and what of it the histogram may hide, over their variance.
 
         Rare outcomes are long scores behind a gap, too few for any bin to stand out. Where the histogram shows much
-        less than the coarse matrix allows, or the response seems to have two values, one of them rare,
-        all squares are summed up at once, without a clip. Both are 0 where they are not.
+        less than the coarse matrix allows, or the response may have two values, one of them rare,
+        all squares are summed up at once, without a clip. Where they are not, nothing is hidden, but what rare outcomes
+        may be.
 
         Parameters
         ----------
@@ -437,22 +440,25 @@ class Steps(Branch):
         seen : float
             What the histogram shows of the same sum.
         """
-        most, largest = self.rows * u.most_sigma**2, u.largest_psi
+        most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
         question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of="score")
         if not self.public.intervals:
             return 0.0, 0.0
         known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
-        doubted = known and (self.levels.rare_response or variance * seen < LITTLE_SEEN * most)
+        rare = known and np.isfinite(rarer)
+        most = max(most, rarer * largest**2) if rare else most
+        doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
         if doubted:
             doubted = UNSEEN_SDS * self.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
         if not self.ask.decide("residual squares", bool(doubted)):
-            return 0.0, 0.0
+            return 0.0, max(most / variance - seen, 0.0) if rare else 0.0
         released = self.ask(question, by=self.by.counts)
         noise = UNSEEN_SDS * float(np.sqrt(released.law.variance()[0])) * largest**2
         squares = float(released.value[0]) * largest**2
         hidden = squares - variance * seen
-        return max(squares - noise, 0.0) / variance, (hidden + noise) / variance if hidden > noise else 0.0
+        hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > noise else 0.0
+        return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, from products of scores: along the constant they are its squares."""

@@ -180,8 +180,8 @@ class KeptLevels:
         Whether levels were counted by a question of their own.
     few : tuple of (int, float)
         Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
-    rare_response : bool
-        Whether the response seems to have two values, one of them rare.
+    rarer : float
+        As in `Scales`.
     clamped : tuple of Note
         What is to be said of a response that seems to lie at its bounds.
     """
@@ -196,7 +196,7 @@ class KeptLevels:
     least: float = np.inf
     asked: bool = False
     few: tuple[tuple[int, float], ...] = ()
-    rare_response: bool = False
+    rarer: float = np.inf
     clamped: tuple[Note, ...] = ()
 
     @classmethod
@@ -442,6 +442,8 @@ class Scales:
         Of the noise of sums.
     rows_sd : float
         Of the noise of `rows`; 0 where it is public.
+    rarer : float
+        Rows at the rarer end of the response's bounds, if it may have no other values: inf where it has.
     """
 
     rows: float
@@ -451,6 +453,7 @@ class Scales:
     sums: FloatArray
     sd: FloatArray
     rows_sd: float = 0.0
+    rarer: float = np.inf
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None) -> Scales:
@@ -480,7 +483,30 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1] = center[-1] * widened, scale[-1] * widened
-    return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0)
+    rarer = rows_at_an_end(box, sums[-1] / rows, squares[-1] / rows, sd1[-1] / rows, sd2[-1] / rows) * rows
+    return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0, rarer)
+
+
+def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, square_sd: float) -> float:
+    """Return the share of rows at the rarer end of the response's bounds, if it may have two values; inf where not.
+
+    No response of mean a on [low, high] has a larger variance than ``(high - a)(a - low)``, which is that of its ends.
+
+    Parameters
+    ----------
+    box : PublicBox
+    mean, square : float
+        Released means of the response and of its square.
+    mean_sd, square_sd : float
+        Of their noise.
+    """
+    if box.offset or box.usual[-1] < 1:
+        return np.inf
+    low, high = box.design.response_bounds
+    seen = max(min(mean - low, high - mean), 0.0) / (high - low)
+    variance = square - mean**2 + COUNT_SDS * float(np.hypot(square_sd, 2 * mean * mean_sd))
+    rarer = seen + mean_sd / (high - low)
+    return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
 
 
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
@@ -626,7 +652,7 @@ def readable_levels(
         least=max(min(smallest, default=np.inf), 1.0),
         asked=bool(asked),
         few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
-        rare_response=any(j == box.c and rows < RARE_YES * scales.rows for j, rows in ends),
+        rarer=scales.rarer,
         clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),
     )
 

@@ -17,6 +17,7 @@ from privstats.estimators.constants import (
     MOMENTS_MEAT_NOISE,
     RESIDUAL_NOISE,
     SIGNAL,
+    TWO_ENDED,
     UNEXPLAINED,
     USUAL_RESIDUAL,
 )
@@ -296,6 +297,45 @@ class Moments(Branch):
             return ()
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
+    def with_levels(self, meat: FloatArray, both: NoisyMatrix, squares: float) -> FloatArray:
+        """Return a meat in which a response of two values has, at each level of a factor, the variance of its mean.
+
+        A rare level at which a rare outcome is frequent has scores that no sum over all rows shows. Of mean a on
+        [low, high] a response of two values has the variance ``(high - a)(a - low)``, any other one less: so it is
+        taken to have two values where residual squares are about the sum of that over all levels.
+
+        Parameters
+        ----------
+        meat : ndarray, shape (m, m)
+            In the coordinates of the start.
+        both : NoisyMatrix
+            Moments of columns and response.
+        squares : float
+            Sum of squared residuals, or its noise.
+        """
+        box, A = self.box, both.value
+        low, high = box.design.response_bounds
+        if box.offset:
+            return meat
+        first = [] if box.intercept is None else [box.intercept]
+        G, back = self.start.to_theta, np.linalg.pinv(self.start.to_theta)
+        for factor in box.design.factors:
+            where = [*first, *factor.columns]
+            rows = np.zeros((len(factor.levels), box.c))
+            rows[:, where] = np.column_stack([np.ones((len(rows), len(first))), factor.contrasts])
+            if len(where) != len(rows) or np.linalg.matrix_rank(rows) < len(rows):
+                continue
+            one = np.linalg.pinv(rows)  # a row of the design times this is 1 at its level, and 0 at others
+            count = np.maximum(np.einsum("ik,ij,jk->k", one, A[:-1, :-1], one), 1.0)
+            mean = np.clip(one.T @ A[:-1, -1] / count, low, high)
+            variance = count * (high - mean) * (mean - low)
+            if squares < TWO_ENDED * variance.sum():
+                continue
+            seen = np.einsum("ik,ij,jk->k", back @ one, meat, back @ one)
+            added = G.T @ rows.T
+            meat = meat + (added * np.maximum(variance - seen, 0.0)) @ added.T
+        return meat
+
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
         c, rows = self.box.c, self.sizes.rows
@@ -313,7 +353,8 @@ class Moments(Branch):
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
         if self.robust:
             whitened = self.meat(start.remapped(T), "meat of moments")
-            meat = Meat(self.small_sample * T_inverse @ whitened @ T_inverse.T, self.freedom)
+            value = self.with_levels(T_inverse @ whitened @ T_inverse.T, both, max(squares * rows, blur * rows))
+            meat = Meat(self.small_sample * value, self.freedom)
         else:  # the noise fitted some of itself
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             shape = rows * T_inverse @ T_inverse.T

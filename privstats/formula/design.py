@@ -146,6 +146,12 @@ class Design:
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
+    def response_bounds(self) -> tuple[float, float]:
+        """Return the range of the response in the box."""
+        lo, hi = self._outcome_interval.lo, self._outcome_interval.hi
+        return (lo - self.response_center) / self.response_half, (hi - self.response_center) / self.response_half
+
+    @property
     def declared_scales(self) -> FloatArray:
         """Scales of the columns and of the response in half-ranges; 1 where bounds are declared, not a scale."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])

@@ -44,6 +44,7 @@ class Design:
     complete: bool = True
     family: object = None
     products: tuple = ()
+    response_bounds: tuple = (-1.0, 1.0)
 
     @property
     def width(self):
