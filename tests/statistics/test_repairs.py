@@ -119,3 +119,19 @@ def test_an_option_of_some_methods_only_asks_for_the_method():
     alone = fit(data, 1.0, 4, theta_bound=1.0, inference="none", mech="objpert", rng=1)
     assert alone.mech == "objpert"
     assert alone.bse.isna().all()
+
+
+@pytest.mark.parametrize("mech", ["auto", slow("newton")])
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 4.0}], ids=str)
+def test_a_rare_outcome_on_group_dummies_is_covered_group_by_group(budget, mech):
+    names = list("abcde")
+    rates = pd.Series([0.0004, 0.0008, 0.0012, 0.0015, 0.01], index=names)
+    covered = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        group = rng.choice(names, 20_000, p=[0.5, 0.25, 0.15, 0.094, 0.006])
+        data = pd.DataFrame({"g": group, "y": rng.random(20_000) < rates[group].to_numpy()}).astype({"y": float})
+        one = ps.dp_lm("I(y > 0) ~ 0 + C(g)", data, domain={"y": (0, 1), "g": names}, mech=mech, rng=seed, **budget)
+        ends = one.conf_int().to_numpy()
+        covered.append((ends[:, 0] <= rates.to_numpy()) & (rates.to_numpy() <= ends[:, 1]))
+    assert np.mean(covered) >= 0.8
