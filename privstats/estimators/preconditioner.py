@@ -491,6 +491,8 @@ def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, s
     """Return the share of rows at the rarer end of the response's bounds, if it may have two values; inf where not.
 
     No response of mean a on [low, high] has a larger variance than ``(high - a)(a - low)``, which is that of its ends.
+    What is declared in (0, 1), as truth values are, may have two values unless its variance says that it has not;
+    what has other bounds, a skewed amount say, has not unless its variance says that it has.
 
     Parameters
     ----------
@@ -504,7 +506,8 @@ def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, s
         return np.inf
     low, high = box.design.response_bounds
     seen = max(min(mean - low, high - mean), 0.0) / (high - low)
-    variance = square - mean**2 + COUNT_SDS * float(np.hypot(square_sd, 2 * mean * mean_sd))
+    slack = COUNT_SDS * float(np.hypot(square_sd, 2 * mean * mean_sd))
+    variance = square - mean**2 + (slack if box.design.zero_to_one else -slack)
     rarer = seen + mean_sd / (high - low)
     return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
 

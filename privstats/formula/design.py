@@ -152,6 +152,11 @@ class Design:
         return (lo - self.response_center) / self.response_half, (hi - self.response_center) / self.response_half
 
     @property
+    def zero_to_one(self) -> bool:
+        """Whether the range of the response is that of truth values."""
+        return (self._outcome_interval.lo, self._outcome_interval.hi) == (0.0, 1.0)
+
+    @property
     def declared_scales(self) -> FloatArray:
         """Scales of the columns and of the response in half-ranges; 1 where bounds are declared, not a scale."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])

@@ -45,6 +45,7 @@ class Design:
     family: object = None
     products: tuple = ()
     response_bounds: tuple = (-1.0, 1.0)
+    zero_to_one: bool = False
 
     @property
     def width(self):
