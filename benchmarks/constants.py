@@ -31,6 +31,7 @@ import privstats as ps
 from benchmarks.common import arguments
 from benchmarks.populations import Population, plain, reference, skewed, student
 from privstats.estimators import constants
+from privstats.workflow import plan
 
 N = 4000
 WHOLE = 100_000
@@ -139,11 +140,13 @@ def scaled(name: str, factor: float) -> Iterator[None]:
     modules = [m for key, m in sys.modules.items() if key.startswith("privstats.estimators") and _has(m, name, value)]
     for module in modules:
         setattr(module, name, other)
+    plan.forget()
     try:
         yield
     finally:
         for module in modules:
             setattr(module, name, value)
+        plan.forget()
 
 
 def _has(module: ModuleType, name: str, value: Any) -> bool:

@@ -10,9 +10,18 @@ import pytest
 
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.mechanisms.base import Mechanism
+from privstats.workflow import plan
 
 if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
     os.environ.setdefault("PRIVSTATS_DATA", str(shared))
+
+
+@pytest.fixture
+def monkeypatch(monkeypatch):
+    """As pytest's; no plan of whole code is taken for one of patched code, nor the other way round."""
+    plan.forget()
+    yield monkeypatch
+    plan.forget()
 
 
 def slow(*values, **more):

@@ -6,6 +6,8 @@ The stream is public and fixed, so that an interval does not change when it is a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ FEWEST = 999  # draws of noise with very many coordinates
 WORK = 2.0**24  # coordinates drawn at most, of matrices their power 1.5, beyond the fewest draws
 KNOTS = 1801  # of tabulated gamma quantiles
 BLOCK = 2**21  # coordinates held at a time
+KEPT, KEPT_COORDINATES = 8, 2**19  # unit laws whose draws are remembered, and coordinates of each at most
 SINGLE = 32  # largest draws that stay apart when draws are grouped,
 GROWTH = 1.12  # and how fast groups of smaller ones grow
 
@@ -97,11 +100,33 @@ def _work(noise: Loading) -> float:
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
     """Yield independent draws of the coordinates of a noise, block by block."""
     stream, k = PublicStream(key), noise.matrix.shape[1]
+    law: Any = noise.law
+    if hasattr(law, "unit") and draws * k <= KEPT_COORDINATES:
+        yield law.scale * _unit_draws(_Unit(key, draws, law.unit, law))
+        return
     most = max(64, BLOCK // max(1, k))
     for start in range(0, draws, most):
         size = min(most, draws - start)
-        one = stream.standard_normal((size, k)) if noise.law is None else noise.law.sample(stream, size)
+        one = stream.standard_normal((size, k)) if law is None else law.sample(stream, size)
         yield np.asarray(one, dtype=float)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A stream, a number of draws, and a law but for its scale."""
+
+    key: int
+    draws: int
+    unit: tuple[Any, ...]
+    law: Any = field(compare=False)
+
+
+@lru_cache(maxsize=KEPT)
+def _unit_draws(of: _Unit) -> FloatArray:
+    """Return draws of a law of scale one: of a public stream, the same at every fit."""
+    draws: FloatArray = of.law.standard(PublicStream(of.key), (of.draws, len(of.law.scale)))
+    draws.flags.writeable = False
+    return draws
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

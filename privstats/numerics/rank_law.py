@@ -78,15 +78,19 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the quantiles of orders `p` in (0, 1), any shape, of coordinate j of J: by bisection, to the last bits."""
     p = np.asarray(p, dtype=float)
-    tail = np.minimum(p, 1 - p)
-    low = np.zeros_like(tail)
-    high = special.gammainccinv(J, np.minimum(2 * tail, 1.0)) / 2  # every shape is at most J
+    above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
+    quantile: FloatArray = np.sign(p - 0.5) * above / rate
+    return quantile
+
+
+@lru_cache(maxsize=4096)
+def _unit_quantile(tail: float, j: int, J: int) -> float:
+    """Return what coordinate j of J exceeds with probability `tail`, at most 1/2, at rate 1."""
+    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # every shape is at most J
     for _ in range(64):
         middle = (low + high) / 2
-        above = bridge_tail(middle, 1.0, j, J) > tail
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    quantile: FloatArray = np.sign(p - 0.5) * high / rate
-    return quantile
+        low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
+    return high
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from privstats.workflow.plan_text import described
 
 ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
 INFERENCE = ("sandwich", "none")
+REMEMBERED = 64  # plans
 MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
 
 
@@ -336,7 +337,7 @@ class Plan:
 
 
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
-    """Return the plan of a call; no row is read.
+    """Return the plan of a call; no row is read. The last plans are remembered: equal calls are planned once.
 
     Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. Both plans
     are made, and the one with the shorter expected intervals is taken.
@@ -355,15 +356,37 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
         If the call cannot be answered.
     """
     _check_delta(spec.promise, assumed if rows is None else rows)
+    wish = _Wish(digest(spec.verb, spec.written, spec.neighbors.kind, rows, assumed), spec, rows, assumed)
+    return replace(_remembered(wish), specification=spec)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """All that a plan depends on, told apart by what the user wrote and by public numbers of rows."""
+
+    digest: str
+    spec: Specification = field(compare=False)
+    rows: int | None = field(compare=False)
+    assumed: int | None = field(compare=False)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(wish: _Wish) -> Plan:
+    """Return the plan of a call, made at the first of equal ones: of public facts alone, which no row changes."""
     plans, refusals = [], []
-    for promise in accountings(spec):
+    for promise in accountings(wish.spec):
         try:
-            plans.append(_planned(spec, promise, rows, assumed))
+            plans.append(_planned(wish.spec, promise, wish.rows, wish.assumed))
         except PrivstatsError as error:
             refusals.append(error)
     if not plans:
         raise refusals[0]
     return plans[0] if len(plans) == 1 else _shorter(*plans)
+
+
+def forget() -> None:
+    """Forget all plans: for one who changes the code that they were made by."""
+    _remembered.cache_clear()
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
