@@ -92,6 +92,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
+HOSTS = {"steps": "score", "moments": "moments"}  # of each branch: whose share optional questions of all are a part of
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
@@ -135,11 +136,12 @@ class Adaptive:
         scales = column_scales(ask, by, box, public.used)
         sizes = sizes_of(ask, by, public, scales.rows)
         entry = hessian_entry_sd(ask, by, self.loss, box.c)
+        hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
         worth = "moments" not in self.branches or relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) < DROWNED
         clips = "moments" not in self.branches or np.isinf(scales.rarer)
-        levels = readable_levels(ask, by, box, scales, entry, "score", worth and clips, public.intervals)
+        levels = readable_levels(ask, by, box, scales, entry, hosts, worth and clips, public.intervals)
         frame = standardised(box, scales, levels.kept or None)
-        frame = reread_scales(ask, by, box, frame, scales, "score", worth and clips)
+        frame = reread_scales(ask, by, box, frame, scales, hosts, worth and clips)
         released = (scales.rows, scales.rows_sd) if public.used is None else ()
         sizes = replace(sizes, released=released).without(levels.left_out)
         start = coarse(ask, by, box, frame, levels, sizes.rows)
@@ -310,7 +312,7 @@ class Steps(Branch):
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""
-        start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, "score")
+        start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, ("score",))
         start = self.with_loss(start)
         A, start, bread = self.hessian(start)
         T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5
@@ -392,7 +394,7 @@ class Steps(Branch):
             x.remapped(plain.inverse).scores,
             Products(m),
             self.levels.keep,
-            within_share_of="score",
+            within_share_of=("score",),
             folded=self.folded,
         )
         if not self.public.intervals:
@@ -442,7 +444,7 @@ class Steps(Branch):
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
-        question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of="score")
+        question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of=("score",))
         if not self.public.intervals:
             return 0.0, 0.0
         known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit

@@ -122,7 +122,7 @@ class LikelihoodSteps:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        prefix = rough_fit(ask, by, public, loss, "score", LEVEL_ROWS[by.shares])
+        prefix = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
         heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
         tail = (TAILS if heavy else BOUNDED_TAILS)[self.tail]
         estimate = _Steps(ask, by, prefix, loss, tail, public.intervals, self.cov_type != "nonrobust").estimate(
@@ -134,7 +134,7 @@ class LikelihoodSteps:
 
 
 def rough_fit(
-    ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: str, rows_for_one: float = 1.0
+    ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
 ) -> Prefix:
     """Return whitened predictors, and the start that the family makes of least squares of its transform."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))

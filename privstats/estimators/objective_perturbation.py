@@ -99,7 +99,7 @@ class PerturbedLikelihood:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        prefix = rough_fit(ask, by, public, loss, share_of="coefficients")
+        prefix = rough_fit(ask, by, public, loss, share_of=("coefficients",))
         robust = self.cov_type != "nonrobust"
         fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, robust)
         estimate = fit.estimate()

@@ -556,7 +556,13 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> Stand
 
 
 def reread_scales(
-    ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, scales: Scales, share_of: str, worth: bool = True
+    ask: Ask,
+    by: Noises,
+    box: PublicBox,
+    frame: StandardFrame,
+    scales: Scales,
+    share_of: tuple[str, ...],
+    worth: bool = True,
 ) -> StandardFrame:
     """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units.
 
@@ -603,7 +609,7 @@ def readable_levels(
     box: PublicBox,
     scales: Scales,
     entry_sd: float,
-    share_of: str,
+    share_of: tuple[str, ...],
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
@@ -615,8 +621,8 @@ def readable_levels(
     ----------
     entry_sd : float
         Standard deviation of the noise of an entry of the Hessian at radius 1.
-    share_of : str
-        The question of whose share these are a part.
+    share_of : tuple of str
+        The questions of whose shares these are a part, one in each branch.
     worth : bool
         Whether the question is worth its price.
     intervals : bool
@@ -707,7 +713,7 @@ def with_most_rows(
     return tuple(np.split(read | ~left_out, ends[:-1]))
 
 
-def level_question(box: PublicBox, k: int, share_of: str) -> Sum:
+def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
     """Return the optional question for the rows at each level of the k-th factor; with weights, for their sums."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
@@ -795,7 +801,7 @@ def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: K
 
 
 def whitened_again(
-    ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: str
+    ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
     """1b. Whiten once more where noise may have hidden how little the weakest direction varies.
 

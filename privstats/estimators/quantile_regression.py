@@ -261,7 +261,7 @@ class Shared:
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
         """Ask what all orders need: optional questions take a part of the share of the first one's score."""
         item = item_of(taus, taus[0])
-        share_of = f"score {item}".strip()
+        share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
         center, unit = released_response_scale(ask, plain)

@@ -248,7 +248,7 @@ def prefix_of(
     box: TransformedBox,
     scales: Scales,
     sizes: Sizes,
-    share_of: str,
+    share_of: tuple[str, ...],
     item: str = "",
     rows_for_one: float = 1.0,
     intervals: bool = True,
@@ -257,7 +257,7 @@ def prefix_of(
 
     Parameters
     ----------
-    share_of : str
+    share_of : tuple of str
         Label of the question of whose share optional questions take a part.
     item : str
         Of the question for the Hessian, whose noise says which levels are readable.

@@ -58,10 +58,11 @@ class Planned:
         Which must have been chosen; None for questions before the choice.
     promise : Promise
         What it may spend.
-    within_share_of : str, optional
-        Label of the question whose share an optional question is a part of.
-    fraction : float
-        The part: of this other question's promise.
+    within_share_of : tuple of str
+        Labels of the questions whose shares an optional question is a part of: one, or one in each of several branches,
+        only one of which is taken.
+    fractions : tuple of float
+        The part: of each such question's promise.
     """
 
     label: str
@@ -70,12 +71,16 @@ class Planned:
     mechanism: Any
     branch: str | None
     promise: Promise
-    within_share_of: str | None = None
-    fraction: float = 0.0
+    within_share_of: tuple[str, ...] = ()
+    fractions: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.within_share_of is not None and not 0 < self.fraction < 1:
+        if len(self.fractions) != len(self.within_share_of) or not all(0 < part < 1 for part in self.fractions):
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
+
+    def part_of(self, label: str) -> float:
+        """Return the part of a question's promise that this one spends: 0 where its share is no part of that one's."""
+        return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
 class Conversation(ABC):
@@ -94,7 +99,7 @@ class Conversation(ABC):
         self._rows, self._neighbors, self._stream = rows, rows.neighbors, stream
         self._planned = {question.label: question for question in planned}
         self._asked: set[str] = set()
-        self._hosts: set[str | None] = set()  # whose shares optional questions have spent
+        self._hosts: set[str] = set()  # whose shares optional questions have spent
         self._branch: str | None = None
         self.releases: tuple[Release, ...] = ()
 
@@ -186,23 +191,19 @@ class Conversation(ABC):
     def _left(self, label: str) -> Promise:
         """Return what a planned question may spend, less what optional questions within its share have spent."""
         whole = self._planned[label].promise
-        spent = sum(
-            other.fraction
-            for other in self._planned.values()
-            if other.within_share_of == label and other.label in self._asked
-        )
+        spent = sum(self._planned[other].part_of(label) for other in self._planned if other in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
         """Note that a question is asked: once, and an optional one before the question whose share it is part of."""
         if question.label in self._asked:
             raise PrivacyError(f"the question '{question.label}' is asked twice, so it was not planned here")
-        if question.within_share_of in self._asked:
+        if self._asked & set(question.within_share_of):
             raise PrivacyError(f"the optional question '{question.label}' is asked after its share was spent")
-        if question.within_share_of is not None and question.label in self._hosts:
+        if question.within_share_of and question.label in self._hosts:
             raise PrivacyError(f"the optional question '{question.label}' has no share of its own to give away")
         self._asked.add(question.label)
-        self._hosts |= {question.within_share_of} - {None}
+        self._hosts |= set(question.within_share_of)
 
     def _relation(self, question: Question) -> Relation:
         """Return what neighbours do to the contributions of a question."""
@@ -265,10 +266,10 @@ class Gate(Conversation):
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         branches = {planned.branch for planned in self._planned.values()} - {None}
         with _ONE_AT_A_TIME:
-            only = self._begun()
             if self._branch is not None or not branches <= set(lengths):
                 raise PrivacyError(f"the choice of '{name}' was not planned: once, between the branches of the plan")
-            self._branch = shortest(lengths) if only is None else only
+            spent = self._spent_in()
+            self._branch = shortest(lengths if spent is None else {name: lengths[name] for name in spent})
             self.lengths = dict(lengths)
         return self._branch
 
@@ -283,30 +284,38 @@ class Gate(Conversation):
 
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise, planned = self._promise(question, by), self._planned[question.label]
-        home = planned.branch if planned.within_share_of is None else self._home(planned)
-        begun = self._branch or self._begun()
-        if planned.branch not in (None, self._branch) or (begun and home not in (None, begun)):
+        homes = self._homes(planned)
+        spent = self._spent_in() if self._branch is None else (self._branch,)
+        if planned.branch not in (None, self._branch) or (homes and spent is not None and not set(homes) & set(spent)):
             raise _unplanned(question)
         if self._process != os.getpid():
             raise PrivacyError("a fit cannot go on in another process than the one that began it")
         self._cross_out(question)
         return promise
 
-    def _home(self, optional: Planned) -> str | None:
-        """Return the branch of the question whose share an optional question spends."""
-        host = self._planned.get(optional.within_share_of or "")
-        if host is None or host.within_share_of is not None or optional.branch not in (None, host.branch):
-            raise PrivacyError(f"the share that '{optional.label}' would spend was not planned")
-        return host.branch
+    def _homes(self, planned: Planned) -> tuple[str, ...]:
+        """Return the branches whose shares a question spends; none where it spends one of the common beginning."""
+        hosts = [self._planned.get(label) for label in planned.within_share_of]
+        homes = [planned.branch] if not hosts else [None if host is None else host.branch for host in hosts]
+        known = all(host is not None and not host.within_share_of for host in hosts)
+        apart = len(homes) == 1 or (None not in homes and len(set(homes)) == len(homes))
+        if not known or not apart or (planned.branch is not None and set(homes) != {planned.branch}):
+            raise PrivacyError(f"the share that '{planned.label}' would spend was not planned")
+        return tuple(home for home in homes if home is not None)
 
-    def _begun(self) -> str | None:
-        """Return the branch whose share an optional question has spent before the choice: no other can be taken then.
+    def _spent_in(self) -> tuple[str, ...] | None:
+        """Return the branches, in order, whose shares hold all optional questions so far; None if that is any branch.
 
-        What is charged for the branches together is what one of them spends.
+        What is charged for the branches together is what one of them spends, so no other one can be taken.
         """
-        spent = [self._planned[label] for label in self._asked]
-        homes = {self._home(planned) for planned in spent if planned.within_share_of is not None} - {None}
-        return next(iter(homes), None)
+        optional = [self._planned[label] for label in self._asked if self._planned[label].within_share_of]
+        homes = [set(spent) for spent in map(self._homes, optional) if spent]
+        if not homes:
+            return None
+        inside = set.intersection(*homes)
+        return tuple(
+            dict.fromkeys(p.branch for p in self._planned.values() if p.branch is not None and p.branch in inside)
+        )
 
     def _guarded(self, work: Callable[[], T]) -> T:
         return sealed(work)

@@ -40,9 +40,9 @@ class Question:
         Which rows of a block count, shape (n,) of bool: a function of the row and of earlier releases.
     item : str
         Tells questions of one name apart, which share its budget: a factor, an order.
-    within_share_of : str, optional
-        Label of another question. This one is then optional: its share is a part of the other question's, which keeps
-        that part if this one was not asked before it.
+    within_share_of : tuple of str
+        Label of another question, or of one in each of several branches. This one is then optional: its share is a part
+        of the other question's, which keeps that part if this one was not asked before it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Question:
     within: Set
     keep: RowFilter | None = None
     item: str = ""
-    within_share_of: str | None = None
+    within_share_of: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

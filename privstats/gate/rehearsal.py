@@ -56,8 +56,8 @@ class Asked:
         Which answered.
     branch : str or None
         Which had been chosen before it.
-    optional : str or None
-        Label of the question whose share an optional question is a part of.
+    optional : tuple of str
+        Labels of the questions whose shares an optional question is a part of.
     """
 
     label: str
@@ -65,7 +65,7 @@ class Asked:
     kind: str
     mechanism: Any
     branch: str | None
-    optional: str | None
+    optional: tuple[str, ...]
 
 
 class Rehearsal(Conversation):

@@ -6,7 +6,8 @@ compose by sums, whatever was released before (`privstats.privacy.promise`).
 Where an estimator chooses once between branches, by what a common beginning has released, the questions of the
 beginning have fractions of the whole and each branch shares what they leave. That rest is one entry of the charge:
 whichever branch is taken keeps it, and only one is. An optional question lies inside the part of another question,
-which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022).
+which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022). Asked before the choice
+it may lie inside a part of each of several branches: only one of these is taken, and spends that much less.
 """
 
 from __future__ import annotations
@@ -94,14 +95,15 @@ def divided(
         for labels in branches.values():
             together = math.fsum(share[label] for label in labels)
             fractions |= {label: rest * share[label] / together for label in labels}
-    for host in {a.optional: None for a in asked if a.optional is not None}:
-        inside = {a.label: _part(a.label, share[a.label]) for a in asked if a.optional == host}
+    optional = [a for a in asked if a.optional]
+    fractions |= {a.label: fractions[a.optional[0]] * _part(a.label, share[a.label]) for a in optional}
+    for host in dict.fromkeys(label for a in optional for label in a.optional):
+        inside = {a.label: fractions[a.label] / fractions[host] for a in optional if host in a.optional}
         if not math.fsum(inside.values()) < 1:
             raise OptionError(
                 f"the shares of {', '.join(inside)} are parts of the share of '{host}' and together "
                 f"{math.fsum(inside.values()):g} of it; make their sum less than 1"
             )
-        fractions |= {label: fractions[host] * part for label, part in inside.items()}
     promises = {label: whole.part(part) for label, part in fractions.items()}
     return Division(promises, tuple(charge.items()), fractions)
 
@@ -139,7 +141,7 @@ def fraction(share: Any) -> float:
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
     """Return the share of a question: its label's before its name's, which those without their own divide equally."""
-    if a.optional is not None:  # "scales again" is not what a share of "scales" is about
+    if a.optional:  # "scales again" is not what a share of "scales" is about
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         if a.label in shares and (a.label != a.name or _alone(a, asked)):
@@ -175,7 +177,7 @@ def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]
     """Return the labels of the common beginning, and of each branch; without stage 0 and optional questions."""
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
-        if a.name != BOUNDS and a.optional is None:
+        if a.name != BOUNDS and not a.optional:
             branches.setdefault(a.branch, []).append(a.label)
         elif a.branch is not None:
             branches.setdefault(a.branch, [])

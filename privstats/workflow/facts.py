@@ -105,9 +105,9 @@ def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}
     for p in plan.planned:
-        if p.branch not in (None, gate.chosen) or (p.within_share_of is not None and p.label not in asked):
+        if p.branch not in (None, gate.chosen) or (p.within_share_of and p.label not in asked):
             continue
-        inside = [q for q in plan.planned if q.within_share_of == p.label and q.label in asked]
+        inside = [q for q in plan.planned if p.label in q.within_share_of and q.label in asked]
         own = plan.division.fractions[p.label] - sum(plan.division.fractions[q.label] for q in inside)
         shares[p.name] = shares.get(p.name, 0.0) + own
     return tuple(shares.items())

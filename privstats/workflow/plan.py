@@ -356,18 +356,20 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
         If the call cannot be answered.
     """
     _check_delta(spec.promise, assumed if rows is None else rows)
-    wish = _Wish(digest(spec.verb, spec.written, spec.neighbors.kind, rows, assumed), spec, rows, assumed)
+    about = digest(spec.verb, spec.mech, spec.promise, spec.shares, spec.bounds_share, spec.intervals, spec.written)
+    wish = _Wish(type(spec.model), about, rows, assumed, spec)
     return replace(_remembered(wish), specification=spec)
 
 
 @dataclass(frozen=True)
 class _Wish:
-    """All that a plan depends on, told apart by what the user wrote and by public numbers of rows."""
+    """All that a plan depends on: what the user wrote, and public numbers of rows."""
 
-    digest: str
+    model: type[Model]
+    written: str
+    rows: int | None
+    assumed: int | None
     spec: Specification = field(compare=False)
-    rows: int | None = field(compare=False)
-    assumed: int | None = field(compare=False)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -463,8 +465,8 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
 
 def _question(a: Asked, division: Division) -> Planned:
     """Return a question with what it may spend."""
-    part = 0.0 if a.optional is None else division.fractions[a.label] / division.fractions[a.optional]
-    return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, part)
+    parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
+    return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
 
 def rehearsed(
@@ -501,13 +503,13 @@ def rehearsed(
                 audited=audited,
             )
             spec.converse(talk, public, estimator)
-            sets.append({a.label for a in talk.asked if a.optional is None})
+            sets.append({a.label for a in talk.asked if not a.optional})
             for a in talk.asked:
                 if asked.setdefault(a.label, a) != a:
                     raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")
             if optional and branch is None:
                 wanted += talk.branches[1:]
-            if all(a.optional is None for a in talk.asked):
+            if not any(a.optional for a in talk.asked):
                 break
         if sets[0] != sets[-1]:
             raise PrivacyError("the questions of this plan depend on an optional question; please report the call")

@@ -148,14 +148,14 @@ def _questions(plan: Any) -> list[str]:
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
-    hosts: dict[tuple[str, str | None], str | None] = {}
+    homes: dict[tuple[str, str | None], set[str | None]] = {}
     for p in plan.planned:
         key = _line(p, plan.planned), p.branch
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
-        hosts[key] = p.branch if p.within_share_of is None else _branch_of(p.within_share_of, plan.planned)
+        homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
     for branch in plan.branches or (None,):  # the common beginning and each branch add up to 100%
-        own = [key for key in groups if key[1] in (None, branch) and hosts[key] in (None, branch)]
+        own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
     what = "what is released"
@@ -173,17 +173,13 @@ def _questions(plan: Any) -> list[str]:
 def _own(p: Planned, plan: Any) -> float:
     """Return the share of a question, less those of the optional questions inside it."""
     fractions: Mapping[str, float] = plan.division.fractions
-    return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if q.within_share_of == p.label)
+    return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
     """Return the line of a table in which a question stands: its name, or its label where it repeats another one."""
-    repeats = p.within_share_of is not None and any(q.name == p.name for q in planned if q.within_share_of is None)
+    repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
-
-
-def _branch_of(label: str, planned: Sequence[Planned]) -> str | None:
-    return next(q.branch for q in planned if q.label == label)
 
 
 def _marks(branches: Sequence[str]) -> list[str]:

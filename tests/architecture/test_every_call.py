@@ -47,10 +47,10 @@ def paths(plan):
     """What each way through a plan may spend: without, and with, the optional questions that it may ask."""
     for branch in plan.branches or (None,):
         mine = [p for p in plan.planned if p.branch in (None, branch)]
-        hosts = {p.label: p for p in mine if p.within_share_of is None}
+        hosts = {p.label: p for p in mine if not p.within_share_of}
         yield [p.promise for p in hosts.values()]
-        optional = [p for p in mine if p.within_share_of in hosts]
-        left = {label: 1.0 - sum(p.fraction for p in optional if p.within_share_of == label) for label in hosts}
+        optional = [p for p in mine if set(p.within_share_of) & set(hosts)]
+        left = {label: 1.0 - sum(p.part_of(label) for p in optional) for label in hosts}
         yield [*(p.promise.part(left[p.label]) for p in hosts.values()), *(p.promise for p in optional)]
 
 

@@ -52,7 +52,7 @@ def fit_of(
         planned = tuple(
             Planned(
                 a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional,
-                0.0 if a.optional is None else division.fractions[a.label] / division.fractions[a.optional],
+                tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional),
             )
             for a in asked
         )  # fmt: skip
@@ -71,7 +71,7 @@ class Named:
     kind: str
     mechanism: Any
     branch: str | None
-    optional: str | None
+    optional: tuple[str, ...]
 
     @property
     def within_share_of(self):

@@ -8,7 +8,7 @@ import pickle
 import signal
 import threading
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -67,7 +67,7 @@ def test_a_question_is_answered_once_even_in_one_breath():
         (at(FIRST, item="2"), TOLD),
         (FIRST, Laplace()),
         (FIRST, Exactly("another")),
-        (at(FIRST, within_share_of="second"), TOLD),
+        (at(FIRST, within_share_of=("second",)), TOLD),
     ],
 )
 def test_a_question_that_differs_from_the_plan_is_refused_and_so_is_its_law(question, by):
@@ -130,11 +130,11 @@ def test_a_choice_is_between_the_planned_branches():
 
 # Optional questions
 
-EXTRA = Sum("extra", One(), Fractions(1), within_share_of="second")
+EXTRA = Sum("extra", One(), Fractions(1), within_share_of=("second",))
 
 
 def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_otherwise():
-    plan = [planned(SECOND, eps=2.0), planned(EXTRA, eps=0.5, within_share_of="second", fraction=0.25)]
+    plan = [planned(SECOND, eps=2.0), planned(EXTRA, eps=0.5, within_share_of=("second",), fractions=(0.25,))]
     asked, not_asked = gate_of(*plan), gate_of(*plan)
     assert asked.law(SECOND, by=TOLD)[0] == PureDP(2.0)
     assert asked.decide("extra", True) is True
@@ -148,10 +148,10 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
     """Else the branches would together cost more than their one charge: this part, and all of another branch."""
-    other = at(EXTRA, name="other extra", within_share_of="first")
+    other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
-        planned(EXTRA, eps=0.5, within_share_of="second", fraction=0.5),
-        planned(other, eps=0.5, within_share_of="first", fraction=0.5),
+        planned(EXTRA, eps=0.5, within_share_of=("second",), fractions=(0.5,)),
+        planned(other, eps=0.5, within_share_of=("first",), fractions=(0.5,)),
         planned(SECOND, branch="steps"),
         planned(FIRST, branch="moments"),
     ]
@@ -166,10 +166,39 @@ def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares
         late(EXTRA, by=TOLD)
 
 
+def test_an_optional_question_with_a_share_in_each_branch_closes_none_and_costs_the_one_that_is_taken():
+    hosts = {"within_share_of": ("first", "second"), "fractions": (0.5, 0.1)}
+    extra = replace(EXTRA, within_share_of=("first", "second"))
+    plan = [
+        planned(extra, eps=0.2, **hosts),
+        planned(SECOND, branch="steps", eps=2.0),
+        planned(FIRST, branch="moments", eps=0.4),
+    ]
+    for branch, question, left in (("steps", SECOND, 1.8), ("moments", FIRST, 0.2)):
+        gate = gate_of(*plan)
+        assert gate(extra, by=TOLD).keeps == PureDP(0.2)
+        assert gate.law(question, by=TOLD)[0].eps == pytest.approx(left)
+        assert gate.choose("estimator", {"moments": 1.0, "steps": 1.0, branch: 0.5}) == branch
+        assert gate(question, by=TOLD).keeps.eps == pytest.approx(left)
+    elsewhere = gate_of(*plan, planned(at(SECOND, name="third"), branch="other"))
+    elsewhere(extra, by=TOLD)
+    assert elsewhere.choose("estimator", {"moments": 2.0, "steps": 3.0, "other": 1.0}) == "moments"
+
+
+def test_shares_of_two_questions_of_one_branch_cannot_both_be_spent_from():
+    for branch in ("steps", None):
+        hosts = {"within_share_of": ("first", "second"), "fractions": (0.1, 0.1)}
+        extra = replace(EXTRA, within_share_of=("first", "second"))
+        with pytest.raises(PrivacyError, match="would spend"):
+            gate_of(planned(extra, **hosts), planned(FIRST, branch=branch), planned(SECOND, branch="steps"))(
+                extra, by=TOLD
+            )
+
+
 def test_a_part_that_is_no_part_is_refused():
     for fraction in (0.0, 1.0, -0.5, 2.0):
         with pytest.raises(PrivacyError, match="part"):
-            planned(EXTRA, within_share_of="second", fraction=fraction)
+            planned(EXTRA, within_share_of=("second",), fractions=(fraction,))
 
 
 def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whatever_order():
@@ -182,11 +211,16 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
             for k, part in enumerate(rng.dirichlet(np.ones(3)) * 0.8):
                 plan.append(planned(Sum(branch, One(), Fractions(1), item=str(k)), branch=branch, eps=part))
         for k in range(4):
-            host = plan[rng.integers(len(plan))]
-            question = Sum("extra", One(), Fractions(1), item=str(k), within_share_of=host.label)
-            home = None if rng.random() < 0.6 else host.branch
-            part = {"within_share_of": host.label, "fraction": 0.24, "eps": 0.24 * host.promise.eps}
-            plan.append(planned(question, branch=home, **part))
+            hosts = [plan[rng.integers(len(plan))]]
+            hosts += [other for other in plan if rng.random() < 0.3 and _fits(other, hosts)]
+            eps = 0.24 * min(host.promise.eps for host in hosts)
+            part = {
+                "within_share_of": tuple(host.label for host in hosts),
+                "fractions": tuple(eps / host.promise.eps for host in hosts),
+            }
+            question = Sum("extra", One(), Fractions(1), item=str(k), within_share_of=part["within_share_of"])
+            home = None if len(hosts) > 1 or rng.random() < 0.6 else hosts[0].branch
+            plan.append(planned(question, branch=home, eps=eps, **part))
         gate = gate_of(*plan, data=frame(3))
         for which in rng.permutation(len(plan) + 1):
             try:
@@ -201,6 +235,12 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
         assert spent <= 1 + 1e-9
         reached = max(reached, spent)
     assert reached > 0.7
+
+
+def _fits(other, hosts):
+    """Whether a question can be a host beside others: each in a branch of its own."""
+    homes = [host.branch for host in (*hosts, other)]
+    return None not in homes and len(set(homes)) == len(homes)
 
 
 def _split(about):

@@ -39,10 +39,10 @@ def test_the_rehearsal_notes_what_is_asked_in_order(neighbors):
     assert talk.choose("estimator", {"l": 3.0, "r": 1.0}) == "l"
     talk(Sum("groups", Group(), Cells(2), item="g"), by=by)
     assert talk.asked == (
-        Asked("first a", "first", "sum", by, None, None),
-        Asked("second", "second", "sum", by, None, None),
-        Asked("values", "values", "values", rank, None, None),
-        Asked("groups g", "groups", "sum", by, "l", None),
+        Asked("first a", "first", "sum", by, None, ()),
+        Asked("second", "second", "sum", by, None, ()),
+        Asked("values", "values", "values", rank, None, ()),
+        Asked("groups g", "groups", "sum", by, "l", ()),
     )
     assert talk.branches == ("l", "r")
     assert len(talk.releases) == 4
@@ -68,10 +68,10 @@ def test_questions_have_labels_of_their_own():
 def test_optional_questions_are_rehearsed_asked_and_not_asked(optional):
     talk = rehearse(optional=optional)
     assert talk.decide("extra", not optional) is optional
-    extra = Sum("extra", One(), Fractions(1), within_share_of="first")
+    extra = Sum("extra", One(), Fractions(1), within_share_of=("first",))
     if optional:
         talk(extra, by=TOLD)
-        assert talk.asked[-1].optional == "first"
+        assert talk.asked[-1].optional == ("first",)
     talk(FIRST, by=TOLD)
     with pytest.raises(PrivacyError, match="after its share"):
         talk(at(extra, name="late"), by=TOLD)
@@ -79,20 +79,20 @@ def test_optional_questions_are_rehearsed_asked_and_not_asked(optional):
 
 def test_an_optional_question_has_no_share_to_give_away():
     talk = rehearse()
-    talk(Sum("inner", One(), Fractions(1), within_share_of="outer"), by=TOLD)
+    talk(Sum("inner", One(), Fractions(1), within_share_of=("outer",)), by=TOLD)
     with pytest.raises(PrivacyError, match="no share of its own"):
-        talk(Sum("outer", One(), Fractions(1), within_share_of="first"), by=TOLD)
+        talk(Sum("outer", One(), Fractions(1), within_share_of=("first",)), by=TOLD)
 
 
 def test_promises_of_earlier_rounds_are_kept_and_new_questions_get_the_whole():
     plan = [
         Planned("first", "first", "sum", TOLD, None, PureDP(0.25)),
-        Planned("extra", "extra", "sum", TOLD, None, PureDP(0.05), "first", 0.2),
+        Planned("extra", "extra", "sum", TOLD, None, PureDP(0.05), ("first",), (0.2,)),
     ]
     talk = rehearse(planned=plan)
     assert talk.law(FIRST, by=TOLD)[0] == PureDP(0.25)
     assert talk.law(SECOND, by=TOLD)[0] == PureDP(1.0)
-    assert talk(Sum("extra", One(), Fractions(1), within_share_of="first"), by=TOLD).keeps == PureDP(0.05)
+    assert talk(Sum("extra", One(), Fractions(1), within_share_of=("first",)), by=TOLD).keeps == PureDP(0.05)
     assert talk(FIRST, by=TOLD).keeps == PureDP(0.2)
 
 

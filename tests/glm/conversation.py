@@ -97,7 +97,7 @@ class Conversation:
         if self.parts is None:
             return self.promise
         share, spent = self.parts[question.label], {label for label, *_ in self.asked}
-        inside = [label for label, parent in self.parts["optional"] if parent == question.label and label in spent]
+        inside = [label for label, parent in self.parts["optional"] if question.label in parent and label in spent]
         taken = sum(self.parts[label] for label in inside)
         return self.promise.part(share - taken)
 
@@ -130,13 +130,13 @@ def parts_of(estimator, public, block, promise, key):
         few = Block(block.z[:500], block.weight[:500])
         rehearsal = Conversation(few, promise, public_stream(1), rehearses=True)
         estimator(rehearsal, public)
-        shares, first = estimator.shares, [a for a in rehearsal.asked if a[2] is None]
+        shares, first = estimator.shares, [a for a in rehearsal.asked if not a[2]]
         many = Counter(name for _, name, _ in first)
         whole = sum(shares[name] for name in many)
         parts = {label: shares[name] / many[name] / whole for label, name, _ in first}
-        optional = [(label, parent) for label, _, parent in rehearsal.asked if parent is not None]
+        optional = [(label, parent) for label, _, parent in rehearsal.asked if parent]
         for label, parent in optional:
-            parts[label] = parts[parent] * shares[label if label in shares else label.split()[0]]
+            parts[label] = parts[parent[0]] * shares[label if label in shares else label.split()[0]]
         _PARTS[key] = {**parts, "optional": optional}
     return _PARTS[key]
 

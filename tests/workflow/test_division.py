@@ -30,7 +30,7 @@ class Q:
 
     label: str
     branch: str | None = None
-    optional: str | None = None
+    optional: tuple[str, ...] = ()
 
     @property
     def name(self):
@@ -128,12 +128,21 @@ def test_questions_of_one_name_share_equally_but_for_those_that_are_named_by_lab
 
 
 def test_an_optional_question_lies_inside_the_share_of_another_and_is_not_charged_beside_it():
-    asked = (*FORK, Q("again", None, "score"))
+    asked = (*FORK, Q("again", None, ("score",)))
     division = divided(asked, GaussianDP(2.0), OWN)
     assert division.fractions["again"] == pytest.approx(0.4 * division.fractions["score"])
     assert "again" not in dict(division.charge)
     with pytest.raises(OptionError, match="below 1"):
         divided(asked, GaussianDP(2.0), OWN, {"again": 1.5})
+
+
+def test_an_optional_question_with_a_share_in_each_branch_spends_the_same_in_all():
+    asked = (*FORK, Q("again", None, ("score", "moments")))
+    division = divided(asked, PureDP(1.0), OWN)
+    assert division.fractions["again"] == pytest.approx(0.4 * division.fractions["score"])
+    assert division.charge == divided(FORK, PureDP(1.0), OWN).charge
+    with pytest.raises(OptionError, match="parts of the share of 'moments'"):
+        divided(asked, PureDP(1.0), OWN, {"moments": 0.01})
 
 
 def test_the_bounds_of_stage_0_have_their_share_and_the_others_what_is_left():

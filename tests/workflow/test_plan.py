@@ -135,7 +135,7 @@ def test_under_units_the_number_of_units_is_public_and_that_of_rows_is_not():
 def test_shares_of_a_plan_add_up_to_one_in_each_branch():
     for change in ({}, {"mech": "auto", "formula": "y ~ x + g"}, {"eps": None, "mu": 1.0, "mech": "auto"}):
         plan = planned(**change)
-        optional = [p.within_share_of is not None for p in plan.planned]
+        optional = [bool(p.within_share_of) for p in plan.planned]
         for branch in plan.branches or (None,):
             own = [
                 plan.division.fractions[p.label]
@@ -149,7 +149,7 @@ def test_branches_are_charged_as_one_entry():
     plan = planned(mech="auto", eps=20.0)
     assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches  # which cannot carry steps
     charged = dict(plan.charge)
-    assert set(charged) == {p.label for p in plan.planned if p.branch is None and p.within_share_of is None} | {
+    assert set(charged) == {p.label for p in plan.planned if p.branch is None and not p.within_share_of} | {
         " or ".join(plan.branches)
     }
     assert math.fsum(promise.eps for promise in charged.values()) == pytest.approx(20.0)
