@@ -1,6 +1,7 @@
 """The recorder that looks over the gate's shoulder, and norms in which sensitivities are proved."""
 
 import os
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,23 @@ def monkeypatch(monkeypatch):
     plan.forget()
     yield monkeypatch
     plan.forget()
+
+
+def thinned(every):
+    """Of the cases of a test the fast gate runs each so many-th, beginning with the first; `make test-all` runs all."""
+    return pytest.mark.thinned(every)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as slow the cases of thinned tests that the fast gate leaves out."""
+    met = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("thinned")) and not item.get_closest_marker("slow"):
+            test = item.nodeid.partition("[")[0]
+            if met[test] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            met[test] += 1
 
 
 def slow(*values, **more):

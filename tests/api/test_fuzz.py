@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from tests.conftest import thinned
 
 CANARY = 918273.6455
 N = 60
@@ -128,6 +129,7 @@ def outcome(verb, data, keywords):
     return verb, fit.mech
 
 
+@thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_is_asked_of_whatever_data_nothing_shows_but_a_result_or_a_refusal_that_neighbours_share(seed):
     rng = np.random.default_rng(seed)

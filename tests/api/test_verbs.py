@@ -11,6 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.privacy.promise import PureDP
+from tests.conftest import thinned
 
 VERBS = ("lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist")
 SHARED = ("mech", "delta", "mu", "domain", "noise", "neighbors", "inference", "subset", "unit", "rows_per_unit",
@@ -193,6 +194,7 @@ BUDGETS = {
 }
 
 
+@thinned(3)
 @verbs
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_every_verb_answers_under_every_budget(verb, budget):
@@ -242,6 +244,7 @@ def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb
 NOISES = ("matrixt", "hull", "linf", "l1", "l2", "gaussian", "laplace", "cauchy", "laplaceln")
 
 
+@thinned(3)
 @verbs
 def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb):
     lines = inspect.getdoc(function(verb)).splitlines()

@@ -8,6 +8,7 @@ import pytest
 
 import privstats as ps
 from tests.architecture.leaks import frame
+from tests.conftest import thinned
 from tests.every import CALLS, DOMAIN
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
@@ -25,6 +26,7 @@ MISSING = [  # of which each call meets some
 CALLED = [name for name in CALLS if not name.startswith(("hist l", "mean l", "median l"))]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("name", "many"), [(name, 1 + 2 * (k % 2)) for k, name in enumerate(CALLED)])
 def test_a_missing_cell_moves_no_total_beyond_the_claim(transcripts, name, many):  # noqa: F811
     many = 1 if "nonrobust" in name else many

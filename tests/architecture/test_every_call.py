@@ -8,6 +8,7 @@ import privstats as ps
 from privstats.privacy.composition import together
 from privstats.privacy.promise import ApproxDP
 from tests.architecture.leaks import assert_holds_no_row, planted, reveals
+from tests.conftest import thinned
 from tests.every import CALLS, PRICED
 
 
@@ -54,6 +55,7 @@ def paths(plan):
         yield [*(p.promise.part(left[p.label]) for p in hosts.values()), *(p.promise for p in optional)]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("name", "k"), PRICED)
 def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of, plans, capsys, name, k):
     call = CALLS[name]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 
 DOMAIN = {
     **{"x": (-2, 2), "z": (0, 3), "g": ["a", "b", "c"], "y": (0, 1), "count": (0, 60), "size": (0, 100)},
@@ -72,6 +72,7 @@ def read_to_the_end(fit):
     pd.testing.assert_series_equal(pickle.loads(pickle.dumps(fit)).params, fit.params)
 
 
+@thinned(3)
 @pytest.mark.parametrize(("model", "many"), [*((model, 3) for model in RESPONSES), *(slow(m, 30) for m in RESPONSES)])
 def test_whatever_the_rows_a_fit_can_be_read_to_the_end_without_a_warning(model, many):
     results = Counter()

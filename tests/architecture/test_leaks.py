@@ -15,7 +15,7 @@ from privstats.formula.columns import Columns
 from privstats.formula.design import Design
 from privstats.gate.rows import BlockRows
 from tests.architecture.leaks import CANARIES, N, Spiteful, frame, planted, refusal, reveals, spill
-from tests.conftest import mechanism_classes
+from tests.conftest import mechanism_classes, thinned
 from tests.every import CALLS, DOMAIN
 
 REFUSED = {
@@ -243,6 +243,7 @@ def assert_answers(name, frame_name, options):
         assert "not given" in summary.lower() or "no interval" in summary.lower()
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", [*QUICK, *POINTS])
 def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of(name):
     for frame_name, options in tried(name, every=5):

@@ -9,7 +9,7 @@ import privstats as ps
 from privstats.gate import rows as gate_rows
 from privstats.workflow import fit as workflow
 from tests.architecture.leaks import planted, refusal, reveals, spill
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 from tests.every import CALLS
 
 
@@ -54,6 +54,7 @@ def data_of():
     return data.assign(who=np.random.default_rng(3).integers(0, 25, len(data)))
 
 
+@thinned(4)
 @pytest.mark.parametrize(("name", "whose"), CASES)
 def test_blocks_of_any_size_release_the_same_bits(planned_once, name, whose):
     data, options = data_of(), {"rng": 1, **UNITS[whose]}

@@ -14,6 +14,7 @@ from privstats.privacy.promise import Neighbors, PureDP, Relation
 from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
 from tests.comparison.test_geometric_median import geometric_law, index_of, p_value, quantile_law
+from tests.conftest import thinned
 
 LINE, SQUARE = LocationGrid(0, 300), LocationGrid(0, 14)
 LINE_POOL = [(1,), (3,), (6,), (300,)]
@@ -87,6 +88,7 @@ def test_no_neighbour_changes_a_geometric_median_s_law_by_more_than_eps_and_some
     assert worst_ratio(SQUARE_POOL, kind, counted, 0.5, 2 * rate, most=3) > 1.5 * eps  # half the noise is seen
 
 
+@thinned(3)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize(("kind", "dim"), MOVES)
 def test_what_is_released_has_the_stated_law(kind, dim, rows):

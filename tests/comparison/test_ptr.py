@@ -16,6 +16,7 @@ from privstats.privacy.promise import ApproxDP, Relation
 from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
 from tests.comparison.test_smooth import POOL, REPLACED, UNIT, neighbours
+from tests.conftest import thinned
 
 RELATIONS = {"replace": REPLACED, "add_remove": Relation(1, False, True)}
 
@@ -38,6 +39,7 @@ def seen(values, eta, relation=REPLACED, line=UNIT):
     return T, distance(moves, eta)
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("eta", [0.05, 0.45])
 @pytest.mark.parametrize("eps, delta", [(0.5, 1e-3), (2.0, 1e-2)])

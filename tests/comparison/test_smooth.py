@@ -20,6 +20,7 @@ from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import ApproxDP, PureDP, Relation
 from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
+from tests.conftest import thinned
 
 MECHANISMS = {kind.label: kind for kind in (SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian)}
 UNIT = Line(0.0, 1.0, 2.0**-30)
@@ -140,6 +141,7 @@ def cdf_of(name, z):
     return sum(w * stats.laplace.cdf(z / f) for w, f in zip(weight, factors, strict=True)) / weight.sum()
 
 
+@thinned(2)
 @names
 def test_what_is_drawn_is_the_stated_noise_about_the_quantile(name):
     line, promise = Line(-1e3, 1e3, 2.0**-19), promise_of(name, 2.0, 1e-6)

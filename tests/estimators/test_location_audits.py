@@ -20,6 +20,7 @@ from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.order.stretches import RankInStretches
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import Neighbors, PureDP
+from tests.conftest import thinned
 from tests.estimators.location import Fit
 from tests.mechanisms.test_additive import norm_of
 
@@ -121,6 +122,7 @@ def distance(here, there):
     return max(gone, come) / relation.rows if relation.exchange else (gone + come) / relation.rows
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("complete", [False, True])
 @relations

@@ -20,6 +20,7 @@ from privstats.mechanisms.comparison.duff import DuffQuantile
 from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.comparison.smooth import SmoothCauchy
 from privstats.privacy.promise import Neighbors, PureDP
+from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (-5, 5), "k": (0, 20), "g": ["a", "b"]}
@@ -61,6 +62,7 @@ def near(values, q, value, slack=2):
     return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
 
 
+@thinned(5)
 @every
 @pytest.mark.parametrize("by", ["", " ~ g"])
 @pytest.mark.parametrize("relation", [Neighbors(), ADD_REMOVE], ids=str)
@@ -276,6 +278,7 @@ def test_a_grid_that_is_none_is_refused(grid):
         fit(RankQuantiles(grid=grid), "x", normal(), DOMAIN, 1.0)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("n", "eps", "q", "high", "given"),
     [

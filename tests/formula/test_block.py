@@ -6,6 +6,7 @@ import pytest
 
 from privstats.formula.block import Block, Layout, Term, on_block_grid
 from privstats.formula.design import bind_regression
+from tests.conftest import thinned
 from tests.formula.zoo import DOMAIN, FORMULAS, INCOMPLETE, OURS, all_columns, frame, odd_frame
 
 UNIT, ZERO = np.ones((1, 1)), np.zeros((1, 1))
@@ -15,6 +16,7 @@ def parts(block):
     return [block.present, block.weight, *block.codes, *block.numbers.T, block.response]
 
 
+@thinned(3)
 @pytest.mark.parametrize("formula", FORMULAS + OURS)
 def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     design = bind_regression(formula, INCOMPLETE)

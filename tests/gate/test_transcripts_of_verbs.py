@@ -8,6 +8,7 @@ from privstats.api.glm import dp_glm
 from privstats.api.location import dp_mean
 from privstats.api.regression import dp_lm
 from privstats.formula.domain import Domain
+from tests.conftest import thinned
 from tests.gate.test_transcripts import RESPONSE, ROUNDING, along, base, eps_between, mu_between, neighbours
 
 BOUNDS = {"a": (-2, 2), "b": (-2, 2), "y": RESPONSE, "g": ["u", "v"]}
@@ -28,6 +29,7 @@ CASES = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize(("verb", "formula", "domain", "options", "kind", "unit", "power"), CASES.values(), ids=CASES)
 def test_no_neighbours_shift_all_answers_by_more_than_the_budget(verb, formula, domain, options, kind, unit, power):
     frames = neighbours(unit, kind)

@@ -15,6 +15,7 @@ from privstats.losses.families import Gamma, Poisson, Probit
 from privstats.losses.psi import Likelihood
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP
+from tests.conftest import thinned
 from tests.glm.conversation import LEAST, coverage, fit
 
 
@@ -153,6 +154,7 @@ def counts(mean, n=6000, shape=None):
     return rows
 
 
+@thinned(3)
 @pytest.mark.parametrize("mean", [0.1, 3.0, 300.0, 1e5])
 @pytest.mark.parametrize("shape", [None, 3.0])
 def test_counts_cover_or_are_not_given_whatever_their_mean(mean, shape):

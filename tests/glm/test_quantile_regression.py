@@ -9,6 +9,7 @@ from privstats.estimators.base import PURE
 from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP
+from tests.conftest import thinned
 from tests.glm.conversation import LEAST, coverage, fit
 
 
@@ -44,6 +45,7 @@ MEDIANS = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", MEDIANS)
 @pytest.mark.parametrize("budget", ["mu", "eps"])
 def test_medians_cover(name, budget):

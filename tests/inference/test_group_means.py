@@ -12,6 +12,7 @@ from privstats.mechanisms.additive.cube import CubeLaw
 from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.additive.laplace import LaplaceLaw
 from privstats.mechanisms.random import public_stream
+from tests.conftest import thinned
 
 CENTRE, HALF = np.array([10.0]), np.array([4.0])
 
@@ -57,6 +58,7 @@ def test_a_difference_of_groups_has_welchs_interval():
     assert (low[0], high[0]) == pytest.approx(tuple(welch.confidence_interval()), rel=1e-9)
 
 
+@thinned(3)
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0)), CubeLaw(np.full(3, 2.0))])
 def test_means_with_noise_cover_at_their_level(law):
     rng, covered, size = np.random.default_rng(3), [], 250

@@ -11,6 +11,7 @@ from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.additive.matrixt import MatrixTLaw
 from privstats.mechanisms.random import public_stream
 from privstats.sets.vectors import BoxProducts, Products, SumAndProducts
+from tests.conftest import thinned
 
 SETS = {
     "products": Products(3),
@@ -44,6 +45,7 @@ def drawn(N, within, size=40_000):
     return np.array([N.map.T @ within.unpacked(v) @ N.map for v in values])
 
 
+@thinned(4)
 @cases
 def test_products_and_quadratic_forms_have_the_stated_covariances(kind, name):
     N, within = noise(kind, name)

@@ -8,7 +8,7 @@ import pytest
 
 import privstats as ps
 from tests.architecture.leaks import frame
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 from tests.every import CALLS, DOMAIN
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
@@ -77,6 +77,7 @@ def farthest(given, come_and_go):
     return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
 
 
+@thinned(4)
 @pytest.mark.parametrize(("name", "setting"), [case if case in FEW else slow(*case) for case in CASES])
 def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(transcripts, name, setting):  # noqa: F811
     rng = np.random.default_rng([CASES.index((name, setting)), 1])

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import Smooth
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 from tests.every import CALLS, EPS, call
 from tests.formula.test_cells import ZOO
 from tests.laws.densities import Notes
@@ -153,6 +153,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("name", "setting", "kind", "eps", "power"), CASES)
 def test_no_neighbours_tell_all_releases_apart_beyond_the_price_and_some_nearly_reach_it(
     transcripts,  # noqa: F811
@@ -247,6 +248,7 @@ HOSTILE = [
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
@@ -298,6 +300,7 @@ ALL_MU = [
 ]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("name", "setting", "kind", "mu", "power"), [*MIXED_CASES, *(slow(*case) for case in ALL_MU)])
 def test_pure_and_normal_answers_together_shift_by_at_most_mu(
     transcripts,  # noqa: F811

@@ -8,7 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 
 FORMULAS = [
     "y ~ x + z",
@@ -58,6 +58,7 @@ def robust(formula, data):
     return smf.ols(formula, data).fit(cov_type="HC1", use_t=True)
 
 
+@thinned(3)
 @mechs
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("complete", [True, slow(False)])

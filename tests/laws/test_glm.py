@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
+from tests.conftest import thinned
 
 N = 4000
 LIMIT = {"objpert": {"eps": 1e6}, "newton": {"mu": 1e5}}
@@ -99,6 +100,7 @@ ODD = {
 }
 
 
+@thinned(3)
 @mechs
 @pytest.mark.parametrize(("odd", "scale"), [(odd, (1e-3, 100.0)[k % 2]) for k, odd in enumerate(ODD)])
 def test_odd_rows_give_a_result_without_a_warning(data, mech, odd, scale):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from tests.conftest import thinned
 
 VERBS = {
     "median": (ps.dp_median, {}),
@@ -97,6 +98,7 @@ def assert_is_limit(verb, params, values, slack=1e-5):
     np.testing.assert_allclose(params, theirs, rtol=1e-5, atol=max(slack, 1e-3))
 
 
+@thinned(4)
 @every
 @pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
 def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbors):
@@ -112,6 +114,7 @@ def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbo
         assert_is_limit(verb, mine, data.loc[data["g"] == level, COLUMN.get(verb, "x")], slack(verb, mech, noise))
 
 
+@thinned(3)
 @one_noise
 def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise):
     data, column = frame(), COLUMN.get(verb, "x")
@@ -146,6 +149,7 @@ def test_units_are_persons_with_several_rows(verb, mech, noise):
     assert single.bse.isna().all() == ((verb, mech) in BARE or apart(verb, mech))
 
 
+@thinned(4)
 @one_noise
 @pytest.mark.parametrize("by", ["", " ~ g"])
 def test_results_keep_the_contract_of_their_tables(verb, mech, noise, by):
@@ -212,6 +216,7 @@ def test_no_planted_value_survives_in_a_pickle_and_the_copy_still_works(verb, me
     assert str(copy.summary()) == str(fit.summary())
 
 
+@thinned(3)
 @one_noise
 def test_the_same_seed_repeats_and_different_calls_differ(verb, mech, noise):
     base = run(verb, mech, noise, eps=1.0)

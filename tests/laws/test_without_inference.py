@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 
 EPS, MU, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}
 DOMAIN = {"x": (0, 100), "z": (0, 10), "g": ["a", "b", "rare"], "y": (0, 100), "b": bool, "count": (0, 60), "w": (0, 2)}
@@ -108,6 +108,7 @@ def check(name, mech, one, data, budget):
             assert getattr(one.ledger.spent(), currency) == pytest.approx(budget[currency])
 
 
+@thinned(4)
 @pytest.mark.parametrize("budget", [0.1, 1.0, slow(10.0)])
 @pytest.mark.parametrize("n", [40, slow(400), 4000])
 @pytest.mark.parametrize(("name", "mech"), PAIRS)
@@ -140,6 +141,7 @@ SIZED = [
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("name", "mech"), SIZED)
 def test_the_note_says_how_large_the_noise_is(name, mech):
     rng, n = np.random.default_rng(1), 6000

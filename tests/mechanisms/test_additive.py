@@ -19,6 +19,7 @@ from privstats.numerics.exact import Total
 from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, Relation
 from privstats.sets.base import Sensitivity
 from privstats.sets.vectors import Ball, BoxProducts
+from tests.conftest import thinned
 
 DIM = 6
 DRAWS = 2500
@@ -109,6 +110,7 @@ def stated(mechanism, noise):
     return min(radial, *coordinates)
 
 
+@thinned(2)
 @mechanisms
 def test_release_minus_exact_follows_the_stated_law_at_the_stated_price(mechanism):
     release, noise = noise_of(mechanism)

@@ -10,6 +10,7 @@ from scipy import stats
 from privstats.mechanisms.order import bracket as box_ranks
 from privstats.mechanisms.order.bracket import draw_box
 from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
+from tests.conftest import thinned
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 
@@ -40,6 +41,7 @@ def masses(values, targets, rate):
     return gaps, mass
 
 
+@thinned(2)
 @pytest.mark.parametrize("ends_only", [False, True])
 def test_gaps_are_drawn_with_the_mass_that_enumeration_gives_them(ends_only):
     values, rate, draws = np.array([1.0, 2.0, 2.5, 7.0]), 0.9, 10_000

@@ -12,6 +12,7 @@ from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.cells import Cells
+from tests.conftest import thinned
 
 KINDS = ("add_remove", "replace")
 MECHANISMS = (PermuteAndFlip, ModeExponential, DuffMode)
@@ -81,6 +82,7 @@ def test_half_the_noise_is_caught(mechanism, kind):
     assert worst_ratio(mechanism, kind, 2.0, size / 2, 3) > 2.0
 
 
+@thinned(3)
 @mechanisms
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [1, 3])

@@ -33,6 +33,7 @@ from privstats.sets.cells import Line
 from privstats.sets.losses import CheckLosses, SquaredLosses
 from privstats.sets.stretches import Stretches
 from privstats.workflow.stage0 import GRID, WIDEST
+from tests.conftest import thinned
 from tests.mechanisms.sealed import Sealed
 
 MOVED = 2.0**-33  # 2^20 steps of a uniform number
@@ -110,6 +111,7 @@ def worst(mechanism, exact, within, step, promise=CHEAP, draws=20, last=math.inf
     return float(np.sort(moved)[-2])  # one draw in so many may be decided otherwise
 
 
+@thinned(3)
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("values", VALUES)
 def test_order_statistics_are_whole_numbers_of_steps_whatever_the_uniform_numbers_say(line, values):
@@ -163,6 +165,7 @@ def rows_of(d, shape, n=40):
     return np.column_stack([np.ones(n), slopes, rng.uniform(-1, 1, n)])
 
 
+@thinned(3)
 @pytest.mark.parametrize("mechanism", SCORES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_coefficient_of_a_quantile_regression_has_2_20_uniform_numbers(mechanism, shape):
@@ -198,6 +201,7 @@ def test_boxes_are_not_much_longer_than_the_parameter_set(longest):
     assert Ties.of(Target(dummies, rng.uniform(-1, 1, 60), 0.3, 1.0, 1.0, "hull")) is not None
 
 
+@thinned(5)
 @pytest.mark.parametrize("mechanism", [*(KNormGradient(norm) for norm in ("linf", "l1", "l2")), Exponential()], ids=str)
 @pytest.mark.parametrize("shape", ["spread", "near each other", "tied near each other"])
 @pytest.mark.parametrize("d", [1, 2, 4])
@@ -221,6 +225,7 @@ def steady(kind, promise):
     return type("Steady", (kind,), {"curve": lambda self, promise: curve})()
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", [*SMOOTH, ProposeTestRelease])
 @pytest.mark.parametrize("eps", [0.1, 1.0])
 def test_noise_whose_scale_follows_the_rows_is_rounded_to_steps_of_2_20_of_its_numbers(kind, eps):

@@ -23,6 +23,7 @@ from privstats.numerics.rank_law import (
 )
 from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.cells import Line
+from tests.conftest import thinned
 from tests.mechanisms.sealed import Sealed
 from tests.mechanisms.test_box_ranks import log_density as log_box_density
 from tests.mechanisms.test_ranks import joint_law
@@ -178,6 +179,7 @@ def bridge_law(x, rate, j, size):
     return 1 - bridge_tail(x, rate, j + 1, size)
 
 
+@thinned(3)
 @pytest.mark.parametrize("rank, size", RANKS[1:])
 @pytest.mark.parametrize("kind, rows", [("replace", 1), ("add_remove", 2)])
 def test_several_ranks_err_as_their_price_says(rank, size, kind, rows):
@@ -304,6 +306,7 @@ def surely(true, false):
     return best
 
 
+@thinned(3)
 @pytest.mark.parametrize("rank", [Rank(), Rank((0.5,), 0.9), Rank((0.4, 0.6))], ids=str)
 def test_the_best_test_between_two_data_sets_does_not_beat_the_promise_but_does_once_the_noise_is_a_fifth(rank):
     within = Line(0.0, 64.0, 1.0)

@@ -15,6 +15,7 @@ from privstats.numerics.rank_law import (
     bridge_tail,
     interval_targets,
 )
+from tests.conftest import thinned
 
 LOW, HIGH, STEP = -3.0, 3.0, 0.25
 GRID = np.arange(LOW, HIGH + STEP / 2, STEP)
@@ -127,6 +128,7 @@ WHOLE = [(1, 2, None, True), (3, 2, None, False), (4, 3, None, False), (5, 3, No
 JOINT = [*WHOLE, (5, 2, 0, True), (5, 3, 1, True)]
 
 
+@thinned(3)
 @pytest.mark.parametrize("n, J, width, equal", JOINT)
 def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
     rng, chance, draws = np.random.default_rng(6), public_stream(58), 1500
@@ -186,6 +188,7 @@ def test_ranks_of_evenly_spread_values_err_as_the_bridge_says():
         assert stats.kstest(errors[:, j - 1] / 2, lambda x, j=j: 1 - bridge_tail(x, rate, j, 3)).pvalue < 1e-6
 
 
+@thinned(3)
 @pytest.mark.parametrize("levels", [(0.01,), (0.5,), (0.9,), (0.1, 0.2, 0.9), tuple(np.arange(1, 20) / 20)])
 @pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 10.0, 1e7])
 def test_no_cell_of_intervals_is_wanted_smaller_when_a_value_is_added(levels, rate):

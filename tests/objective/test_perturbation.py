@@ -33,6 +33,7 @@ from privstats.mechanisms.objective.perturbation import (
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP, Relation
 from privstats.sets.weighted_losses import WeightedLosses
+from tests.conftest import thinned
 
 P = np.linspace(0, 1, 4001)[1:-1]  # means of a response
 CUT, CAUGHT = 1e-4, 1e-9  # p-values at which a fixed seed refutes a law that is right, and one that is not
@@ -164,6 +165,7 @@ def test_random_search_finds_no_units_beyond_eps():
     assert 0.6 < best <= 1 - GUARD
 
 
+@thinned(2)
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 @pytest.mark.parametrize("x", [[1.0] * 5, [0.5, -1, 1, 1, 0.2]])
 def test_releases_follow_the_exact_law_and_half_the_noise_is_caught(x, relation):
@@ -324,6 +326,7 @@ FAMILIES |= {"bounded logit": ClampedLogistic(-1, 1)}
 EVERY = {**FAMILIES, "median": SmoothedCheck(0.5, 0.3), "check": SmoothedCheck(0.9, 0.3), "logit": Logistic()}
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, relation):

@@ -14,6 +14,7 @@ from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.losses import CheckLosses
 from tests.comparison.sealed import Sealed
+from tests.conftest import thinned
 from tests.quantile_regression.test_minimise import rows
 
 TAUS = (0.1, 0.5, 0.75, 0.9, 0.97)
@@ -140,6 +141,7 @@ def worst_ratio(dim, tau, kind, move, bound, by="score", most=2):
     return worst
 
 
+@thinned(4)
 @taus
 @kinds
 @pytest.mark.parametrize("dim", [1, 2])
@@ -150,6 +152,7 @@ def test_no_neighbour_changes_the_density_by_more_than_eps_and_some_does_by_all_
     assert worst_ratio(dim, tau, kind, 0.9 * bound.size, bound, most=1) > 1.09  # a tenth of the noise is missed
 
 
+@thinned(3)
 @pytest.mark.parametrize("tau", [tau for tau in TAUS if tau > 0.5])
 @pytest.mark.parametrize("dim", [1, 2])
 def test_the_sensitivity_of_the_paper_fails_at_high_levels_and_this_one_does_not(dim, tau):
@@ -159,6 +162,7 @@ def test_the_sensitivity_of_the_paper_fails_at_high_levels_and_this_one_does_not
     assert worst_ratio(dim, tau, "replace", papers, bound, most=1) > 0.99 / papers  # 2, 5 and 17 times eps
 
 
+@thinned(2)
 @kinds
 @pytest.mark.parametrize("tau", [0.5, 0.9])
 def test_no_neighbour_changes_the_density_of_the_loss_by_more_than_eps(kind, tau):
@@ -174,6 +178,7 @@ def released(mechanism, x, y, within, relation, eps, rng, size=1):
     return np.array([release.value for release in releases])
 
 
+@thinned(3)
 @kinds
 @pytest.mark.parametrize("by", [KNGQuantile, ExponentialQuantile])
 def test_what_is_released_has_the_stated_law(by, kind):
@@ -217,6 +222,7 @@ def test_tied_responses_need_jitter_and_have_it():
     assert np.abs(jittered - 0.3).max() < 0.011
 
 
+@thinned(4)
 @kinds
 @pytest.mark.parametrize("kind_of", [KNGQuantile, ExponentialQuantile])
 @pytest.mark.parametrize("eps", [1e-6, 1.0, 1e6])

@@ -8,6 +8,7 @@ from privstats.mechanisms.quantile_regression.minimise import Target, loss, size
 from privstats.mechanisms.quantile_regression.rejection import CheckBoxes, exact_for, sample_boxes
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Ties
 from privstats.mechanisms.random import public_stream
+from tests.conftest import thinned
 from tests.quantile_regression.test_minimise import rows
 
 CASES = [("linf", 0.0, 0.5), ("hull", 0.8, 0.9), ("l2", 0.0, 0.2), ("l1", 0.0, 0.5), ("loss", 0.0, 0.7)]
@@ -39,6 +40,7 @@ def p_values(draws, axis, law):
         yield stats.kstest(draws[:, j], lambda t, cdf=cdf: np.interp(t, ends, cdf)).pvalue
 
 
+@thinned(2)
 @pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
 def test_draws_follow_the_density_and_not_that_of_half_the_noise(norm, tilt, tau):
     rng = public_stream(81)
@@ -56,6 +58,7 @@ def test_draws_follow_the_density_and_not_that_of_half_the_noise(norm, tilt, tau
     assert min(p_values(draws, *square(Target(x, y, tau, 1.5, 2 * rate, norm, tilt)))) < 1e-4
 
 
+@thinned(3)
 @pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
 def test_first_draws_have_the_law_as_well(norm, tilt, tau):
     rng = public_stream(82)
@@ -158,6 +161,7 @@ DEGENERATE = {  # x of two columns, y
 }
 
 
+@thinned(4)
 @pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
 @pytest.mark.parametrize("kind", DEGENERATE)
 def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, norm, tilt, tau):
@@ -192,6 +196,7 @@ def awkward():
     yield dummies(1000, 3, 0.5, rng, "loss", 100.0), 8000
 
 
+@thinned(3)
 @pytest.mark.parametrize("k", range(14))
 def test_the_number_of_boxes_stays_small_whatever_ties(k):
     target, most = list(awkward())[k]

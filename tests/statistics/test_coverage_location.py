@@ -11,6 +11,7 @@ import privstats as ps
 from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
 from privstats.inference.group_means import GroupMeans
 from privstats.numerics import rank_law as ends
+from tests.conftest import thinned
 
 REPLICATES = 150
 
@@ -20,6 +21,7 @@ def short_of(coverage, level, replicates=REPLICATES):
     return coverage < level - TOLERANCE * math.sqrt(level * (1 - level) / replicates)
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("law", "n", "eps", "verb", "longest"),
     [
@@ -105,6 +107,7 @@ SKEWED = {  # in groups of 40, 30, 20 and 10 %, with bounds far beyond most valu
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}], ids=str)
 @pytest.mark.parametrize("law", SKEWED)
 def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_are_shorter_than_those_of_sums(law, budget):

@@ -5,6 +5,7 @@ import pytest
 
 import privstats as ps
 from privstats.results.header import QUESTIONS
+from tests.conftest import thinned
 from tests.statistics.designs import design_6_1, domain_6_1, formula_6_1
 
 FORMULA, DOMAIN = formula_6_1(), domain_6_1()
@@ -88,6 +89,7 @@ def test_a_plan_for_persons_subsets_and_weights_can_be_printed():
     assert "95% width" in text
 
 
+@thinned(3)
 @pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert", "expmech"])
 @pytest.mark.parametrize("options", [{}, {"cov_type": "nonrobust"}, {"inference": "none"}], ids=str)
 def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(mech, options):

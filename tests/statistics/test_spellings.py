@@ -6,6 +6,7 @@ import pytest
 
 import privstats as ps
 from privstats.workflow.plan import Plan
+from tests.conftest import thinned
 
 SQUARES = ["I(x**2)", "np.square(x)", "I(x * x)", "np.power(x, 2)", "I(np.square(x))"]
 PRODUCTS = ["x:z", "z:x", "I(x * z)", "I(z * x)"]
@@ -28,6 +29,7 @@ def narrow(seed, n=4000):
 DOMAIN = {"x": (0, 100), "z": (-2, 2), "y": (-10, 20), "b": [False, True]}
 
 
+@thinned(3)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(("others", "spelled"), [("x", SQUARES), ("z", ["I(z**2)", "I(z * z)"]), ("x + z", PRODUCTS)])
 def test_each_spelling_of_a_product_gives_the_same_bits(verb, others, spelled, monkeypatch):
