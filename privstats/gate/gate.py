@@ -257,6 +257,7 @@ class Gate(Conversation):
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
+        self._open: set[str] = set()  # branches whose shares hold what was spent before the choice; none: all of them
         self.lengths: Mapping[str, float] = {}
 
     @property
@@ -268,9 +269,10 @@ class Gate(Conversation):
         with _ONE_AT_A_TIME:
             if self._branch is not None or not branches <= set(lengths):
                 raise PrivacyError(f"the choice of '{name}' was not planned: once, between the branches of the plan")
-            spent = self._spent_in()
-            self._branch = shortest(lengths if spent is None else {name: lengths[name] for name in spent})
-            self.lengths = dict(lengths)
+            self._branch = shortest(
+                {branch: lengths[branch] for branch in lengths if branch in (self._open or lengths)}
+            )
+            self._open, self.lengths = {self._branch}, dict(lengths)
         return self._branch
 
     def decide(self, label: str, wanted: bool) -> bool:
@@ -285,37 +287,24 @@ class Gate(Conversation):
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise, planned = self._promise(question, by), self._planned[question.label]
         homes = self._homes(planned)
-        spent = self._spent_in() if self._branch is None else (self._branch,)
-        if planned.branch not in (None, self._branch) or (homes and spent is not None and not set(homes) & set(spent)):
+        left = homes & (self._open or homes)
+        if planned.branch not in (None, self._branch) or (homes and not left):
             raise _unplanned(question)
         if self._process != os.getpid():
             raise PrivacyError("a fit cannot go on in another process than the one that began it")
         self._cross_out(question)
+        self._open = left or self._open
         return promise
 
-    def _homes(self, planned: Planned) -> tuple[str, ...]:
+    def _homes(self, planned: Planned) -> set[str]:
         """Return the branches whose shares a question spends; none where it spends one of the common beginning."""
-        hosts = [self._planned.get(label) for label in planned.within_share_of]
-        homes = [planned.branch] if not hosts else [None if host is None else host.branch for host in hosts]
-        known = all(host is not None and not host.within_share_of for host in hosts)
-        apart = len(homes) == 1 or (None not in homes and len(set(homes)) == len(homes))
-        if not known or not apart or (planned.branch is not None and set(homes) != {planned.branch}):
+        hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
+        homes = [host.branch for host in hosts] or [planned.branch]
+        unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)
+        together = len(homes) > 1 and (None in homes or len(set(homes)) < len(homes))
+        if unknown or together or planned.branch not in (None, *homes):
             raise PrivacyError(f"the share that '{planned.label}' would spend was not planned")
-        return tuple(home for home in homes if home is not None)
-
-    def _spent_in(self) -> tuple[str, ...] | None:
-        """Return the branches, in order, whose shares hold all optional questions so far; None if that is any branch.
-
-        What is charged for the branches together is what one of them spends, so no other one can be taken.
-        """
-        optional = [self._planned[label] for label in self._asked if self._planned[label].within_share_of]
-        homes = [set(spent) for spent in map(self._homes, optional) if spent]
-        if not homes:
-            return None
-        inside = set.intersection(*homes)
-        return tuple(
-            dict.fromkeys(p.branch for p in self._planned.values() if p.branch is not None and p.branch in inside)
-        )
+        return {home for home in homes if home is not None}
 
     def _guarded(self, work: Callable[[], T]) -> T:
         return sealed(work)

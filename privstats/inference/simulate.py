@@ -6,7 +6,7 @@ The stream is public and fixed, so that an interval does not change when it is a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -101,8 +101,8 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
     """Yield independent draws of the coordinates of a noise, block by block."""
     stream, k = PublicStream(key), noise.matrix.shape[1]
     law: Any = noise.law
-    if hasattr(law, "unit") and draws * k <= KEPT_COORDINATES:
-        yield law.scale * _unit_draws(_Unit(key, draws, law.unit, law))
+    if hasattr(law, "standard") and draws * k <= KEPT_COORDINATES:
+        yield law.scale * _unit_draws(_Unit(key, draws, _unit_of(law), law))
         return
     most = max(64, BLOCK // max(1, k))
     for start in range(0, draws, most):
@@ -119,6 +119,12 @@ class _Unit:
     draws: int
     unit: tuple[Any, ...]
     law: Any = field(compare=False)
+
+
+def _unit_of(law: Any) -> tuple[Any, ...]:
+    """Return what a law is but for its scale: laws of which it is equal are multiples of one law."""
+    rest = (getattr(law, f.name) for f in fields(law) if f.name != "scale")
+    return (type(law), len(law.scale), *(np.asarray(value).tobytes() for value in rest))
 
 
 @lru_cache(maxsize=KEPT)

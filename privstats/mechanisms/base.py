@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -130,12 +130,6 @@ class ScaledLaw(ABC):
     @abstractmethod
     def standard_variance(self, dim: int) -> float | FloatArray:
         """Return the variance of one coordinate of the unit law, or of each."""
-
-    @property
-    def unit(self) -> tuple[Any, ...]:
-        """What the law is but for its scale: laws of equal units are multiples of one law."""
-        rest = (getattr(self, f.name) for f in fields(self) if f.name != "scale")
-        return (type(self), len(self.scale), *(np.asarray(value).tobytes() for value in rest))
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws, shape (size, dim)."""

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from tests.conftest import thinned
 
 DOMAIN = {
     "x": (-1, 1), "z": (0, 5), "g": ["a", "b"], "w": (0, 2), "one": (0, 2), "none": (0, 1), "years": (1, 3),
@@ -78,6 +79,7 @@ def answered(fit, setting, budget):
     assert "nan" not in said(verb, f"{response} ~ {right}", **options, **more, **budget).lower().split()
 
 
+@thinned(3)
 @pytest.mark.parametrize(("fit", "setting"), SOME)
 def test_regressions_answer_or_refuse_with_a_cure(fit, setting):
     assert {one for one, _ in SOME} == set(FITS) and {one for _, one in SOME} == set(SETTINGS)

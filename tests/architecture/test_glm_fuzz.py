@@ -98,6 +98,7 @@ def test_whatever_the_rows_a_fit_can_be_read_to_the_end_without_a_warning(model,
 FAR = {"poisson": ("count", -1.0), "gamma": ("size", 1.0), "probit": ("y", -1.0), "logit": ("y", -1.0)}
 
 
+@thinned(3)
 @pytest.mark.parametrize("model", FAR)
 @pytest.mark.parametrize("mu", [1e-6, 1e6])
 def test_rows_without_curvature_leave_no_infinite_step(model, mu):

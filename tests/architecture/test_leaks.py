@@ -250,6 +250,7 @@ def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of(name):
         assert_answers(name, frame_name, options)
 
 
+@thinned(3)
 @pytest.mark.parametrize("name", STEPS)
 def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of_by_steps(name):
     for frame_name, options in tried(name, every=25):

@@ -22,6 +22,7 @@ from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import Neighbors, PureDP
 from privstats.sets.cells import Line
 from tests.comparison.sealed import Sealed
+from tests.conftest import thinned
 
 KINDS = ("add_remove", "replace")
 TOP = 1000
@@ -99,6 +100,7 @@ def draws(mechanism, data, level, neighbors, eps, size=800):
     return np.bincount(np.rint(np.ravel(values) * 2 + 6).astype(int), minlength=13)
 
 
+@thinned(3)
 @statistics
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [1, 3])

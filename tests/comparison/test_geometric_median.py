@@ -16,6 +16,7 @@ from privstats.mechanisms.comparison.geometric_median import (
     sample_location_quantile,
 )
 from privstats.mechanisms.random import public_stream
+from tests.conftest import thinned
 
 ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 
@@ -148,6 +149,7 @@ def test_the_start_of_the_chain_is_a_point_of_no_score(dim):
         assert least_location_score(rows, geometric_median(rows, np.median(units, axis=0))) < 1e-6 * n
 
 
+@thinned(2)
 @pytest.mark.parametrize("sampler", [sample_geometric, lambda *args: chain_geometric(*args, 50)])
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("rate", [1e-7, 0.25, 10.0])

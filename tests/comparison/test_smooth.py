@@ -82,6 +82,7 @@ def farthest(shift, ratio):
     return np.arccosh(1 + (shift**2 + (1 - ratio) ** 2) / (2 * ratio)).max()
 
 
+@thinned(3)
 @relations
 @pytest.mark.parametrize("level", [0.5, 0.3])
 @pytest.mark.parametrize("eps", [0.3, 2.0])
@@ -98,6 +99,7 @@ def deltas(law, eps, shift, ratio):
     return np.trapezoid(np.maximum(p - math.exp(eps) * q, 0.0), U, axis=1)
 
 
+@thinned(3)
 @relations
 @pytest.mark.parametrize("name", ["smooth laplace", "smooth gaussian"])
 @pytest.mark.parametrize("eps, delta", [(0.3, 1e-2), (2.0, 1e-3)])

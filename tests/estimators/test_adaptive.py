@@ -14,6 +14,7 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.hull import Hull
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.privacy.promise import Neighbors
+from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, SufficientStatistics, fit_of
 
 CURRENCIES = [{"mu": 1.0}, {"eps": 4.0}]
@@ -184,6 +185,7 @@ def test_an_offset_has_the_coefficient_one():
             assert estimate.diagnostics["sigma"] < 0.14  # .3 over a half-range of 4: the offset is not in the residual
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "formula", ["y ~ a + b - 1", "y ~ 1", "y ~ C(g) - 1", "y ~ a * b + I(a**2)", "y ~ a + C(g, Sum)"]
 )

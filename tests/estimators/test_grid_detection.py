@@ -11,6 +11,7 @@ from privstats.estimators.quantiles import RankQuantiles
 from privstats.losses.location import ColumnValues, OnGrids
 from privstats.privacy.promise import Neighbors, PureDP, Relation
 from privstats.sets.vectors import Fractions
+from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
 RELATIONS = (Neighbors(), Neighbors("add_remove"))
@@ -37,6 +38,7 @@ def step_of(releases):
     return next(release.within.grid for release in releases if release.name == "quantile of x")
 
 
+@thinned(2)
 @pytest.mark.parametrize("law", ON_A_GRID)
 def test_the_grid_of_values_is_found_and_intervals_run_between_its_points(law):
     domain, step, draw = ON_A_GRID[law]

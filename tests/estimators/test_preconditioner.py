@@ -20,6 +20,7 @@ from privstats.estimators.preconditioner import (
 )
 from privstats.estimators.preconditioner import Scales as ReadScales
 from privstats.formula.design import bind_regression
+from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, fit_of
 
 DOMAIN = {"y": (-2, 6), "x": (0, 10), "z": (-1, 3), "g": list("abcd")}
@@ -147,6 +148,7 @@ LEFT_OUT = {
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize("verb, formula, told, room", LEFT_OUT.values(), ids=list(LEFT_OUT))
 def test_intervals_contain_what_left_out_rows_may_have_moved(verb, formula, told, room, monkeypatch):
     """Their slopes may be others, and the population's minimiser has them in: the length grows with what is assumed."""

@@ -20,6 +20,7 @@ from privstats.numerics.exact import Total
 from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell, Cells, Line, Shells
 from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, Squares
+from tests.conftest import thinned
 from tests.gate.toy import XY, Above, Group, One, Toy, X, at, frame, gate_of, in_batches, planned, rows_of
 
 UNITS = Neighbors("replace", "who", 3)
@@ -58,6 +59,7 @@ def test_a_run_in_blocks_equals_the_whole_bit_for_bit(monkeypatch, block_rows, n
     assert rows_of(data, neighbors).totals(QUESTIONS) == whole
 
 
+@thinned(2)
 @pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
 @pytest.mark.parametrize("size", [1, 11, 1000, 5000])
 def test_batches_of_any_size_equal_the_frame_bit_for_bit(size, neighbors):

@@ -17,6 +17,7 @@ from privstats.gate.questions import Sum
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Frame
 from privstats.mechanisms.random import streams
+from tests.conftest import thinned
 from tests.sets.members import norm_of
 
 RESPONSE = (-3, 5)
@@ -122,6 +123,7 @@ CASES = [
 ]
 
 
+@thinned(3)
 @pytest.mark.parametrize(("mech", "budget", "kind", "unit"), CASES)
 def test_no_neighbours_shift_all_answers_of_a_transcript_by_more_than_the_budget(mech, budget, kind, unit):
     (whole,), between = budget.values(), mu_between if "mu" in budget else eps_between

@@ -40,6 +40,7 @@ LOGITS = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", LOGITS)
 def test_logits_cover_under_mu_with_rare_outcomes_and_skewed_predictors(name):
     a, b, skewed, fill = LOGITS[name]

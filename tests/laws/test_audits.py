@@ -127,6 +127,7 @@ REACHED = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", REACHED)
 def test_some_neighbours_reach_the_claim_so_that_one_of_half_the_size_would_be_seen(transcripts, name):  # noqa: F811
     setting = REACHED[name]

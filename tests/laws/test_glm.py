@@ -185,6 +185,7 @@ DIFFERENT = {  # calls of which no two may have the same noise from one seed
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize(("usual", "options"), DIFFERENT.values(), ids=list(DIFFERENT))
 def test_no_two_different_calls_have_the_same_noise_from_one_seed(usual, options):
     digests = {name: ps.plan(n=500, **{"domain": DOMAIN, **usual, **more}).digest for name, more in options.items()}

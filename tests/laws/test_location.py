@@ -202,6 +202,7 @@ def test_without_inference_intervals_are_nan_and_say_why(verb, mech, noise):
     assert not any(release.name.startswith("interval") for release in fit.releases)  # nothing is paid for it
 
 
+@thinned(3)
 @one_noise
 def test_no_planted_value_survives_in_a_pickle_and_the_copy_still_works(verb, mech, noise):
     canaries = (7.918273645, 1.726354819)

@@ -11,6 +11,7 @@ import pytest
 import privstats as ps
 from privstats.gate import rows as gate_rows
 from tests.architecture.leaks import frame
+from tests.conftest import thinned
 from tests.every import CALLS
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
@@ -134,6 +135,7 @@ def persons(data, name):
     return [data.astype(object), *(with_rows(data, places, rows) for rows in kinds)]
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", FITS)
 def test_all_rows_of_a_person_move_a_folded_score_by_no_more_than_one_row_may(transcripts, kind):  # noqa: F811
     data = of_people()

@@ -305,6 +305,7 @@ def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_00
     return best
 
 
+@thinned(3)
 @mechanisms
 def test_the_best_test_between_neighbours_does_not_beat_the_promise_but_does_once_the_noise_is_halved(mechanism):
     pair = worst_pair(mechanism)

@@ -68,6 +68,7 @@ def test_first_draws_have_the_law_as_well(norm, tilt, tau):
     assert min(p_values(draws, *square(target, 160))) > 1e-4
 
 
+@thinned(3)
 @pytest.mark.parametrize(("norm", "tilt", "tau"), CASES)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_no_point_of_a_box_has_a_potential_below_its_bound(norm, tilt, tau, dim):

@@ -10,6 +10,7 @@ from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import Relation
 from privstats.sets.cells import Cells, Line
 from privstats.sets.losses import CheckLosses, SquaredLosses
+from tests.conftest import thinned
 from tests.sets.members import EXCHANGE, MISSING, NORMS, ONLY_APPEAR, RELATIONS, TOUGH
 
 TAUS = (0.1, 0.5, 0.75, 0.9, 0.97)
@@ -91,6 +92,7 @@ def points(m, bound):
     return bound * np.vstack([np.eye(m), -np.eye(m), np.zeros((1, m)), faces, 0.3 * faces])
 
 
+@thinned(3)
 @relations
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("m", [1, 2, 3])

@@ -11,12 +11,13 @@ import privstats as ps
 from benchmarks.coverage_lm import METHODS, cell
 from privstats.estimators.adaptive import SHARES
 from privstats.inference.estimate import NormalEstimate
-from tests.conftest import slow
+from tests.conftest import slow, thinned
 from tests.statistics.designs import PURE
 
 REPLICATES = 16
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("noise", "n", "eps", "replicates"),
     [

@@ -7,8 +7,10 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
+from tests.conftest import thinned
 
 
+@thinned(3)
 @pytest.mark.parametrize("mean", [1.0, 10.0, 100.0, 300.0, 1e3, 1e4, 1e5])
 @pytest.mark.parametrize("slope", [0.3, 0.9])
 def test_regressions_of_large_counts_are_right_or_not_given(mean, slope):

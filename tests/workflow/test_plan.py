@@ -20,6 +20,7 @@ from privstats.models.regression import LinearModel
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.sets.vectors import Squares
 from privstats.workflow.plan import Specification, make_plan
+from tests.conftest import thinned
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
 
 # ------------------------------------------------------------------ digests
@@ -339,6 +340,7 @@ def test_the_widths_to_expect_are_those_that_fits_then_have():
         assert planned(n=4000, **change).expected().loc["x", "width"] == pytest.approx(np.median(widths), rel=0.15)
 
 
+@thinned(2)
 @pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert"])
 def test_every_method_has_widths_to_expect_and_they_fall_with_the_number_of_rows(mech):
     widths = [planned(n=n, mech=mech, eps=4.0).expected().loc["x", "width"] for n in (3000, 30_000)]
@@ -356,6 +358,7 @@ def test_what_to_expect_without_bounds_is_refused():
 # ------------------------------------------------------------------ text
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     "change",
     [{}, {"mech": "auto", "formula": "y ~ x + g"}, {"eps": None, "mu": 1.0, "mech": "auto"}, {"unit": "id"},
