@@ -61,7 +61,7 @@ from privstats.estimators.preconditioner import (
     standardised,
     whitened_again,
 )
-from privstats.estimators.sufficient_statistics import Branch, Moments
+from privstats.estimators.sufficient_statistics import Branch, Moments, moments_of_box
 from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
@@ -143,18 +143,24 @@ class Adaptive:
         frame = standardised(box, scales, levels.kept or None)
         frame = reread_scales(ask, by, box, frame, scales, hosts, worth and clips)
         released = (scales.rows, scales.rows_sd) if public.used is None else ()
-        sizes = replace(sizes, released=released).without(levels.left_out)
+        every = replace(sizes, released=released)
+        sizes = every.without(levels.left_out)
         start = coarse(ask, by, box, frame, levels, sizes.rows)
         tails = BOUNDED_TAILS if self.loss.bounded else TAILS
         robust, tail = self.cov_type != "nonrobust", tails[self.tail]
         known = (ask, by, box, start, levels, sizes, public, robust, tail)
-        fits: dict[str, Any] = {"steps": Steps(*known, self.loss), "moments": Moments(*known)}
-        fits = {name: fits[name] for name in self.branches}
+        steps, moments = Steps(*known, self.loss), Moments(*known)
         chosen = self.branches[0]
-        if len(fits) > 1:
-            lengths = {name: fit.length() if clips or name == "moments" else np.inf for name, fit in fits.items()}
+        if len(self.branches) > 1:  # what is not given counts as infinitely long, in a harmonic mean
+            fewer = 1 / max(levels.told, 1 / box.c)
+            lengths = {
+                "moments": moments.length() * (1.0 if moments.reads(levels.rarest) else fewer),
+                "steps": steps.length() * fewer if clips else np.inf,
+            }
             chosen = ask.choose("estimator", lengths)
-        return fits[chosen].estimate()
+        if chosen == "moments" and (levels.keep is not None or frame.redone):
+            moments = moments_of_box(ask, by, box, every, public, robust)
+        return (moments if chosen == "moments" else steps).estimate()
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, loss: Loss, m: int) -> float:

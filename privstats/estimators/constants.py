@@ -81,6 +81,7 @@ USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ra
 LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
 BLURS = 2.0  # the residual variance may be so many of its sds larger, where it says what a hidden direction explains
 MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOISE
+MOMENTS_READ = 4.0  # sds of the noise of a level that moments can read
 
 # --- made-up rows and the start of a loss (transformed, likelihood)
 MADE_UP = 4096  # public rows on which expectations over predictors are taken

@@ -176,8 +176,6 @@ class KeptLevels:
         Largest standard deviation of a count.
     least : float
         Smallest count of a kept level; inf without factors.
-    asked : bool
-        Whether levels were counted by a question of their own.
     few : tuple of (int, float)
         Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
     rarer : float
@@ -194,7 +192,6 @@ class KeptLevels:
     needed: float = 0.0
     sd: float = 0.0
     least: float = np.inf
-    asked: bool = False
     few: tuple[tuple[int, float], ...] = ()
     rarer: float = np.inf
     clamped: tuple[Note, ...] = ()
@@ -208,6 +205,17 @@ class KeptLevels:
     def most_length(self) -> float:
         """Squared standardised length at which rows of rare levels are held by the ridge."""
         return RARE * (len(self.ridge) + 1)
+
+    @property
+    def told(self) -> float:
+        """Share of the directions of theta about which the kept rows say something, where some are left out."""
+        return 1.0 if self.keep is None else 1 - self.hidden.shape[1] / len(self.hidden)
+
+    @property
+    def rarest(self) -> float:
+        """Smallest count of a level that is left out; inf where none is."""
+        pairs = zip(self.counts, self.kept, strict=True)
+        return float(min((count[~kept].min(initial=np.inf) for count, kept in pairs), default=np.inf))
 
     @property
     def left_out(self) -> float:
@@ -659,7 +667,6 @@ def readable_levels(
         needed=needed,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
-        asked=bool(asked),
         few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rarer=scales.rarer,
         clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),

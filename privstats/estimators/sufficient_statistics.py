@@ -15,6 +15,7 @@ from privstats.estimators.constants import (
     LEAST_SIGMA,
     MOMENTS_MEAT_LEAST,
     MOMENTS_MEAT_NOISE,
+    MOMENTS_READ,
     RESIDUAL_NOISE,
     SIGNAL,
     TWO_ENDED,
@@ -81,14 +82,10 @@ class SufficientStatistics:
         return SHARES
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        box = PublicBox(public.design)
-        start = Start(
-            box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
-        )
-        levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
         sizes = sizes_of(ask, self.noises, public, float(public.used or 0))
         robust = self.cov_type != "nonrobust"
-        return Moments(ask, self.noises, box, start, levels, sizes, public, robust, ridge=self.ridge or None).estimate()
+        box = PublicBox(public.design)
+        return moments_of_box(ask, self.noises, box, sizes, public, robust, self.ridge or None).estimate()
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +227,8 @@ class Moments(Branch):
         return onto
 
     def length(self) -> float:
-        """Return the predicted length over that without privacy, root mean square over slopes; inf where closed."""
+        """Return the predicted length over that without privacy, root mean square over slopes."""
         start, box = self.start, self.box
-        if self.levels.asked or start.frame.redone:
-            return float("inf")
         law = self.ask.law(self.question, by=self.by.matrix)
         noise = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns).times(np.r_[-start.theta, 1.0])
         G = start.to_theta
@@ -243,6 +238,12 @@ class Moments(Branch):
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, :-1] @ G)
         relative = np.sqrt(2 * squares.variance_along(np.eye(start.m)).sum()) / self.sizes.rows
         return float(np.sqrt(1 + ratio[slopes].mean()) / max(1 - relative, LEAST_EIGENVALUE))
+
+    def reads(self, rows: float) -> bool:
+        """Return whether a level that so many rows have is told from the noise of moments."""
+        law = self.ask.law(self.question, by=self.by.matrix)
+        squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
+        return bool(rows > MOMENTS_READ * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
 
     def estimate(self) -> Estimate:
         """Release moments and meat, and solve."""
@@ -371,6 +372,23 @@ class Moments(Branch):
         return self.given(
             equation.solve(self.box.design.names, self.clamped(both), {"sigma": sigma, **self.sizes.diagnostics})
         )
+
+
+def moments_of_box(
+    ask: Ask,
+    by: Noises,
+    box: PublicBox,
+    sizes: Sizes,
+    public: PublicFacts,
+    robust: bool,
+    ridge: float | str | None = None,
+) -> Moments:
+    """Return moments that rely on no release before them, of all rows and levels."""
+    start = Start(
+        box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
+    )
+    levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
+    return Moments(ask, by, box, start, levels, sizes, public, robust, ridge=ridge)
 
 
 def _first(loading: Loading, c: int) -> Loading:
