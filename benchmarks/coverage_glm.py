@@ -28,7 +28,6 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, verdict
-from benchmarks.coverage_location import planned_once
 
 LARGE, DUE, MOST_SILENT = 10_000, {"eps": 1.0, "mu": 0.5}, 0.02
 OUTCOMES = {"balanced": 0.5, "rare": 0.05}
@@ -87,13 +86,12 @@ def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int)
     domain = ps.Domain({**dict.fromkeys(predictors(p), (-1, 1)), "y": (0, 1)}, complete=True)
     formula, theta = "y ~ " + " + ".join(predictors(p)), truth(p, outcome)
     ends = np.empty((replicates, p + 1, 2))
-    with planned_once():
-        for k in range(replicates):
-            X = rng.uniform(-1, 1, (n, p))
-            y = (rng.uniform(size=n) < expit(theta[0] + X @ theta[1:])).astype(float)
-            data = pd.DataFrame(X, columns=predictors(p)).assign(y=y)
-            budget = {name: float(value)}
-            ends[k] = ps.dp_glm(formula, data, domain=domain, rng=rng, **budget).conf_int().to_numpy()  # type: ignore[arg-type]
+    for k in range(replicates):
+        X = rng.uniform(-1, 1, (n, p))
+        y = (rng.uniform(size=n) < expit(theta[0] + X @ theta[1:])).astype(float)
+        data = pd.DataFrame(X, columns=predictors(p)).assign(y=y)
+        budget = {name: float(value)}
+        ends[k] = ps.dp_glm(formula, data, domain=domain, rng=rng, **budget).conf_int().to_numpy()  # type: ignore[arg-type]
     told = ~np.isnan(ends).any(axis=(1, 2))
     if not told.any():
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)

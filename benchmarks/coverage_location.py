@@ -16,9 +16,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,11 +28,9 @@ from scipy import stats
 from tabulate import tabulate
 
 import privstats as ps
-import privstats.workflow.fit as fitting
 from benchmarks.common import arguments, verdict
 from privstats.numerics.law import FloatArray
 from privstats.results.results import Results
-from privstats.workflow.plan import Plan, Specification, make_plan
 
 SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
@@ -129,24 +126,6 @@ class Cell:
         return found
 
 
-@contextmanager
-def planned_once() -> Iterator[None]:
-    """Plan equal calls once: a plan knows the call and the public number of rows, so results are the same."""
-    plans: dict[tuple[str, str, int | None], Plan] = {}
-
-    def plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
-        key = (spec.verb, repr(spec.written), rows)
-        if key not in plans:
-            plans[key] = make_plan(spec, rows, assumed)
-        return plans[key]
-
-    fitting.make_plan = plan
-    try:
-        yield
-    finally:
-        fitting.make_plan = make_plan
-
-
 def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: Any) -> Results:
     """Return what the public verb returns."""
     neighbors, complete = SETTINGS[setting]
@@ -177,11 +156,10 @@ def cell(law: str, n: int, eps: float, verb: str, setting: str, replicates: int,
     """See what the intervals of `replicates` data sets cover."""
     rng = np.random.default_rng([seed, *LAWS[law].domain.__repr__().encode(), len(law), n, round(1000 * eps)])
     truth, intervals, plain = LAWS[law].truth(verb), [], []
-    with planned_once():
-        for _ in range(replicates):
-            x = LAWS[law].draw(rng, n)
-            intervals.append(interval(fitted(verb, x, eps, law, setting, rng)))
-            plain.append(textbook(verb, x))
+    for _ in range(replicates):
+        x = LAWS[law].draw(rng, n)
+        intervals.append(interval(fitted(verb, x, eps, law, setting, rng)))
+        plain.append(textbook(verb, x))
     ends = np.array(intervals)
     told = ~np.isnan(ends).any(axis=1)
     covered = ((ends[:, 0] <= truth) & (truth <= ends[:, 1]))[told]

@@ -33,7 +33,6 @@ from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, verdict
-from benchmarks.coverage_location import planned_once
 from privstats.numerics.law import FloatArray
 
 LARGE = 10_000  # rows from which on intervals are due, and may not be too long
@@ -133,13 +132,12 @@ def cell(
         "mech": "kng" if by_chain else mech,
     }
     ends = np.empty((replicates, len(truth), 2))
-    with planned_once():
-        for k in range(replicates):
-            data = LAWS[law].sample(rng, n, d)
-            if setting == "no intercept":
-                data["y"] -= 0.5 + LAWS[law].quantile(tau)
-            fit = ps.dp_rq(formula, data, rng=rng, **promised)  # type: ignore[arg-type]
-            ends[k] = fit.conf_int().loc[truth.index].to_numpy()
+    for k in range(replicates):
+        data = LAWS[law].sample(rng, n, d)
+        if setting == "no intercept":
+            data["y"] -= 0.5 + LAWS[law].quantile(tau)
+        fit = ps.dp_rq(formula, data, rng=rng, **promised)  # type: ignore[arg-type]
+        ends[k] = fit.conf_int().loc[truth.index].to_numpy()
     told = ~np.isnan(ends).any(axis=(1, 2))
     covered = ((ends[..., 0] <= truth.to_numpy()) & (truth.to_numpy() <= ends[..., 1]))[told]
     if not told.any():

@@ -73,8 +73,8 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
     assert not warned
     assert capsys.readouterr() == ("", "")
     assert not reveals(f"{shown} {ledger!r} {ledger.entries!r}")
-    assert_holds_no_row((fit, ledger))
     (plan,) = plans
+    assert_holds_no_row((fit, ledger, plan))  # plans are remembered
     assert fits([one.promise for one in given], whole)
     assert [one.promise for one in given] == [release.keeps for release in fit.releases]
     assert all(fits(path, plan.accounted) for path in paths(plan))

@@ -70,6 +70,14 @@ def test_every_additive_law_is_sampled_by_the_public_stream_with_its_own_covaria
     np.testing.assert_allclose(draws.T @ draws / DRAWS, law.covariance(L), atol=tolerance * law.covariance(L).max())
 
 
+def test_draws_that_are_remembered_are_those_of_the_law_itself_whatever_its_scale():
+    for scale in (1.0, 3.0):
+        for law in (LaplaceLaw(np.full(2, scale)), CubeLaw(np.full(2, scale)), SphericalLaw(np.array([1.0, scale]))):
+            direct = law.sample(PublicStream(1), DRAWS)
+            for _ in range(2):
+                np.testing.assert_array_equal(noise_draws((Loading(np.eye(2), law),)), direct)
+
+
 def test_independent_noises_add_up_and_each_coefficient_has_its_own():
     one = (Loading(np.array([[1.0], [0.0]]), LAWS["laplace"].__class__(np.ones(1))),)
     two = (*one, Loading(np.array([[0.0], [2.0]]), LaplaceLaw(np.ones(1))))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
-from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval, planned_once
+from benchmarks.coverage_location import LAWS, TOLERANCE, cell, fitted, interval
 from privstats.inference.group_means import GroupMeans
 from privstats.numerics import rank_law as ends
 from tests.conftest import thinned
@@ -96,8 +96,7 @@ def test_means_whose_intervals_ignored_the_noise_would_be_caught(monkeypatch):
 def test_the_benchmark_looks_at_what_the_public_verbs_return(verb):
     x = LAWS["normal"].draw(np.random.default_rng(26), 1000)
     call = (verb, x, 1.0, "normal", "public", 7)
-    with planned_once():
-        seen = [interval(fitted(*call)) for _ in range(2)]
+    seen = [interval(fitted(*call)) for _ in range(2)]
     np.testing.assert_allclose(seen, [fitted(*call).conf_int().to_numpy()[0]] * 2, rtol=1e-12)
 
 
@@ -114,14 +113,13 @@ def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_are_shorte
     draw, truth, high = SKEWED[law]
     rng, n, held, lengths = np.random.default_rng(29), 5000, [], {"clipped": [], "auto": []}
     domain = ps.Domain({"x": (0, high), "g": list("abcd")}, complete=True)
-    with planned_once():
-        for _ in range(25):
-            frame = pd.DataFrame({"x": draw(rng, n).clip(0, high), "g": rng.choice(list("aaaabbbccd"), n)})
-            for mech, found in lengths.items():
-                ends = ps.dp_mean("x ~ g", frame, domain=domain, mech=mech, rng=rng, **budget).conf_int().to_numpy()
-                found.append(ends[:, 1] - ends[:, 0])
-                if mech == "clipped":
-                    held += ((ends[:, 0] <= truth) & (truth <= ends[:, 1]))[~np.isnan(ends[:, 0])].tolist()
+    for _ in range(25):
+        frame = pd.DataFrame({"x": draw(rng, n).clip(0, high), "g": rng.choice(list("aaaabbbccd"), n)})
+        for mech, found in lengths.items():
+            ends = ps.dp_mean("x ~ g", frame, domain=domain, mech=mech, rng=rng, **budget).conf_int().to_numpy()
+            found.append(ends[:, 1] - ends[:, 0])
+            if mech == "clipped":
+                held += ((ends[:, 0] <= truth) & (truth <= ends[:, 1]))[~np.isnan(ends[:, 0])].tolist()
     assert len(held) >= 0.6 * 4 * 25
     assert not short_of(np.mean(held), 0.95, len(held))
     first = {mech: [length[0] for length in found] for mech, found in lengths.items()}  # the largest group

@@ -19,6 +19,7 @@ from privstats.models.base import Choice
 from privstats.models.regression import LinearModel
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.sets.vectors import Squares
+from privstats.workflow import plan as plan_module
 from privstats.workflow.plan import Specification, make_plan
 from tests.conftest import thinned
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
@@ -391,3 +392,36 @@ def test_a_plan_can_be_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     ax = planned().plot()
     assert len(ax.patches) == len(planned().questions)
+
+
+def test_equal_calls_are_planned_once_whatever_the_rows_and_the_seed(monkeypatch):
+    turns = []
+    once = plan_module.rehearsed
+    monkeypatch.setattr(plan_module, "rehearsed", lambda *args: turns.append(1) or once(*args))
+    first = fitted(rng=1)
+    made = len(turns)
+    again, other = fitted(rng=1), fitted(rng=2)
+    assert len(turns) == made > 0
+    assert first.params.tolist() == again.params.tolist() != other.params.tolist()
+    plan_module.forget()
+    assert fitted(rng=1).params.tolist() == first.params.tolist()
+    assert len(turns) == 2 * made
+
+
+def test_a_remembered_plan_is_that_of_its_own_call():
+    names = ("eps", "mu", "mech", "weights", "unit", "shares", "n", "inference", "neighbors")
+    warm = {name: planned(**CHANGES[name]) for name in names}
+    for name, plan in warm.items():
+        plan_module.forget()
+        fresh = planned(**CHANGES[name])
+        assert fresh.digest == plan.digest
+        pd.testing.assert_frame_equal(fresh.questions, plan.questions)
+        again = planned(**CHANGES[name])
+        assert again.digest == plan.digest and again.choice is fresh.choice
+
+
+def test_what_the_user_changes_after_a_call_is_another_call():
+    shares = {"moments": 0.5}
+    before = fitted(dry_run=True, shares=shares).digest
+    shares["moments"] = 2.0
+    assert fitted(dry_run=True, shares=shares).digest != before
