@@ -71,7 +71,8 @@ class ErrorLaw:
 
     def lengths(self, alpha: float) -> FloatArray:
         """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha."""
-        least, most = np.zeros_like(self.sd), self.allowance + 2 * self.sd
+        least = np.zeros_like(self.sd)
+        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no root is searched for where there is no law
         for _ in range(200):
             short = (self.exceeds(most) > alpha) & (self.sd > 0)
             if not short.any():
