@@ -202,10 +202,6 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be about {times:~} times "
             "shorter. Remedy: {call}."
         ),
-        "delta helps steps": (
-            "With delta = {delta:g} in addition to eps = {eps:g} these intervals would be at least {times:~} times "
-            "shorter. Remedy: {call}."
-        ),
     }
 )
 

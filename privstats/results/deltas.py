@@ -43,8 +43,6 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     if times < SHORTER:
         return ()
     call = f"dp_{facts.verb}(..., eps={promise.eps:g}, delta={delta:g})"
-    if "score" in sds:  # steps clip less, too, where there is less noise
-        return (note("delta helps steps", delta=delta, eps=promise.eps, times=times, call=call),)
     return (note("delta helps", delta=delta, eps=promise.eps, times=times, call=call),)
 
 
