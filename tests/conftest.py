@@ -42,6 +42,20 @@ def pytest_collection_modifyitems(items):
             met[test] += 1
 
 
+def looped(values):
+    """Run a test for all values in one go: of cases that take less time than it takes to begin a test."""
+
+    def of(test):
+        def every():
+            for value in values:
+                test(*(value.values if hasattr(value, "values") else value if isinstance(value, tuple) else (value,)))
+
+        every.__name__, every.__doc__, every.__module__ = test.__name__, test.__doc__, test.__module__
+        return every
+
+    return of
+
+
 def slow(*values, **more):
     """A case of a test that `make test-all` runs, and the fast gate leaves out."""
     return pytest.param(*values, marks=pytest.mark.slow, **more)

@@ -4,9 +4,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import privstats
+from tests.conftest import looped
 
 ROOT = Path(privstats.__file__).parent
 ANYONE = {"errors", "numerics", "boundary"}
@@ -65,7 +64,7 @@ CORE = (
     "workflow/division.py",
 )
 FILES = sorted(ROOT.rglob("*.py"))
-names = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+names = looped(FILES)
 
 
 @cache

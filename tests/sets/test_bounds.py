@@ -13,6 +13,7 @@ from privstats.privacy.promise import Relation
 from privstats.sets.base import Sensitivity
 from privstats.sets.cells import ByCell, Cells, Shells
 from privstats.sets.vectors import Ball, Box, BoxProducts, Products, Squares, SumAndProducts
+from tests.conftest import looped
 from tests.sets.members import (
     BOXES,
     EXCHANGE,
@@ -94,7 +95,7 @@ def farthest(within, sensitivity, relation, rng):
             return best
 
 
-@pytest.mark.parametrize(("within", "norm", "relation"), CASES)
+@looped(CASES)
 def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(within, norm, relation):
     rng = np.random.default_rng(1)
     sensitivity, n = within.sensitivity(norm, relation), 400
@@ -124,7 +125,7 @@ def tight(within, norm):
     return not (groups and norm in ("l1", "linf"))  # extremes of groups and of other entries differ
 
 
-@pytest.mark.parametrize(("within", "norm", "relation"), [case for case in CASES if tight(*case.values[:2])])
+@looped([case for case in CASES if tight(*case.values[:2])])
 def test_some_neighbour_nearly_reaches_the_sensitivity(within, norm, relation):
     rng = np.random.default_rng(2)
     sensitivity = within.sensitivity(norm, relation)
@@ -133,7 +134,7 @@ def test_some_neighbour_nearly_reaches_the_sensitivity(within, norm, relation):
     assert reached >= LOOSE.get((kind, type(within)), 0.95) * sensitivity.size
 
 
-@pytest.mark.parametrize("within", MEMBERS, ids=str)
+@looped(MEMBERS)
 def test_projection_brings_everything_in_and_leaves_members_where_they_are(within):
     rng = np.random.default_rng(3)
     inside = within.project(rng.choice(TOUGH, (500, within.dim)))
@@ -145,7 +146,7 @@ def test_projection_brings_everything_in_and_leaves_members_where_they_are(withi
     np.testing.assert_array_equal(within.project(inside), inside)
 
 
-@pytest.mark.parametrize("within", MEMBERS, ids=str)
+@looped(MEMBERS)
 def test_each_row_is_projected_by_itself(within):
     rows = np.random.default_rng(4).choice(TOUGH, (50, within.dim))
     whole = within.project(rows)
@@ -154,7 +155,7 @@ def test_each_row_is_projected_by_itself(within):
     np.testing.assert_array_equal(within.project(rows[::-1]), whole[::-1])
 
 
-@pytest.mark.parametrize("within", MEMBERS, ids=str)
+@looped(MEMBERS)
 def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(within):
     rows = within.project(np.random.default_rng(5).normal(0, within.reach, (300, within.dim)))
     units = within.contribution(rows) / within.step
@@ -164,13 +165,13 @@ def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(withi
     assert within.total(rows[:0]) == Total.nothing(within.size, within.step)
 
 
-@pytest.mark.parametrize("within", MEMBERS, ids=str)
+@looped(MEMBERS)
 def test_totals_of_parts_add_up_to_the_bit(within):
     rows = within.project(np.random.default_rng(6).normal(0, within.reach, (5000, within.dim)))
     assert within.total(rows[:1]) + within.total(rows[1:2077]) + within.total(rows[2077:]) == within.total(rows)
 
 
-@pytest.mark.parametrize("within", [m for m in MEMBERS if not isinstance(m, Shells)], ids=str)
+@looped([m for m in MEMBERS if not isinstance(m, Shells)])
 def test_the_largest_rows_of_a_block_do_not_overflow(within):
     row = within.project(np.full((1, within.dim), within.reach))
     many = np.repeat(row, 1 << 20, axis=0)
@@ -178,7 +179,7 @@ def test_the_largest_rows_of_a_block_do_not_overflow(within):
     assert within.total(many).units == tuple(unit << 20 for unit in units)
 
 
-@pytest.mark.parametrize("within", MEMBERS, ids=str)
+@looped(MEMBERS)
 def test_several_rows_of_a_unit_move_a_sum_as_many_times_as_far(within):
     for norm in ("l1", "l2", "linf"):
         one = sensitivity_of(within, norm, MISSING)
