@@ -115,6 +115,7 @@ LOCATED = {
 }
 
 
+@thinned(2)
 @pytest.mark.parametrize("setting", LOCATED)
 @pytest.mark.parametrize("verb", LOCATION)
 def test_locations_and_counts_answer_or_refuse_with_a_cure(verb, setting):
@@ -129,6 +130,7 @@ def test_columns_that_are_constant_or_missing_and_groups_have_answers(verb):
         assert "Private" in said(verb, formula, eps=5.0, **LOCATION[verb][1])
 
 
+@thinned(2)
 @pytest.mark.parametrize("fit", FITS)
 def test_without_inference_there_are_estimates_alone(fit):
     verb, response, options = FITS[fit]

@@ -194,7 +194,7 @@ BUDGETS = {
 }
 
 
-@thinned(3)
+@thinned(6)
 @verbs
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_every_verb_answers_under_every_budget(verb, budget):

@@ -26,7 +26,7 @@ MISSING = [  # of which each call meets some
 CALLED = [name for name in CALLS if not name.startswith(("hist l", "mean l", "median l"))]
 
 
-@thinned(3)
+@thinned(6)
 @pytest.mark.parametrize(("name", "many"), [(name, 1 + 2 * (k % 2)) for k, name in enumerate(CALLED)])
 def test_a_missing_cell_moves_no_total_beyond_the_claim(transcripts, name, many):  # noqa: F811
     many = 1 if "nonrobust" in name else many

@@ -55,7 +55,7 @@ def paths(plan):
         yield [*(p.promise.part(left[p.label]) for p in hosts.values()), *(p.promise for p in optional)]
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize(("name", "k"), PRICED)
 def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of, plans, capsys, name, k):
     call = CALLS[name]

@@ -54,7 +54,7 @@ def data_of():
     return data.assign(who=np.random.default_rng(3).integers(0, 25, len(data)))
 
 
-@thinned(4)
+@thinned(8)
 @pytest.mark.parametrize(("name", "whose"), CASES)
 def test_blocks_of_any_size_release_the_same_bits(planned_once, name, whose):
     data, options = data_of(), {"rng": 1, **UNITS[whose]}

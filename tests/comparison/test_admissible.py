@@ -9,6 +9,7 @@ from scipy import stats
 
 from privstats.mechanisms.comparison import admissible
 from privstats.mechanisms.comparison.admissible import LN_SPREAD
+from tests.conftest import thinned
 
 SHAPES = {"laplace": (stats.laplace, admissible.laplace), "gaussian": (stats.norm, admissible.gaussian)}
 shapes = pytest.mark.parametrize("shape", SHAPES)
@@ -30,6 +31,7 @@ def worst(law, eps, a, beta, count=9):
     return found
 
 
+@thinned(2)
 @shapes
 @pytest.mark.parametrize("eps, delta", [(0.1, 1e-3), (1.0, 1e-3), (1.0, 1e-5), (3.0, 1e-2)])
 def test_no_pair_within_the_curve_exceeds_delta_and_the_worst_reaches_it(shape, eps, delta):

@@ -113,6 +113,7 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
     assert least_location_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
 
 
+@thinned(2)
 @pytest.mark.parametrize("rate", [0.3, 2.0])
 def test_the_chain_has_the_law_of_the_exact_draws(rate):
     grid, rng = LocationGrid(-1, 9), public_stream(55)
@@ -149,7 +150,7 @@ def test_the_start_of_the_chain_is_a_point_of_no_score(dim):
         assert least_location_score(rows, geometric_median(rows, np.median(units, axis=0))) < 1e-6 * n
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize("sampler", [sample_geometric, lambda *args: chain_geometric(*args, 50)])
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("rate", [1e-7, 0.25, 10.0])

@@ -122,7 +122,7 @@ def distance(here, there):
     return max(gone, come) / relation.rows if relation.exchange else (gone + come) / relation.rows
 
 
-@thinned(2)
+@thinned(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("complete", [False, True])
 @relations

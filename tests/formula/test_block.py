@@ -16,7 +16,7 @@ def parts(block):
     return [block.present, block.weight, *block.codes, *block.numbers.T, block.response]
 
 
-@thinned(3)
+@thinned(6)
 @pytest.mark.parametrize("formula", FORMULAS + OURS)
 def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     design = bind_regression(formula, INCOMPLETE)

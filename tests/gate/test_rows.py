@@ -50,6 +50,7 @@ def people(n=3000, seed=0):
     return data.assign(who=names)
 
 
+@thinned(2)
 @pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
 @pytest.mark.parametrize("block_rows", [1, 7, 2048, 4999])
 def test_a_run_in_blocks_equals_the_whole_bit_for_bit(monkeypatch, block_rows, neighbors):

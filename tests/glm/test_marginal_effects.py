@@ -13,6 +13,7 @@ from privstats.estimators.objective_perturbation import PerturbedLikelihood
 from privstats.formula.design import bind_regression
 from privstats.losses.families import Gamma, Logit, Poisson, Probit
 from privstats.losses.marginal_effects import EffectParts
+from tests.conftest import thinned
 from tests.estimators.conversation import fit_of
 
 DOMAIN = {"x": (-1, 3), "z": (0, 5), "g": ["a", "b", "c"], "y": (0, 1), "k": (0, 30)}
@@ -59,6 +60,7 @@ def test_dummies_go_from_the_reference_to_their_level(response, family, model):
     np.testing.assert_allclose(found, [expected[name] for name in found.index], rtol=0.03)
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("estimator", "budget"),
     [(PerturbedLikelihood(margins=True), {"eps": 2.0}), (LikelihoodSteps(margins=True), {"mu": 1.0})],

@@ -219,6 +219,7 @@ def test_a_generous_bound_on_weights_costs_digits_and_nothing_else(mech):
     np.testing.assert_allclose(fit.params, truth.params, rtol=2e-2)
 
 
+@thinned(2)
 @mechs
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_units_are_persons_with_several_rows(mech, rows_per_unit):

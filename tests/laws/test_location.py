@@ -98,7 +98,7 @@ def assert_is_limit(verb, params, values, slack=1e-5):
     np.testing.assert_allclose(params, theirs, rtol=1e-5, atol=max(slack, 1e-3))
 
 
-@thinned(4)
+@thinned(8)
 @every
 @pytest.mark.parametrize("neighbors", ["replace", "add_remove"])
 def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbors):

@@ -131,6 +131,7 @@ def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, 
     assert worst > 0.3 * eps  # few values show part of the claim
 
 
+@thinned(2)
 @pytest.mark.parametrize("eps, bound", [(0.1, 0.0255), (0.5, 0.0057), (1.0, 0.0033), (2.0, 0.0021)])
 def test_a_private_median_is_as_near_as_it_should_be(eps, bound):
     rng, chance, errors = np.random.default_rng(60), public_stream(60), []

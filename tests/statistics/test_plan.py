@@ -45,6 +45,7 @@ def test_rows_that_resemble_the_data_may_stand_for_them():
     assert like.loc["x2", "width"] == pytest.approx(uniform.loc["x2", "width"], rel=0.15)
 
 
+@pytest.mark.slow  # the fast gate has that of workflow
 @pytest.mark.parametrize(
     "price",
     [

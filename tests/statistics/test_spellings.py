@@ -29,7 +29,7 @@ def narrow(seed, n=4000):
 DOMAIN = {"x": (0, 100), "z": (-2, 2), "y": (-10, 20), "b": [False, True]}
 
 
-@thinned(3)
+@thinned(6)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(("others", "spelled"), [("x", SQUARES), ("z", ["I(z**2)", "I(z * z)"]), ("x + z", PRODUCTS)])
 def test_each_spelling_of_a_product_gives_the_same_bits(verb, others, spelled, monkeypatch):
