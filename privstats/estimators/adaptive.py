@@ -45,10 +45,12 @@ from privstats.estimators.constants import (
     UNSEEN_SDS,
     USUAL_RADIUS,
 )
-from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, best_clip, edges, predicted_length
+from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
 from privstats.estimators.preconditioner import (
     KeptLevels,
     PublicBox,
+    Scales,
+    Sizes,
     Start,
     cleared,
     coarse,
@@ -132,8 +134,12 @@ class Adaptive:
         return MOST_FIRST_NOISE_OF_SQUARES if isinstance(self.loss, SquaredLoss) else MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        by, box = self.noises, PublicBox(public.design)
-        scales = column_scales(ask, by, box, public.used)
+        box = PublicBox(public.design)
+        return self.after(column_scales(ask, self.noises, box, public.used), ask, box, public)
+
+    def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
+        """Go on where the scales are released."""
+        by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         entry = hessian_entry_sd(ask, by, self.loss, box.c)
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
@@ -210,6 +216,68 @@ def relative_noise(m: int, entry: float) -> float:
         Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
     """
     return EDGE_OF_NOISE * m**1.5 * entry
+
+
+@dataclass(frozen=True, eq=False)
+class Lengthened:
+    """How much longer the intervals of steps are expected to be than without privacy: from laws, and so free.
+
+    Parameters
+    ----------
+    ask : Laws
+    by : Noises
+    loss : Loss
+    tail : Tail
+    """
+
+    ask: Laws
+    by: Noises
+    loss: Loss = SquaredLoss()  # noqa: RUF009
+    tail: Tail = TAILS["usual"]
+
+    def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
+        """Return the length before the questions are known by more than their names and sets."""
+        within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
+        shells = Shells(m, edges(m**0.5 / 8, longest * psi))
+        named = (("score", within), ("first step", within), ("score sizes", shells))
+        asked = tuple(Sum(name, lambda block: block, within=one, folded=folded) for name, one in named)
+        return self.length(asked, longest, psi, sizes)
+
+    def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
+        """Return the length for rows a little heavier than normal ones.
+
+        Two noises: that of the score, and that of the Hessian times the error of the first step; and what the Hessian's
+        noise does to its weakest direction.
+
+        Parameters
+        ----------
+        asked : tuple of Sum
+            For the score and the first step, each clipped at 1, and for the sizes of scores.
+        longest : float
+            A bound on the length of preconditioned predictors.
+        psi : float
+            A bound on |psi|, in its standard deviations.
+        sizes : Sizes
+        """
+        score, first_step, counts = asked
+        m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
+        noise, sd = self.score_sd(score), self.count_sd(counts)
+        usual = predicted_length(noise, sd, m, sizes.scores, self.tail, longest * psi, self.by.shares) / 1.96
+        entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, longest**2 / m) / rows
+        first = FIRST_LEAST * m**0.5 * self.score_sd(first_step) / rows
+        length = np.hypot(usual, rows**0.5 * m**1.5 * entry * first)
+        return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
+
+    def score_sd(self, question: Sum) -> float:
+        """Return the noise of a coordinate of a score."""
+        law = self.ask.law(question, by=self.by.vector)
+        if isinstance(question.within, SumAndProducts):
+            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
+        return float(np.sqrt(law.variance()[0]))
+
+    def count_sd(self, question: Sum) -> float:
+        """Return the noise of a count of a histogram."""
+        return float(np.sqrt(self.ask.law(question, by=self.by.counts).variance()[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,31 +358,19 @@ class Steps(Branch):
         """Return the question for the histogram of score lengths."""
         return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
 
-    def score_sd(self, name: str) -> float:
-        """Return the noise of a coordinate of a score that is clipped at 1."""
-        question = self.score(name, self.start, 1.0)
-        law = self.ask.law(question, by=self.by.vector)
-        if isinstance(question.within, SumAndProducts):
-            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
-        return float(np.sqrt(law.variance()[0]))
-
-    def count_sd(self, question: Sum) -> float:
-        return float(np.sqrt(self.ask.law(question, by=self.by.counts).variance()[0]))
+    @property
+    def lengthened(self) -> Lengthened:
+        return Lengthened(self.ask, self.by, self.loss, self.tail)
 
     def length(self) -> float:
-        """Return the expected length over that without privacy, for rows a little heavier than normal ones.
-
-        Two noises: that of the score, and that of the Hessian times the error of the first step; and what the Hessian's
-        noise does to its weakest direction.
-        """
-        m, start = self.start.m, self.start
-        cap = start.longest * start.largest_psi / start.sigma
-        noise, sd = self.score_sd("score"), self.count_sd(self.score_sizes(start, edges(m**0.5 / 8, cap)))
-        score = predicted_length(noise, sd, m, self.scores, self.tail, cap, self.by.shares) / 1.96
-        entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, start.longest**2 / m) / self.rows
-        first = FIRST_LEAST * m**0.5 * self.score_sd("first step") / self.rows
-        length = np.hypot(score, self.rows**0.5 * m**1.5 * entry * first)
-        return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
+        """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
+        start = self.start
+        psi = start.largest_psi / start.sigma
+        asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
+        sizes = self.score_sizes(start, edges(start.m**0.5 / 8, start.longest * psi))
+        return Lengthened(self.ask, self.by, self.loss, self.tail).length(
+            (*asked, sizes), start.longest, psi, self.sizes
+        )
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""
@@ -379,7 +435,10 @@ class Steps(Branch):
         """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
-        wide = max(FIRST_LEAST * m**0.5, FIRST_NOISE * self.scores**0.5 / self.score_sd("first step"))
+        wide = max(
+            FIRST_LEAST * m**0.5,
+            FIRST_NOISE * self.scores**0.5 / self.lengthened.score_sd(self.score("first step", x, 1.0)),
+        )
         radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
         question = self.score("first step", x.remapped(plain.inverse), radius)
         first = ReleasedScore.of(self.ask(question, by=self.by.vector))
@@ -430,7 +489,7 @@ class Steps(Branch):
         total = self.total(counts.value, self.scores)
         lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail, self.by.shares)
         squares, unseen = self.squares(u, variance, float((lengths.counts * lengths.lengths**2).sum()) / m)
-        clip = best_clip(lengths, self.score_sd("score"), m, self.tail, m * unseen)
+        clip = best_clip(lengths, self.lengthened.score_sd(self.score("score", u, 1.0)), m, self.tail, m * unseen)
         return replace(clip, least=squares / self.rows), lengths
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
@@ -458,7 +517,7 @@ class Steps(Branch):
         most = max(most, rarer * largest**2) if rare else most
         doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
         if doubted:
-            doubted = UNSEEN_SDS * self.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
+            doubted = UNSEEN_SDS * self.lengthened.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
         if not self.ask.decide("residual squares", bool(doubted)):
             return 0.0, max(most / variance - seen, 0.0) if rare else 0.0
         released = self.ask(question, by=self.by.counts)

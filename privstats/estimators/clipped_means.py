@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from privstats.estimators.adaptive import SHARES, Adaptive
+import numpy as np
+
+from privstats.estimators.adaptive import SHARES, Adaptive, Lengthened
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
-from privstats.estimators.constants import MOST_FIRST_NOISE_OF_SQUARES
+from privstats.estimators.constants import BLURRED_SPREAD, MOST_FIRST_NOISE_OF_SQUARES, MOST_STEPS
+from privstats.estimators.means import Means
+from privstats.estimators.preconditioner import PublicBox, Scales, Sizes, column_scales
 from privstats.gate.questions import Ask
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.tables import PointEstimate
@@ -23,14 +27,18 @@ class ClippedMeans:
     Parameters
     ----------
     noises : Noises
+    sums : Means, optional
+        What is asked in their place, where its intervals promise to be shorter.
     """
 
     noises: Noises = NORMAL
+    sums: Means | None = None
 
     @property
     def shares(self) -> Mapping[str, float]:
         """Budget parts by name of question."""
-        return SHARES[self.noises.shares]
+        shares = SHARES[self.noises.shares]
+        return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 
     @property
     def most_first_noise(self) -> float:
@@ -42,10 +50,42 @@ class ClippedMeans:
         columns = public.design
         design = columns.as_regression()
         ask.through(design)
-        estimate = Adaptive(self.noises, branches=("steps",))(ask, replace(public, design=design))
+        of_dummies, box = replace(public, design=design), PublicBox(design)
+        scales = column_scales(ask, self.noises, box, public.used)
+        if self.sums is not None:
+            lengths = {
+                "sums": self._length_of_sums(ask, public, scales),
+                "steps": self._length_of_steps(ask, of_dummies, box, scales),
+            }
+            if ask.choose("estimator", lengths) == "sums":
+                ask.through(columns)
+                return self.sums(ask, public)
+        estimate = Adaptive(self.noises, branches=("steps",)).after(scales, ask, box, of_dummies)
         assert isinstance(estimate, NormalEstimate | PointEstimate)
         matrix, shift = design.to_original()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
             known["sigma"] *= design.response_half  # means are in the user's units
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
+
+    def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
+        """Return the expected length over that without privacy, of groups of one size."""
+        assert self.sums is not None
+        groups, (mean, variance) = len(public.design.names), spread(scales)
+        count, total = self.sums.noise_variances(ask, public)
+        return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
+
+    def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
+        """Return theirs, if bounded: sums are no shorter than 1, and so a wrong choice is as bad as this at most."""
+        sizes = Sizes(scales.rows, float(public.units or scales.rows))
+        longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
+        length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
+        return length if length <= MOST_STEPS else np.inf
+
+
+def spread(scales: Scales) -> tuple[float, float]:
+    """Return the released mean and variance of the response in half-ranges; of one below its noise, a guess."""
+    mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
+    noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)
+    variance = float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2
+    return mean, max(variance - noise, BLURRED_SPREAD * noise)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from privstats.estimators.base import PublicFacts
-from privstats.estimators.columns import Grid, Grouping, column_facts, no_intervals, spelled, used
-from privstats.gate.questions import Ask, Sum
+from privstats.estimators.columns import ColumnFacts, Grid, Grouping, column_facts, no_intervals, spelled, used
+from privstats.gate.questions import Ask, Laws, Sum
 from privstats.inference.group_means import GroupMeans
 from privstats.inference.notes import noise_note, note
 from privstats.inference.tables import PointEstimate
@@ -18,7 +18,7 @@ from privstats.losses.location import ColumnValues, Scaled
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.comparison.duff import DuffMean
-from privstats.numerics.law import IntArray
+from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import REPLACE_ROW, Neighbors
 from privstats.sets.vectors import Squares
 
@@ -42,19 +42,32 @@ class Means:
     neighbors: Neighbors = REPLACE_ROW
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
+    def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
+        """Return the one question, and the set of the numbers of one group."""
+        columns, grouping = column_facts(public.design), Grouping.of(public.design)
+        counted = public.used is None or grouping.groups > 0
+        within = Squares(len(columns), counted, squares=not no_intervals(public, self.neighbors))
+        of = Scaled(ColumnValues(tuple(range(len(columns))), grouping.width), *_scale(columns))
+        return Sum("sums", grouping.rows(of), grouping.within(within)), within
+
+    def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
+        """Return the variances of the noise of a group's count and of a column's sum, in half-ranges: public, free."""
+        question, within = self._question(public)
+        variance = ask.law(question, by=self.noise).variance()
+        return (float(variance[0]) if within.counted else 0.0), float(variance[int(within.counted)])
+
     def __call__(self, ask: Ask, public: PublicFacts) -> GroupMeans | PointEstimate:
         """Release the sums; columns first, then groups."""
         design = public.design
         columns, grouping, names = column_facts(design), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
-        centre = np.array([(column.low + column.high) / 2 for column in columns])
-        half = np.array([(column.high - column.low) / 2 for column in columns])
+        centre, half = _scale(columns)
         counted = public.used is None or grouping.groups > 0
-        within = Squares(len(columns), counted, squares=not why)
-        of = Scaled(ColumnValues(tuple(range(len(columns))), grouping.width), centre, half)
-        release = ask(Sum("sums", grouping.rows(of), grouping.within(within)), by=self.noise)
+        question, within = self._question(public)
+        release = ask(question, by=self.noise)
         places = _places(within, grouping.cells)
         sums = np.where(places >= 0, np.append(release.value, 0.0)[places], 0.0)
+        counted = within.counted
         if not counted:
             sums[:, 0] = float(public.used or 0)
         known = used(sums[:, 0], release.law.variance()[places[:, 0]]) if counted else {}
@@ -98,6 +111,12 @@ class ChosenMeans:
         values = np.concatenate([release.value for release in releases])
         why = no_intervals(public, self.neighbors) or (note("other mechanism", mech="duff", other="laplace"),)
         return PointEstimate(tuple(design.names), spelled(columns, values), why)
+
+
+def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
+    """Return the centres and half-widths of the columns' bounds."""
+    low, high = np.array([(column.low, column.high) for column in columns], dtype=float).T
+    return (low + high) / 2, (high - low) / 2
 
 
 def _places(within: Squares, cells: int) -> IntArray:

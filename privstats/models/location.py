@@ -233,13 +233,22 @@ class ColumnMean(Location):
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
         table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
         by = NORMAL if isinstance(promise, GaussianDP) else PURE
-        table["clipped"] = Candidate(ClippedMeans, {"noises": by}, "gaussian" if by is NORMAL else "l2")
-        because = "chosen by auto: the least noise under this budget"
-        choice = chosen(mech, table, (auto, table[auto]), given, because)
+        clipped = Candidate(ClippedMeans, {"noises": by}, "gaussian" if by is NORMAL else "l2")
+        table["clipped"] = clipped
+        public = Carrying(promise, neighbors, len(design.names), rows, intervals)
+        entry, because = table[auto], "chosen by auto: the least noise under this budget"
+        alone = len(design.targets) == 1 and intervals and neighbors.rows_per_unit == 1 and rows is not None
+        if mech == "auto" and alone and public.outdoes_moments(by, design.as_regression()):
+            sums = Means(**entry.fixed)
+            noises = {auto: str(entry.noise), "clipped": str(clipped.noise)}
+            branches = {"sums": auto, "steps": "clipped"}
+            both = Candidate(ClippedMeans, {"noises": by, "sums": sums}, None, noises, branches)
+            return chosen(mech, table, (f"{auto} or clipped", both), given, "")
+        choice = chosen(mech, table, (auto, entry), given, because)
         if mech != "clipped":
             return choice
         design.as_regression()
-        return Carrying(promise, neighbors, len(design.names), rows, intervals).carried(choice, f"mech='{auto}'")
+        return public.carried(choice, f"mech='{auto}'")
 
 
 @dataclass(frozen=True, eq=False)
