@@ -288,12 +288,12 @@ def dp_mean(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
-        Noise on sums: "laplace" (under pure eps), "gaussian" (under `mu` or `delta`), or "knorm" in the norm `noise`; it
-        goes by the bounds. "clipped" takes one column at a time and fits a dummy to each group, as dp_lm does: its
-        noise goes by the spread of the values, so it is shorter where bounds extend far beyond most values and there
-        are several thousand rows, and longer elsewhere. "auto" takes noise on sums; of one column it asks first, at a
-        twentieth of the budget, how far the values are spread, and takes "clipped" where that promises more. "duff"
-        uses the distance to data with another mean; it is for comparison and has no intervals.
+        Noise on sums, which goes by the bounds: "laplace" (under pure eps), "gaussian" (under `mu` or `delta`), or
+        "knorm" in the norm `noise`. "clipped" takes one column at a time and fits a dummy to each group, as dp_lm does:
+        its noise goes by the spread of the values, so it is shorter where bounds extend far beyond most values and
+        there are several thousand rows, and longer elsewhere. "auto" takes noise on sums; of one column it asks first,
+        at a twentieth of the budget, how far the values are spread, and takes "clipped" where that promises more.
+        "duff" uses the distance to data with another mean; it is for comparison and has no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
