@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquati
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import RootWeighted
@@ -298,6 +299,41 @@ class Moments(Branch):
             return ()
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
+    @property
+    def levelled(self) -> list[tuple[Any, FloatArray, FloatArray]]:
+        """Factors with rows of the design at their levels, (levels, c), and what picks a level, shape (c, levels).
+
+        A row of the design times the latter is 1 at its level, and 0 at others.
+        """
+        box = self.box
+        found: list[tuple[Any, FloatArray, FloatArray]] = []
+        first = [] if box.intercept is None else [box.intercept]
+        for factor in box.design.factors:
+            where = [*first, *factor.columns]
+            rows = np.zeros((len(factor.levels), box.c))
+            rows[:, where] = np.column_stack([np.ones((len(rows), len(first))), factor.contrasts])
+            if len(where) == len(rows) and np.linalg.matrix_rank(rows) == len(rows):
+                found.append((factor, rows, np.asarray(np.linalg.pinv(rows), dtype=float)))
+        return found
+
+    def hidden_levels(self, both: NoisyMatrix, missing: Sequence[str]) -> tuple[Note, ...]:
+        """Return a note on each level that noise hides and that coefficients which are not given are about."""
+        found, names, columns = [], self.box.design.names, both.mapped(np.eye(self.box.c + 1)[:, :-1])
+        for factor, _, one in self.levelled:
+            sds = np.sqrt(columns.variance_along(one))
+            counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
+            for level in np.flatnonzero(counts < MOMENTS_READ * sds).tolist():
+                reference = level == factor.reference
+                about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
+                at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
+                other = factor.compared_with(factor.levels[int(np.argmax(counts))])
+                what = {"level": factor.levels[level], "factor": factor.name, "count": about_rows(counts[level])}
+                code = f", or compare with another level, {other}" if reference else ""
+                hidden = [names[j] for j in at if names[j] in missing]
+                if hidden:
+                    found.append(note("hidden level", hidden, **what, sd=sds[level], code=code))
+        return tuple(found)
+
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, squares: float) -> FloatArray:
         """Return a meat in which a response of two values has, at each level of a factor, the variance of its mean.
 
@@ -314,19 +350,12 @@ class Moments(Branch):
         squares : float
             Sum of squared residuals, or its noise.
         """
-        box, A = self.box, both.value
-        low, high = box.design.response_bounds
-        if box.offset:
+        A = both.value
+        low, high = self.box.design.response_bounds
+        if self.box.offset:
             return meat
-        first = [] if box.intercept is None else [box.intercept]
         G, back = self.start.to_theta, np.linalg.pinv(self.start.to_theta)
-        for factor in box.design.factors:
-            where = [*first, *factor.columns]
-            rows = np.zeros((len(factor.levels), box.c))
-            rows[:, where] = np.column_stack([np.ones((len(rows), len(first))), factor.contrasts])
-            if len(where) != len(rows) or np.linalg.matrix_rank(rows) < len(rows):
-                continue
-            one = np.linalg.pinv(rows)  # a row of the design times this is 1 at its level, and 0 at others
+        for _, rows, one in self.levelled:
             count = np.maximum(np.einsum("ik,ij,jk->k", one, A[:-1, :-1], one), 1.0)
             mean = np.clip(one.T @ A[:-1, -1] / count, low, high)
             variance = count * (high - mean) * (mean - low)
@@ -369,9 +398,11 @@ class Moments(Branch):
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
         )
-        return self.given(
-            equation.solve(self.box.design.names, self.clamped(both), {"sigma": sigma, **self.sizes.diagnostics})
-        )
+        known = {"sigma": sigma, **self.sizes.diagnostics}
+        estimate = equation.solve(self.box.design.names, self.clamped(both), known)
+        params = estimate.mapped(*self.box.design.to_original()).params()  # as the reader sees them
+        missing = [name for name, one in zip(estimate.names, params, strict=True) if np.isnan(one)]
+        return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, missing))))
 
 
 def moments_of_box(

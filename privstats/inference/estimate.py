@@ -502,10 +502,12 @@ class NormalEstimate(Estimate):
         return {name: value for name, value in self.__dict__.items() if name not in ("_draws", "_given")}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that noise leaves unidentified."""
+        """Return a note on coefficients that noise leaves unidentified, if no other names them."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
-        missing = ~self._given & ~exact
-        names = dict.fromkeys(name for name, none in zip(self.names, missing, strict=True) if none)
+        missing, known = ~self._given & ~exact, {name for one in self.remarks for name in one.about}
+        names = dict.fromkeys(
+            name for name, none in zip(self.names, missing, strict=True) if none and name not in known
+        )
         return unidentified_note(tuple(names), self.diagnostics.get("noise_to_signal_unidentified", np.nan))
 
     def _leaning(self) -> tuple[Note, ...]:

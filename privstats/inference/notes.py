@@ -69,6 +69,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were "
             "left out of the fit. Remedy: compare with another level, {code}."
         ),
+        "hidden level": (
+            "{names} not given: {count} have the level {level!r} of {factor} (released count, std err {sd:.0f}), too "
+            "few for this noise. Remedy: spend more, or merge the level with another one{code}."
+        ),
         "no level": (
             "Nearly no row has a declared level of {factors}, or nearly all rows miss another value: {count} of "
             "{rows:,} were used (released count, std err {sd:.0f}). Remedy: declare the levels as the data spell "
@@ -214,6 +218,7 @@ SYMPTOMS = (
     "noise to signal",
     "rare level",
     "rare reference",
+    "hidden level",
     "few outcomes",
     "rare value",
     "clamped response",

@@ -55,6 +55,19 @@ def test_a_rare_reference_level_is_named_and_its_remedy_can_be_followed():
     assert note_of(after, "rare level").about == ("C(g, Treatment('b'))[T.a]",)
 
 
+def test_moments_name_a_level_that_noise_hides_and_blame_nothing_else():
+    fit = fitted("y ~ x + C(g)", mech="suffstats")
+    found = note_of(fit, "hidden level")
+    assert "the level 'a' of C(g) (released count, std err" in found.text
+    assert found.text.endswith("or compare with another level, C(g, Treatment('b')).")
+    assert set(found.about) == {"Intercept", "C(g)[T.b]", "C(g)[T.c]"} == set(fit.params.index[fit.params.isna()])
+    assert not {"collinear", "weak term"} & {one.key for one in fit.notes}
+    after = fitted("y ~ x + C(g, Treatment('b'))", mech="suffstats")
+    assert note_of(after, "hidden level").about == ("C(g, Treatment('b'))[T.a]",)
+    assert "Treatment" not in note_of(after, "hidden level").text.split("Remedy")[1]
+    assert after.params.drop("C(g, Treatment('b'))[T.a]").notna().all()
+
+
 @pytest.mark.parametrize("mech", ["suffstats", "newton"])
 def test_a_response_that_its_bounds_clamp_is_noted_and_one_of_two_values_is_not(mech):
     fit = fitted("y ~ x", mech=mech, domain={**DOMAIN, "y": (10, 10.5)})
