@@ -139,6 +139,8 @@ class ColumnQuantile(Location):
     ) -> Choice:
         given = dict(options)
         noise = given.pop("noise", None)
+        if noise is not None and mech != "smoothsens":
+            raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")
         own = {"q": self.q, "confidence": 1 - self.alpha, "neighbors": neighbors}
         table = {
             "rank": Candidate(RankQuantiles, own),
@@ -148,8 +150,6 @@ class ColumnQuantile(Location):
             "smoothsens": Candidate(ChosenQuantiles, {**own, "mechanism": _smooth(noise, promise)}, noise or "cauchy"),
             "ptr": Candidate(ProposeTestReleaseQuantiles, {**own, "mechanism": PROPOSE}),
         }
-        if noise is not None and mech != "smoothsens":
-            raise OptionError(f"noise= belongs to mech='smoothsens', and not to mech='{mech}'; leave noise out")
         if mech == "ptr" and not isinstance(promise, ApproxDP):
             raise OptionError("mech='ptr' may fail with a probability; add delta=1e-6 to eps")
         because = "chosen by auto: exact" + (", and draws all quantiles together" if len(self.q) > 1 else "")

@@ -108,6 +108,7 @@ OPTIONS = [
     ("median", ONE, {"eta": 0.5}, ps.OptionError, "eta= belongs to mech='ptr'"),
     ("median", ONE, {"mech": "ptr"}, ps.OptionError, "add delta=1e-6 to eps"),
     ("median", ONE, {"noise": "cauchy"}, ps.OptionError, "noise= belongs to mech='smoothsens'"),
+    ("median", ONE, {"noise": "laplace"}, ps.OptionError, "noise= belongs to mech='smoothsens'"),
     ("median", ONE, {"mech": "smoothsens", "noise": "laplace"}, ps.OptionError, "add delta=1e-6 to eps"),
     ("median", ONE, {"geometric": 1.5}, ps.OptionError, "geometric is 1.5"),
     (
