@@ -64,7 +64,8 @@ def read_to_the_end(fit):
     summary = str(fit.summary())
     given = fit.params.notna().all()
     assert given or "not given" in summary
-    assert not given or np.isfinite(fit.predict(NEW).to_numpy(dtype=float)).all()
+    known = given and not any(one.key == "weak direction" for one in fit.notes)
+    assert not known or np.isfinite(fit.predict(NEW).to_numpy(dtype=float)).all()
     shown = [fit.params, fit.conf_int(), fit.cov_params(), fit.tvalues, fit.pvalues, fit.noise_share]
     assert not any(np.isinf(table.to_numpy(dtype=float)).any() for table in shown)
     fit.summary(exp=True), fit.tidy(), fit.glance(), f"{fit!r} {fit.releases!r}"
