@@ -1,8 +1,8 @@
 """Ranges bought for columns without declared bounds: how much of the data they hold, and how wide they are.
 
 At rows x eps = 3000 for one range: at least 95 % of the rows inside and a width at most 4 times the .5 to 99.5 % range,
-in at least 95 % of runs, for normal, uniform, log-normal and t3 columns at any place and scale, if the scale is at least
-1e-6 of the place: finer steps than that are not looked for.
+in at least 95 % of runs, for normal, uniform, log-normal and t3 columns at any place and scale, if the scale is at
+least 1e-6 of the place: finer steps than that are not looked for.
 
     python benchmarks/private_bounds.py --seed 1 [--replicates 100] [--n 3000]
 """
