@@ -7,9 +7,10 @@ which 8 % are 1, under mu and under eps, a Poisson regression under mu, and medi
 with a predictor, under mu and under eps. A line is printed for each constant: its meaning, the least coverage over
 designs and coefficients, the length over that of intervals without privacy (the mean over designs of medians), and the
 share not given, each as it is, halved and doubled. Nothing has to be reached by other values; with the constants as
-they are, the least coverage of a coefficient must not lie more than three binomial standard errors below .93.
+they are, the least coverage of a coefficient must not lie more than three binomial standard errors below .93. With
+``--write`` the lines take their places in a table of a page, METHODS.md, as soon as each is known.
 
-    python -m benchmarks.constants --seed 1 [--replicates 20] [--names FEW MOVE]
+    python -m benchmarks.constants --seed 1 [--replicates 20] [--names FEW MOVE] [--write METHODS.md]
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from privstats.workflow import plan
 
 N = 4000
 WHOLE = 100_000
+HEAD = "| constant | value | halved | doubled | meaning |\n|---|---|---|---|---|\n"
 Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # what is fitted, to which rows, and the budget
 
 
@@ -155,11 +157,36 @@ def _has(module: ModuleType, name: str, value: Any) -> bool:
     )
 
 
+def spelled(value: Any) -> str:
+    """Return a constant as the table has it: the values of a dict or a tuple beside each other."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+    return ", ".join(f"{one:g}" for one in values)
+
+
+def line(name: str, halved: str, doubled: str) -> str:
+    """Return the table's line of a constant."""
+    return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {table()[name]} |"
+
+
+def lines_of(page: str) -> dict[str, str]:
+    """Return the lines of the table in a page, by constant."""
+    return {found[1]: found[0] for found in re.finditer(r"^\| `([A-Z][A-Z_]*)` \|.*$", page, re.MULTILINE)}
+
+
+def written(page: str, name: str, new: str) -> str:
+    """Return the page with the line of this constant, in the order in which constants are defined."""
+    known = {**lines_of(page), name: new}
+    head, body = page.split(HEAD)
+    rest = body[sum(len(old) + 1 for old in lines_of(page).values()) :]
+    return head + HEAD + "".join(f"{known[one]}\n" for one in table() if one in known) + rest
+
+
 def main() -> int:
     """Print the table; return 1 if intervals with the constants as they are cover too rarely."""
     meanings = table()
     parser = arguments(__doc__, replicates=20)
     parser.add_argument("--names", nargs="*", default=list(meanings), choices=list(meanings))
+    parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = list(designs())
@@ -173,7 +200,10 @@ def main() -> int:
                     found.append("{:.2f} {:.2f} {:.2f}".format(*measured(cells, given.replicates, given.seed)))
                 except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
                     found.append(type(error).__name__)
-        print(f"{name:24} halved {found[0]:16} doubled {found[1]:16} {meanings[name]}", flush=True)
+        new = line(name, *found)
+        print(new, flush=True)
+        if given.write:
+            given.write.write_text(written(given.write.read_text(), name, new))
     return int(plain[0] < 0.93 - 3 * (0.93 * 0.07 / given.replicates) ** 0.5)
 
 

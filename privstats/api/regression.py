@@ -121,11 +121,13 @@ def dp_lm(
     -----
     A coefficient is NaN ("not given") where the noise exceeds the information on it. Intervals contain what clipping
     may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_, steps [2]_.
+    Estimator, assumptions and constants: METHODS.md. Intervals are bias-aware: estimate +- cv(a / s) s [3]_.
 
     References
     ----------
     .. [1] Awan and Slavkovic (2021), Structure and sensitivity in differential privacy, JASA 116.
     .. [2] Avella-Medina, Bradshaw and Loh (2023), Differentially private inference via noisy optimization, AoS 51.
+    .. [3] Armstrong and Kolesar (2018), Optimal inference in a class of regression models, Econometrica 86.
 
     Examples
     --------

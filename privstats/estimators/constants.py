@@ -142,6 +142,4 @@ KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear
 FARTHEST_FROM_PILOT = 0.6  # the same after a perturbed minimiser, whose smoothing moves its slopes
-FARTHEST_PILOT = (
-    3.0  # standard deviations of the response: noise has carried a pilot away that lies further from a constant
-)
+FARTHEST_PILOT = 3.0  # sds of the response: noise has carried a pilot away that lies further from a constant

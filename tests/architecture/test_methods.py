@@ -1,0 +1,57 @@
+"""METHODS.md says what the code does: its constants, its shares, and the functions that it names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import privstats
+from benchmarks.constants import line, lines_of, table, written
+from privstats.estimators import constants
+from privstats.estimators.adaptive import SHARES
+
+ROOT = Path(privstats.__file__).parent
+PAGE = (ROOT.parent / "METHODS.md").read_text()
+SOURCE = "".join(file.read_text() for folder in (ROOT, ROOT.parent / "benchmarks") for file in folder.rglob("*.py"))
+
+
+def test_the_table_has_all_constants_with_their_values_and_meanings():
+    kept = lines_of(PAGE)
+    assert list(kept) == list(table())
+    for name, old in kept.items():
+        halved, doubled = (cell.strip() for cell in old.split("|")[3:5])
+        assert old == line(name, halved, doubled)
+        for measured in (halved, doubled):
+            assert re.fullmatch(r"\d\.\d\d \d+\.\d\d \d\.\d\d|nan .*|[A-Z]\w+Error", measured)
+
+
+def test_no_constant_of_the_engine_is_without_a_line():
+    assert set(table()) == {name for name in vars(constants) if name.isupper()}
+
+
+def test_a_line_is_written_in_its_place_and_nothing_else_changes():
+    name = "FEW"
+    new = line(name, "0.90 9.99 0.02", "0.90 1.25 0.02")
+    changed = written(PAGE, name, new)
+    assert lines_of(changed) == {**lines_of(PAGE), name: new}
+    assert written(changed, name, lines_of(PAGE)[name]) == PAGE
+    assert written(PAGE.replace(lines_of(PAGE)[name] + "\n", ""), name, lines_of(PAGE)[name]) == PAGE
+
+
+@pytest.mark.parametrize(("law", "column"), [("normal", 5), ("pure", 6)])
+def test_its_shares_are_those_of_least_squares(law, column):
+    rows = [row.split("|") for row in PAGE.splitlines() if re.match(r"\| `[a-z ]+` ?(\(|\|)", row)]
+    said = {re.match(r" `([a-z ]+)`", row[1])[1]: row[column].strip() for row in rows}
+    for name, share in said.items():
+        assert share == "free" or float(share) == SHARES[law][name], name
+    assert {name for name, share in said.items() if share != "free"} >= set(SHARES[law]) - {
+        "units", "scales again", "moments", "meat of moments", "residual scale"
+    }  # fmt: skip
+
+
+def test_what_it_names_exists():
+    for name in re.findall(r"`([A-Za-z_.]+)`", PAGE):
+        last = name.removesuffix(".py").split(".")[-1]
+        assert name.endswith(".md") or re.search(rf"\b{last}\b", SOURCE), name
+    for name in re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b", PAGE):
+        assert name in table(), name
