@@ -142,6 +142,15 @@ def student(rng: np.random.Generator, n: int) -> pd.DataFrame:
     return pd.DataFrame(X, columns=["x1", "x2", "x3"]).assign(y=y)
 
 
+def assets(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """Return net assets, whose scale rises with income and age: a quarter of the people have next to none."""
+    income = np.exp(rng.normal(3.4, 0.7, n)).clip(3, 240)
+    age, size = rng.uniform(25, 65, n).round(), rng.integers(1, 8, n)
+    saved = 0.02 * (income / 10) ** 1.6 * np.exp(rng.normal(1.5, 1.3, n)) * (age / 30)
+    net = np.where(rng.random(n) < 0.25, rng.normal(-2, 3, n), saved).clip(-500, 1500)
+    return pd.DataFrame({"net": net, "income": income, "age": age, "size": size})
+
+
 def lm(source: Any, formula: str, domain: Mapping[str, Any]) -> Population:
     """Return a population for least squares."""
     return Population(source, "dp_lm", formula, domain)
@@ -211,6 +220,13 @@ OTHERS = {
         )
         for q in (0.1, 0.5, 0.9)
     },
+    "assets_rq90": Population(
+        assets,
+        "dp_rq",
+        "net ~ income + age + size",
+        {"net": (-500, 1500), "income": (0, 250), "age": (20, 70), "size": (1, 12)},
+        {"tau": 0.9},
+    ),
 }
 POPULATIONS = LM | OTHERS
 

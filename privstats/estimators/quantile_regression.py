@@ -493,6 +493,7 @@ class OneOrder:
         through = float(np.trace(inverse @ filling @ inverse)) / m
         uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
         bent = KERNEL_BEND * min(max(length / density.width, density.wide**2), 1.0)
+        far = float(np.sqrt(max(float(back @ back) - float(np.trace(filling)), 0.0)))  # of the start from the solution
         left_out = LEFT_OUT * float(norm.pdf(norm.ppf(self.tau))) * self.prefix.levels.left_out
         equation = EstimatingEquation(
             score=score,
@@ -506,7 +507,7 @@ class OneOrder:
             remaining=length,
             clipped=(
                 Allowance(np.eye(m), radius.excess + left_out),
-                Allowance(back[:, None], bent),
+                Allowance(np.eye(m), bent * far),  # in what direction a kernel is wrong is not known
                 Allowance(np.eye(m), density.atom),
             ),
             freedom=max(self.prefix.sizes.scores - m, 1.0),

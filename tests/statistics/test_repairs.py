@@ -6,6 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import privstats as ps
+from benchmarks.populations import POPULATIONS, reference
 from tests.conftest import slow
 
 REPLICATES = 9
@@ -135,3 +136,18 @@ def test_a_rare_outcome_on_group_dummies_is_covered_group_by_group(budget, mech)
         ends = one.conf_int().to_numpy()
         covered.append((ends[:, 0] <= rates.to_numpy()) & (rates.to_numpy() <= ends[:, 1]))
     assert np.mean(covered) >= 0.8
+
+
+@pytest.mark.parametrize("budget", [{"eps": 4.0}, slow({"mu": 1.0})], ids=str)
+def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predictors(budget):
+    people = POPULATIONS["assets_rq90"]
+    whole = people.source(np.random.default_rng(0), 60_000)
+    truth, covered = reference(people, whole).params, []
+    for seed in range(30):
+        rows = whole.iloc[np.random.default_rng([1, seed]).integers(0, len(whole), 10_000)].reset_index(drop=True)
+        fit = ps.dp_rq(people.formula, rows, tau=0.9, domain=dict(people.domain), rng=seed, **budget)
+        low, high = (fit.conf_int()[k].to_numpy() for k in (0, 1))
+        covered.append(np.where(np.isnan(low), np.nan, (low <= truth.to_numpy()) & (truth.to_numpy() <= high)))
+    given = np.isfinite(covered).sum(axis=0)
+    assert (given >= 8).all()
+    assert (np.nanmean(covered, axis=0) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / given)).all()
