@@ -138,6 +138,7 @@ KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of th
 DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide
 KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
 KERNEL_BEND = 0.25  # share of the start's distance, if a half-width, or by a wide kernel, that is uncertain
+KERNEL_SHAPE = 5.0  # times the half-width's fourth power: so much more is; a wide kernel shows the level alone
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows as for a mean: a kernel sees some
 ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear

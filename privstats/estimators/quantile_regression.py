@@ -37,6 +37,7 @@ from privstats.estimators.constants import (
     KERNEL_NARROWEST,
     KERNEL_NOISE,
     KERNEL_ROWS,
+    KERNEL_SHAPE,
     KERNEL_WIDEST,
     KERNEL_WIDTH,
     LEAST_CHECK_CURVATURE,
@@ -492,7 +493,8 @@ class OneOrder:
         filling = meat + noise.covariance()
         through = float(np.trace(inverse @ filling @ inverse)) / m
         uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
-        bent = KERNEL_BEND * min(max(length / density.width, density.wide**2), 1.0)
+        bent = min(max(length / density.width, density.wide**2), 1.0)
+        bent = KERNEL_BEND * max(bent, KERNEL_SHAPE * density.wide**4)
         far = float(np.sqrt(max(float(back @ back) - float(np.trace(filling)), 0.0)))  # of the start from the solution
         left_out = LEFT_OUT * float(norm.pdf(norm.ppf(self.tau))) * self.prefix.levels.left_out
         equation = EstimatingEquation(

@@ -138,7 +138,7 @@ def test_a_rare_outcome_on_group_dummies_is_covered_group_by_group(budget, mech)
     assert np.mean(covered) >= 0.8
 
 
-@pytest.mark.parametrize("budget", [{"eps": 4.0}, slow({"mu": 1.0})], ids=str)
+@pytest.mark.parametrize("budget", [{"eps": 4.0}, slow({"mu": 1.0}), slow({"eps": 1.0})], ids=str)
 def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predictors(budget):
     people = POPULATIONS["assets_rq90"]
     whole = people.source(np.random.default_rng(0), 60_000)
