@@ -165,7 +165,8 @@ def spelled(value: Any) -> str:
 
 def line(name: str, halved: str, doubled: str) -> str:
     """Return the table's line of a constant."""
-    return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {table()[name]} |"
+    meaning = table()[name].replace("|", r"\|")
+    return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {meaning} |"
 
 
 def lines_of(page: str) -> dict[str, str]:

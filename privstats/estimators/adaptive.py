@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from privstats.errors import listed
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
 from privstats.estimators.constants import (
     ALONG_SEEN,
@@ -45,30 +44,16 @@ from privstats.estimators.constants import (
     UNSEEN_SDS,
     USUAL_RADIUS,
 )
+from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
-from privstats.estimators.preconditioner import (
-    KeptLevels,
-    PublicBox,
-    Scales,
-    Sizes,
-    Start,
-    cleared,
-    coarse,
-    column_scales,
-    entry_sd,
-    readable_levels,
-    reread_scales,
-    roots,
-    sizes_of,
-    standardised,
-    whitened_again,
-)
+from privstats.estimators.levels import level_notes, readable_levels
+from privstats.estimators.preconditioner import Sizes, Start, cleared, coarse, entry_sd, roots, sizes_of, whitened_again
 from privstats.estimators.sufficient_statistics import Branch, Moments, moments_of_box
 from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, about_rows, note
+from privstats.inference.notes import Note, note
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
@@ -692,25 +677,3 @@ class ScoreVariance:
     @classmethod
     def of(cls, value: FloatArray, ridge: FloatArray, released: bool) -> ScoreVariance:
         return cls(value, Metric.of(value + ridge), released)
-
-
-def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return notes on the levels of each factor that were left out: on a reference level by itself."""
-    notes, names = [], box.design.names
-    gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
-    known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
-    for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):
-        rare, first = np.flatnonzero(~kept).tolist(), factor.reference
-        about = [j for j in factor.columns if gone[j]]
-        if first in rare:
-            rare.remove(first)
-            own = [factor.columns[place] for level in rare for place in factor.dummies(level)]
-            compared = [j for j in (box.intercept, *about) if j is not None and j not in own]
-            about, most = own, factor.levels[int(np.argmax(np.where(kept, counts, -np.inf)))]
-            known["code"] = factor.compared_with(most)
-            what = {"level": factor.levels[first], "factor": factor.name, "count": about_rows(counts[first])}
-            notes.append(note("rare reference", [names[j] for j in compared], **what, **known))
-        if rare:
-            count = listed([about_rows(counts[level]) for level in rare])
-            notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
-    return tuple(notes)

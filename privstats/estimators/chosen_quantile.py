@@ -18,6 +18,7 @@ from scipy.linalg import block_diag
 
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.filling import DENSITY, LIKELY, filling_hessian, noise_through
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.k_norm_gradient import (
     AT_BOUND,
     check_bound,
@@ -26,7 +27,6 @@ from privstats.estimators.k_norm_gradient import (
     rows_of,
     to_columns,
 )
-from privstats.estimators.preconditioner import PublicBox
 from privstats.estimators.quantile_regression import check_orders, item_of
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import (

@@ -10,8 +10,9 @@ import numpy as np
 from privstats.estimators.adaptive import SHARES, Adaptive, Lengthened
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.constants import BLURRED_SPREAD, MOST_FIRST_NOISE_OF_SQUARES, MOST_STEPS
+from privstats.estimators.frame import PublicBox, Scales, column_scales
 from privstats.estimators.means import Means
-from privstats.estimators.preconditioner import PublicBox, Scales, Sizes, column_scales
+from privstats.estimators.preconditioner import Sizes
 from privstats.gate.questions import Ask
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.tables import PointEstimate

@@ -8,7 +8,7 @@ stands beside each estimator, in `SHARES`.
 
 from __future__ import annotations
 
-# --- columns and levels (preconditioner)
+# --- columns and levels (frame, levels)
 MOST_CENTER = 0.999  # released centres lie within this part of their bounds
 LEAST_COLUMN_VARIANCE = 1e-7  # least variance of a column, in squared half-ranges of its bounds
 BLURRED = 1.0  # a variance below this many of its sds is released again, in the units of its first reading

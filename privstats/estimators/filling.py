@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privstats.estimators.base import PublicFacts
-from privstats.estimators.preconditioner import PublicBox
+from privstats.estimators.frame import PublicBox
 from privstats.inference.noise import Loading
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray

@@ -16,7 +16,9 @@ from privstats.errors import OptionError, quote
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
 from privstats.estimators.constants import USUAL_RESIDUAL
 from privstats.estimators.filling import FILLED, filling_hessian, noise_through
-from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sizes_of
+from privstats.estimators.frame import PublicBox
+from privstats.estimators.levels import KeptLevels
+from privstats.estimators.preconditioner import Start, sizes_of
 from privstats.estimators.sufficient_statistics import Branch
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
 from privstats.estimators.constants import (
     ALONG_HIDDEN,
@@ -41,9 +40,11 @@ from privstats.estimators.constants import (
     SKEW_RADII,
     UNUSUAL,
 )
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, critical, edges
+from privstats.estimators.levels import KeptLevels, level_notes
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import KeptLevels, PublicBox, Start, sd_of
+from privstats.estimators.preconditioner import Start, sd_of
 from privstats.estimators.transformed import (
     Prefix,
     TransformedAsk,

@@ -15,7 +15,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.base import Noises, PublicFacts
-from privstats.estimators.preconditioner import KeptLevels
+from privstats.estimators.levels import KeptLevels
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Loading, NormalEstimate
 from privstats.inference.marginal_effects import MarginalEffects

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import OptionError
-from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail
 from privstats.estimators.constants import (
     ALONG_HIDDEN,
@@ -29,6 +28,7 @@ from privstats.estimators.constants import (
     TYPICAL_ROW,
 )
 from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
+from privstats.estimators.levels import level_notes
 from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.preconditioner import Start, entry_sd, sd_of

@@ -14,9 +14,9 @@ from scipy.linalg import block_diag
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts, check_split, check_switch
 from privstats.estimators.filling import DENSITY, FILLED, LIKELY, filling_hessian, filling_rows, noise_through
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.k_norm_gradient import check_bound
 from privstats.estimators.marginal_effects import check_margins
-from privstats.estimators.preconditioner import PublicBox
 from privstats.estimators.quantile_regression import check_orders, item_of
 from privstats.gate.questions import Ask, Values
 from privstats.inference.noise import Loading

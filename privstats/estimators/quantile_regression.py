@@ -17,7 +17,6 @@ import numpy as np
 from scipy.stats import norm
 
 from privstats.errors import OptionError
-from privstats.estimators.adaptive import level_notes
 from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_split, check_tail
 from privstats.estimators.constants import (
     ATOM_SDS,
@@ -54,9 +53,11 @@ from privstats.estimators.constants import (
     UNIT_ORDER,
     UNIT_SIZE,
 )
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Lengths, edges
+from privstats.estimators.levels import level_notes
 from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
-from privstats.estimators.preconditioner import PublicBox, Start, entry_sd, sd_of
+from privstats.estimators.preconditioner import Start, entry_sd, sd_of
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of
 from privstats.gate.questions import Ask, Question, Sum, Values
 from privstats.inference.estimate import (

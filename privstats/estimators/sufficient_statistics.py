@@ -23,17 +23,10 @@ from privstats.estimators.constants import (
     UNEXPLAINED,
     USUAL_RESIDUAL,
 )
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Tail
-from privstats.estimators.preconditioner import (
-    KeptLevels,
-    PublicBox,
-    Sizes,
-    Start,
-    clamped_note,
-    cleared,
-    entry_sd,
-    sizes_of,
-)
+from privstats.estimators.levels import KeptLevels, clamped_note
+from privstats.estimators.preconditioner import Sizes, Start, cleared, entry_sd, sizes_of
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix

@@ -16,21 +16,9 @@ import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts
 from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN
-from privstats.estimators.preconditioner import (
-    KeptLevels,
-    PublicBox,
-    Scales,
-    Sizes,
-    Start,
-    coarse,
-    column_scales,
-    entry_sd,
-    readable_levels,
-    reread_scales,
-    sizes_of,
-    standardised,
-    whitened_again,
-)
+from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
+from privstats.estimators.levels import KeptLevels, readable_levels
+from privstats.estimators.preconditioner import Sizes, Start, coarse, entry_sd, sizes_of, whitened_again
 from privstats.gate.questions import Ask, Question, Sum
 from privstats.losses.psi import OfTransformed, Transform
 from privstats.losses.rows import Linear, WeightedColumns

@@ -9,16 +9,10 @@ import pytest
 import privstats
 from privstats.estimators import adaptive, likelihood, objective_perturbation, quantile_regression
 from privstats.estimators.base import NORMAL, PURE
-from privstats.estimators.preconditioner import (
-    PublicBox,
-    cleared,
-    complement,
-    counts_from_sums,
-    roots,
-    standardised,
-    with_products,
-)
-from privstats.estimators.preconditioner import Scales as ReadScales
+from privstats.estimators.frame import PublicBox, standardised, with_products
+from privstats.estimators.frame import Scales as ReadScales
+from privstats.estimators.levels import counts_from_sums
+from privstats.estimators.preconditioner import cleared, complement, roots
 from privstats.formula.design import bind_regression
 from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, fit_of
