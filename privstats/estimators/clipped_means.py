@@ -54,10 +54,11 @@ class ClippedMeans:
         of_dummies, box = replace(public, design=design), PublicBox(design)
         scales = column_scales(ask, self.noises, box, public.used)
         if self.sums is not None:
-            lengths = {
-                "sums": self._length_of_sums(ask, public, scales),
-                "steps": self._length_of_steps(ask, of_dummies, box, scales),
-            }
+            sums = self._length_of_sums(ask, public, scales)
+            steps = self._length_of_steps(ask, of_dummies, box, scales)
+            if blurred(scales):  # both rest on a guess, which decides but is no length to be told of
+                sums, steps = np.inf, steps if steps < sums else np.inf
+            lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
                 return self.sums(ask, public)
@@ -86,7 +87,18 @@ class ClippedMeans:
 
 def spread(scales: Scales) -> tuple[float, float]:
     """Return the released mean and variance of the response in half-ranges; of one below its noise, a guess."""
+    mean, noise, variance = _moments(scales)
+    return mean, max(variance - noise, BLURRED_SPREAD * noise)
+
+
+def blurred(scales: Scales) -> bool:
+    """Return whether the response's variance is a guess."""
+    _, noise, variance = _moments(scales)
+    return variance - noise < BLURRED_SPREAD * noise
+
+
+def _moments(scales: Scales) -> tuple[float, float, float]:
+    """Return the released mean of the response, and the noise and the value of its variance, in half-ranges."""
     mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
     noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)
-    variance = float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2
-    return mean, max(variance - noise, BLURRED_SPREAD * noise)
+    return mean, noise, float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2
