@@ -353,9 +353,7 @@ class Steps(Branch):
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
         sizes = self.score_sizes(start, edges(start.m**0.5 / 8, start.longest * psi))
-        return Lengthened(self.ask, self.by, self.loss, self.tail).length(
-            (*asked, sizes), start.longest, psi, self.sizes
-        )
+        return self.lengthened.length((*asked, sizes), start.longest, psi, self.sizes)
 
     def estimate(self) -> Estimate:
         """Ask the questions of the branch, and solve."""

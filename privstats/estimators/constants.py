@@ -25,7 +25,7 @@ CORNERS = 4096  # so many corners of the box are tried at most for the largest l
 
 # --- coarse matrix and start (preconditioner)
 BLURRED_SPREAD = 0.01  # what a variance below its noise is taken for, in this noise, where means choose their method
-MOST_STEPS = 2.5  # steps of means are taken only where they are at most so many times as long as without privacy
+MOST_STEPS = 2.3  # steps of means are taken only where they are at most so many times as long as without privacy
 MOST_FIRST_NOISE = 0.3  # its noise, in variances of a column, up to which steps of other losses arrive ...
 MOST_FIRST_NOISE_OF_SQUARES = 0.5  # ... and up to which those of least squares do
 COARSE_SHARE = 0.05  # its rows are held at a radius whose noise is about this share of the information ...

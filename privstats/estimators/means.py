@@ -62,12 +62,10 @@ class Means:
         columns, grouping, names = column_facts(design), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
         centre, half = _scale(columns)
-        counted = public.used is None or grouping.groups > 0
         question, within = self._question(public)
-        release = ask(question, by=self.noise)
+        counted, release = within.counted, ask(question, by=self.noise)
         places = _places(within, grouping.cells)
         sums = np.where(places >= 0, np.append(release.value, 0.0)[places], 0.0)
-        counted = within.counted
         if not counted:
             sums[:, 0] = float(public.used or 0)
         known = used(sums[:, 0], release.law.variance()[places[:, 0]]) if counted else {}

@@ -25,6 +25,7 @@ CASES = {
     "no intercept of units": (dp_lm, "y ~ 0 + a + b", COMPLETE, SUMS, "add_remove", "who", 0.9),
     "means by group": (dp_mean, "y ~ g", DOMAIN, {"mu": 1.0, "mech": "gaussian"}, "replace", None, 0.99),
     "means by group of either kind": (dp_mean, "y ~ g", DOMAIN, {"mu": 1.0}, "replace", None, 0.8),
+    "means of either kind, pure": (dp_mean, "y ~ g", DOMAIN, {"eps": 8.0}, "replace", None, 0.75),
     "means of units": (dp_mean, "y ~ g", DOMAIN, {"eps": 1.0}, "replace", "who", 0.99),
     "histogram": (dp_hist, "y", DOMAIN, {"eps": 1.0, "bins": 4}, "replace", None, 0.99),
 }
