@@ -82,8 +82,8 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        rare = np.isfinite(scales.rarer)  # of two values, one of them rare: no histogram shows its scores
-        return length if length <= MOST_STEPS and not rare else np.inf
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # values, one of them rare: no histogram shows it
+        return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
