@@ -241,6 +241,34 @@ class SmoothedCheck(RowLoss):
         return min(max(u, Decimal(0)), Decimal(1)) - Decimal(self.tau)
 
 
+@dataclass(frozen=True)
+class ClippedSquares(RowLoss):
+    """``(y - eta)^2 / 2`` where ``|y - eta| <= limit``, linear beyond: the slope is a clipped residual (Huber 1964).
+
+    The curvature is 1 inside and 0 outside, where slopes are largest.
+
+    Parameters
+    ----------
+    limit : float
+        In units of the response: the largest slope.
+    """
+
+    limit: float
+    max_curvature, log_curvature_rate, slope_ulps = 1.0, math.inf, 0.0
+
+    @property
+    def max_slope(self) -> float:
+        return self.limit
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        residual = eta - y
+        return np.clip(residual, -self.limit, self.limit), (np.abs(residual) < self.limit).astype(np.float64)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        limit = Decimal(self.limit)
+        return min(max(eta - y, -limit), limit)
+
+
 def _mills(u: Decimal) -> Decimal:
     """Return ``phi(u) / Phi(u)``: one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
     with localcontext() as context:

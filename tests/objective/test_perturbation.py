@@ -16,9 +16,11 @@ from privstats.losses.convex import (
     ClampedLogistic,
     ClampedPoisson,
     ClampedProbit,
+    ClippedSquares,
     Logistic,
     SmoothedCheck,
 )
+from privstats.mechanisms.objective.minimise import Tilted
 from privstats.mechanisms.objective.perturbation import (
     FARTHEST,
     GUARD,
@@ -208,7 +210,7 @@ def test_an_offset_moves_the_centre_of_the_ridge():
 
 def test_weights_missing_cells_and_odd_values_stay_in_the_set():
     rng = np.random.default_rng(1)
-    for geometry, loss in product(LENGTHS, (Logistic(), SmoothedCheck(0.2, 0.1))):
+    for geometry, loss in product(LENGTHS, (Logistic(), SmoothedCheck(0.2, 0.1), ClippedSquares(0.4))):
         within = WeightedLosses(3, loss, 2.0, 5.0, 40.0, (0.0, 1.0), (-3.0, 3.0), geometry)
         wild = rng.normal(size=(600, 6)) * 10 ** rng.uniform(-2, 300, (600, 1))
         wild[::7, 2], wild[1::7, 1], wild[2::7, 0], wild[3::7] = np.nan, np.inf, -np.inf, 1e-310
@@ -290,7 +292,7 @@ def exact_gradient(rows, theta, loss, ridge, tilt):
         return float(sum(g * g for g in slope).sqrt())
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2)])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2), ClippedSquares(0.7)])
 @pytest.mark.parametrize("eps", [4.0, 0.01, 1e-8])
 def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
     """The gradient, in sixty digits, bounds the distance: the guard's noise of this scale makes twice that cost 1 %."""
@@ -310,6 +312,23 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         assert scale < 1e-4 / min(1.0, eps)
 
 
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25)])
+def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(loss):
+    """Rows whose residual is the half-width, or the limit, to the last bit: rounding decides their curvature."""
+    rng = np.random.default_rng(8)
+    for _ in range(30):
+        theta = rng.normal(size=3)
+        x, y = rng.uniform(-1, 1, (300, 3)), rng.uniform(0, 1, 300)
+        width = getattr(loss, "half_width", getattr(loss, "limit", 0.0))
+        offset = y + width * rng.choice([-1, 1], 300) - x @ theta
+        weight = rng.uniform(0, 1, 300)
+        f = Tilted(x, y, offset, weight, loss, 0.1, rng.normal(size=3))
+        gradient, wrong, _ = f.near(theta)
+        rows = np.column_stack([weight, x, y, offset])
+        exact = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
+        assert exact <= wrong <= 1e-11
+
+
 @pytest.mark.parametrize("response", [0.0, 1.0, "separated", "nothing"])
 def test_separation_and_one_valued_responses_are_like_other_data(response):
     x = np.random.default_rng(0).uniform(-1, 1, 2000)
@@ -324,6 +343,7 @@ def test_separation_and_one_valued_responses_are_like_other_data(response):
 FAMILIES = {"poisson": ClampedPoisson(-1, 1, 5), "gamma": ClampedGamma(-1, 1, 5), "probit": ClampedProbit(-1, 1)}
 FAMILIES |= {"bounded logit": ClampedLogistic(-1, 1)}
 EVERY = {**FAMILIES, "median": SmoothedCheck(0.5, 0.3), "check": SmoothedCheck(0.9, 0.3), "logit": Logistic()}
+EVERY |= {"squares": ClippedSquares(0.5), "clipped squares": ClippedSquares(0.05)}
 
 
 @thinned(2)

@@ -62,12 +62,13 @@ class Tilted:
     def near(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
 
-        A linear predictor is wrong by at most ``(d + 2) u (|theta|_1 + |o|)``, in any order of summation (Higham 2002,
-        section 3.1), hence a slope by the curvature near it times that and `slope_ulps` u. A block's sum is wrong by
+        A linear predictor is wrong by at most ``(d + 2) u (|x|'|theta| + |o|)``, in any order of summation (Higham
+        2002, section 3.1), hence a slope by the curvature near it times that, and `slope_ulps` u; where the
+        curvature may jump, near is anywhere. A slope is wrong by u times itself more, a block's sum by
         ``(BLOCK + 2) u`` times the sum of its absolute terms; the blocks' sums are added without error. A tenth covers
         what is of the order of u^2, here and in the bound.
         """
-        eta, d = self.eta(theta), len(theta)
+        eta, d, sizes = self.eta(theta), len(theta), np.abs(self.x)
         slope, curvature = self.loss.derivatives(eta, self.y)
         score, h = self.weight * slope, self.weight * curvature
         whole = len(score) // BLOCK * BLOCK
@@ -75,13 +76,14 @@ class Tilted:
         rest = score[whole:] @ self.x[whole:]
         scores = np.array([math.fsum(column) for column in np.vstack([sums, rest]).T.tolist()])
         ridge = self.gamma * theta
-        shift = (d + 2) * (float(np.abs(theta).sum()) + np.abs(self.offset))
-        farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))  # times infinity, a number
-        grown = math.exp(min(self.loss.log_curvature_rate * farthest, 700.0))
-        wrong = (BLOCK + 2) * np.abs(score).sum() + self.loss.slope_ulps * self.weight.sum()
-        wrong = wrong + np.minimum(grown * h, self.loss.max_curvature) @ shift
-        wrong = wrong + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
-        rounding = 1.1 * UNIT * float(np.linalg.norm(wrong)) + float(np.finfo(float).tiny)
+        shift = (d + 2) * (sizes @ np.abs(theta) + np.abs(self.offset))
+        steepest = self.weight * self.loss.max_curvature
+        if math.isfinite(self.loss.log_curvature_rate):
+            farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))
+            steepest = np.minimum(math.exp(min(self.loss.log_curvature_rate * farthest, 700.0)) * h, steepest)
+        wrong = (BLOCK + 3) * np.abs(score) + self.loss.slope_ulps * self.weight + steepest * shift
+        total = wrong @ sizes + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
+        rounding = 1.1 * UNIT * float(np.linalg.norm(total)) + float(np.finfo(float).tiny)
         hessian = self.x.T @ (self.x * h[:, None]) + self.gamma * np.eye(d)
         return scores + ridge + self.tilt, rounding, hessian
 
