@@ -46,7 +46,7 @@ class Means:
         """Return the one question, and the set of the numbers of one group."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
-        within = Squares(len(columns), counted, squares=not no_intervals(public, self.neighbors))
+        within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
         of = Scaled(ColumnValues(tuple(range(len(columns))), grouping.width), *_scale(columns))
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 

@@ -195,6 +195,51 @@ class Products(Packed):
 
 
 @dataclass(frozen=True)
+class SquaredEntries(Set):
+    """Squares ``v_i^2`` of vectors of length at most `radius`: what stands on the diagonal of their products.
+
+    *l1*: contributions are not negative and add up to at most radius^2, so two are at most twice that apart, or once
+    where there is one entry only. *l2*: sqrt 2 radius^2 apart. *linf*: radius^2. Each is at most radius^2 long.
+    """
+
+    m: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_radius(self.radius)
+
+    @property
+    def dim(self) -> int:
+        return self.m
+
+    @property
+    def reach(self) -> float:
+        return self.radius
+
+    @property
+    def entry_step(self) -> float:
+        """Grid of the vectors' entries; contributions are whole numbers of its square."""
+        return step_of(self.radius, ROW_BITS)
+
+    @property
+    def step(self) -> float:
+        return self.entry_step**2
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return toward_zero(onto_ball(rows, self.radius), self.entry_step)
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        return rows * rows
+
+    def distance(self, norm: str) -> float:
+        apart = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}
+        return self.radius**2 * (known(norm, apart) if self.m > 1 else min(known(norm, apart), 1.0))
+
+    def length(self, norm: str, exchange: bool = True) -> float:
+        return self.radius**2 * known(norm, {"l1": 1.0, "l2": 1.0, "linf": 1.0})
+
+
+@dataclass(frozen=True)
 class SumAndProducts(Packed):
     """Clipped scores s, |s| <= B, with B beside them: the sum of s, and the sum of ss', which then costs nothing.
 
@@ -477,13 +522,14 @@ class Squares(Set):
     k : int
     counted : bool
         Whether the number of rows is released beside.
-    squares : bool
-        Whether squares are summed.
+    squared : int, optional
+        Squares of so many columns are summed, of the first ones; by default of all. Without squares there is room for
+        the count.
     """
 
     k: int
     counted: bool
-    squares: bool = True
+    squared: int | None = None
 
     @property
     def dim(self) -> int:
@@ -491,7 +537,12 @@ class Squares(Set):
 
     @property
     def size(self) -> int:
-        return int(self.counted) + (1 + self.squares) * self.k
+        return int(self.counted) + self.k + self.squares
+
+    @property
+    def squares(self) -> int:
+        """How many squares are summed."""
+        return self.k if self.squared is None else self.squared
 
     @property
     def reach(self) -> float:
@@ -515,24 +566,25 @@ class Squares(Set):
         weight, u = rows[:, :1], rows[:, 1:]
         whole = (weight == 1.0).all()
         values = u if whole else toward_zero(weight * u, self.step)
-        squares = [u * u if whole else toward_zero(weight * u * u, self.step)] if self.squares else []
-        return np.column_stack([*([weight] if self.counted else []), values, *squares])
+        few = u[:, : self.squares]
+        squares = few * few if whole else toward_zero(weight * few * few, self.step)
+        return np.column_stack([*([weight] if self.counted else []), values, squares])
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         count, square = self._weights(norm, exchange)
         spread = {"l1": float(self.k), "l2": math.sqrt(self.k), "linf": 1.0}[norm]
-        return np.array([count * spread] * self.counted + [1.0] * self.k + [square] * (self.k if self.squares else 0))
+        return np.array([count * spread] * self.counted + [1.0] * self.k + [square] * self.squares)
 
     def distance(self, norm: str) -> float:
         return 2 * known(norm, {"l1": float(self.k), "l2": math.sqrt(self.k), "linf": 1.0})
 
     def length(self, norm: str, exchange: bool = True) -> float:
         count, square = self._weights(norm, exchange)
-        count, square = count * self.counted, square * self.squares
+        count, some = count * self.counted, self.squares
         lengths = {
-            "l1": self.k * (count + 1 + square),
-            "l2": math.sqrt(self.k * (count**2 + 1 + square**2)),
-            "linf": max(count, 1.0, square),
+            "l1": self.k * (count + 1) + some * square,
+            "l2": math.sqrt(self.k * (count**2 + 1) + some * square**2),
+            "linf": max(count, 1.0, square * (some > 0)),
         }
         return known(norm, lengths)
 
@@ -544,4 +596,5 @@ class Squares(Set):
             return {"l1": (0.0, 0.5), "l2": (0.0, 1.58)}.get(norm, (0.0, 2.0))
         if not self.squares:
             return {"l1": (1.0, 0.0), "l2": (1.7, 0.0)}.get(norm, (2.0, 0.0))
-        return {"l1": (0.75, 0.25), "l2": (1.2, 1.2)}.get(norm, (2.0, 2.0))
+        part = self.squares / self.k
+        return {"l1": (1 - 0.25 * part, 0.25), "l2": (math.sqrt(2.88 - 1.44 * part), 1.2)}.get(norm, (2.0, 2.0))

@@ -8,7 +8,7 @@ import numpy as np
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.privacy.promise import Relation
 from privstats.sets.cells import ByCell, Cells, Shells
-from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, Squares, SumAndProducts
+from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, SquaredEntries, Squares, SumAndProducts
 
 EXCHANGE, MISSING, ONLY_APPEAR = Relation(), Relation(1, True, True), Relation(1, False, True)
 RELATIONS = {"replace": EXCHANGE, "replace or missing": MISSING, "add_remove": ONLY_APPEAR}
@@ -25,7 +25,7 @@ BOXES = [
         for q, intercept, counted, scale in itertools.product((1, 2, 3, 6), (True, False), (True, False), (1.0, 1.7))
     ),
 ]
-SQUARES = [Squares(k, counted, squares) for k in (1, 2, 3) for counted in (True, False) for squares in (True, False)]
+SQUARES = [Squares(k, counted, some) for k in (1, 2, 3) for counted in (True, False) for some in (None, 0, k - 1)]
 MEMBERS = [
     Ball(3, 2.5),
     Ball(1, 1e-7),
@@ -37,10 +37,13 @@ MEMBERS = [
     *SQUARES,
     Cells(1),
     Cells(4),
+    SquaredEntries(2, 1.0),
+    SquaredEntries(5, 0.7),
+    SquaredEntries(1, 0.3),
     Shells(2, (0.5, 1.0, 3.0)),
     Shells(3, (0.7,)),
     ByCell(Squares(1, True), 3),
-    ByCell(Squares(2, True, False), 2),
+    ByCell(Squares(2, True, 0), 2),
     ByCell(Ball(2, 0.7), 3),
     ByCell(Fractions(1), 2),
     ByCell(Box(1, 3.0), 1),

@@ -241,10 +241,19 @@ def test_edges_of_shells_increase_and_cells_exist():
 @pytest.mark.parametrize("within", SQUARES, ids=str)
 def test_neither_count_nor_squares_cost_anything_where_rows_are_replaced_and_weigh_as_much_as_they_may(within, norm):
     free = within.sensitivity(norm, EXCHANGE)
-    assert free.size == Squares(within.k, True, False).sensitivity(norm, EXCHANGE).size
-    count, squares = [slice(0, 1)] * within.counted, [slice(within.size - within.k, within.size)] * within.squares
+    assert free.size == Squares(within.k, True, 0).sensitivity(norm, EXCHANGE).size
+    count, squares = (
+        [slice(0, 1)] * within.counted,
+        [slice(within.size - within.squares, within.size)] * (within.squares > 0),
+    )
     full = contributions(within, np.ones(1 + within.k))
-    others = [[w, *[end] * within.k] for w in (0.0, 0.5, 1.0) for end in np.linspace(-1, 1, 41)]
+    few = within.squares  # where some columns have no squares, these go as far as they can, and the others their way
+    others = [
+        [w, *[end] * few, *[other] * (within.k - few)]
+        for w in (0.0, 0.5, 1.0)
+        for end in np.linspace(-1, 1, 41)
+        for other in {-1.0, end}
+    ]
     others = contributions(within, others)
     assert gaps(free, full, others).max() <= free.size * (1 + 1e-12)
     for part in (*count, *squares):

@@ -218,7 +218,7 @@ class Toy:
 
     def __call__(self, ask, public):
         width = public.design.width
-        of, within, by = WeightedColumns(np.eye(width)), Squares(width, counted=True, squares=True), Laplace()
+        of, within, by = WeightedColumns(np.eye(width)), Squares(width, counted=True), Laplace()
         first = ask(Sum("scales", of, within=within), by=by)
         if self.tweak == "depends on the release" and first.value[0] > 300:
             ask(Sum("more", of, within=within), by=by)
