@@ -2,13 +2,14 @@
 
 Designs of least squares pull in different directions (uniform predictors, under mu and under eps; a concave mean of a
 skewed predictor; errors of three degrees of freedom; a predictor in two per cent of its bounds with its square; a level
-of 1 % of the rows), all by Newton steps but one, where the choice is free. Beside them stand a logit of outcomes of
-which 8 % are 1, under mu and under eps, a Poisson regression under mu, and median regressions with errors that grow
-with a predictor, under mu and under eps. A line is printed for each constant: its meaning, the least coverage over
-designs and coefficients, the length over that of intervals without privacy (the mean over designs of medians), and the
-share not given, each as it is, halved and doubled. Nothing has to be reached by other values; with the constants as
-they are, the least coverage of a coefficient must not lie more than three binomial standard errors below .93. With
-``--write`` the lines take their places in a table of a page, METHODS.md, as soon as each is known.
+of 1 % of the rows), by Newton steps; the last two by objective perturbation under eps as well, and under eps uniform
+predictors where the choice is free. Beside them stand a logit of outcomes of which 8 % are 1, under mu and under eps, a
+Poisson regression under mu, and median regressions with errors that grow with a predictor, under mu and under eps. A
+line is printed for each constant: its meaning, the least coverage over designs and coefficients, the length over that
+of intervals without privacy (the mean over designs of medians), and the share not given, each as it is, halved and
+doubled. Nothing has to be reached by other values; with the constants as they are, the least coverage of a coefficient
+must not lie more than three binomial standard errors below .93. With ``--write`` the lines take their places in a table
+of a page, METHODS.md, as soon as each is known.
 
     python -m benchmarks.constants --seed 1 [--replicates 20] [--names FEW MOVE] [--write METHODS.md]
 """
@@ -84,6 +85,9 @@ def designs() -> Iterator[Design]:
     yield lm("y ~ x + I(x**2)", {"x": (0, 100), "y": (-10, 20)}), narrow(rng, WHOLE), {"mu": 1.0, "mech": "newton"}
     levels = {"x": (-1, 1), "g": list("abc"), "y": (-8, 8)}
     yield lm("y ~ x + C(g)", levels), rare(rng, WHOLE), {"mu": 2.0, "mech": "newton"}
+    square = {"x": (0, 100), "y": (-10, 20)}
+    yield lm("y ~ x + I(x**2)", square), narrow(np.random.default_rng(1), WHOLE), {"eps": 4.0, "mech": "objpert"}
+    yield lm("y ~ x + C(g)", levels), rare(np.random.default_rng(2), WHOLE), {"eps": 4.0, "mech": "objpert"}
     rows, bounds = outcomes(rng, WHOLE), dict.fromkeys(("x1", "x2", "x3", "x4"), (-2, 2))
     logit = Population(outcomes, "dp_glm", "b ~ x1 + x2 + x3 + x4", {**bounds, "b": (0, 1)})
     count = Population(outcomes, "dp_glm", "k ~ x1 + x2 + x3 + x4", {**bounds, "k": (0, 60)}, {"family": "poisson"})

@@ -43,6 +43,7 @@ LM = {
     "lm suffstats": call("lm", "y ~ x + g", EPS, MU, BOTH, mech="suffstats"),
     **{f"lm {noise}": call("lm", "y ~ x + z", EPS, mech="suffstats", noise=noise) for noise in NOISES},
     **{f"lm {mech}": call("lm", "y ~ x + g", EPS, mech=mech) for mech in ("kng", "objpert", "expmech")},
+    "lm objpert in the box": call("lm", "y ~ x + g", EPS, mech="objpert", theta_bound=2.0),
     "lm weights": call("lm", "y ~ x + g", EPS, MU, weights="w"),
     "lm subset": call("lm", "y ~ x", EPS, MU, subset="z > 2"),
     "lm nonrobust": call("lm", "y ~ x", MU, EPS, cov_type="nonrobust"),

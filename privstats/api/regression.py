@@ -61,9 +61,10 @@ def dp_lm(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech"}
-        Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores. "auto" takes the one with the
-        shorter expected intervals; the summary says which and why. The others are for comparison, and use
-        `theta_bound`.
+        Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores, "objpert" under pure `eps` the
+        minimiser of a randomly tilted loss of clipped rows. "auto" takes the one with the shorter expected intervals;
+        the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise`, are for
+        comparison: they choose coefficients within `theta_bound`.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -120,8 +121,9 @@ def dp_lm(
     Notes
     -----
     A coefficient is NaN ("not given") where the noise exceeds the information on it. Intervals contain what clipping
-    may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_, steps [2]_.
-    Estimator, assumptions and constants: METHODS.md. Intervals are bias-aware: estimate +- cv(a / s) s [3]_.
+    may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_, as does
+    objective perturbation (section 4), of rows clipped as METHODS.md says; steps [2]_. Estimator, assumptions and
+    constants: METHODS.md. Intervals are bias-aware: estimate +- cv(a / s) s [3]_.
 
     References
     ----------

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
 from privstats.estimators.constants import (
+    AGAIN,
     ALONG_SEEN,
     BESIDE,
+    COARSE_FEWEST,
+    COARSE_HIGHEST,
+    COARSE_NOISE,
     DROWNED,
     EDGE_OF_NOISE,
-    FAR_BOUNDS,
     FEW,
     FEW_SHARE,
     FIRST_LEAST,
     FIRST_MOST,
     FIRST_NOISE,
+    HELD_LEAST,
     LEAST_EIGENVALUE,
     LEAST_RATIO,
     LEFT_OUT,
@@ -40,20 +43,32 @@ from privstats.estimators.constants import (
     MOVE_SDS,
     RADIUS_NOISE,
     RARE_RADIUS,
+    READ_WITH_SUMS,
+    READABLE,
     RESIDUAL_CLIP,
     UNSEEN_SDS,
     USUAL_RADIUS,
 )
-from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
+from privstats.estimators.frame import (
+    KnownMoments,
+    PublicBox,
+    Scales,
+    column_scales,
+    held_scales,
+    ranked_scales,
+    reread_scales,
+    standardised,
+    with_products,
+)
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
-from privstats.estimators.levels import level_notes, readable_levels
+from privstats.estimators.levels import readable_levels
+from privstats.estimators.perturbed_least_squares import PerturbedSquares
 from privstats.estimators.preconditioner import Sizes, Start, cleared, coarse, entry_sd, roots, sizes_of, whitened_again
 from privstats.estimators.sufficient_statistics import Branch, Moments, moments_of_box
 from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
@@ -77,9 +92,15 @@ SHARES: Mapping[str, Mapping[str, float]] = {
         "residual scale": 0.04, "leverages": 0.03, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
         "score sizes": 0.15, "residual squares": 0.10, "score": 0.45,
     },
+    "perturbed": {
+        "units": 0.02, "scales": 0.05, "levels": 0.14, "narrow scales": 0.12,
+        "coarse matrix": 0.12, "moments": 0.71, "meat of moments": 0.12, "second matrix": 0.12,
+        "score sizes": 0.12, "coefficients": 0.67, "squares of scores": 0.04,
+    },
 }  # fmt: skip
 
-HOSTS = {"steps": "score", "moments": "moments"}  # of each branch: whose share optional questions of all are a part of
+# of each branch: the question of whose share optional questions of all branches are a part
+HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
@@ -93,11 +114,13 @@ class Adaptive:
     noises : Noises
     loss : Loss
     branches : tuple of str
-        Among "moments" and "steps".
+        Among "moments", "steps" and "perturbed".
     tail : str
         "usual", or "cautious": scores beyond the visible ones may be more, and all along one coefficient.
     cov_type : str
         "HC", or "nonrobust".
+    coarse : float, optional
+        Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that of the table.
     """
 
     noises: Noises = NORMAL
@@ -105,13 +128,26 @@ class Adaptive:
     branches: tuple[str, ...] = ("moments", "steps")
     tail: str = "usual"
     cov_type: str = "HC"
+    coarse: float | None = None
 
     def __post_init__(self) -> None:
         check_tail(self.tail)
 
     @property
     def shares(self) -> Mapping[str, float]:
-        return SHARES[self.noises.shares]
+        if "perturbed" not in self.branches:
+            return SHARES[self.noises.shares]
+        shares = SHARES["perturbed"]
+        coarse = self.coarse or shares["coarse matrix"]
+        rest = 1 - shares["scales"] - coarse  # of either branch
+        coefficients = rest - shares["score sizes"] - shares["squares of scores"]
+        return {
+            **shares,
+            "coarse matrix": coarse,
+            "second matrix": AGAIN * coarse / coefficients,
+            "moments": rest - shares["meat of moments"],
+            "coefficients": coefficients,
+        }
 
     @property
     def most_first_noise(self) -> float:
@@ -120,38 +156,64 @@ class Adaptive:
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
-        return self.after(column_scales(ask, self.noises, box, public.used), ask, box, public)
+        scales = column_scales(ask, self.noises, box, public.used, spared=self.perturbs)
+        return self.after(scales, ask, box, public)
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether there may be a perturbed minimiser: then the coarse matrix serves for inference, too."""
+        return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
         """Go on where the scales are released."""
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
-        entry = hessian_entry_sd(ask, by, self.loss, box.c)
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
-        worth = "moments" not in self.branches or relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) < DROWNED
-        clips = "moments" not in self.branches or np.isinf(scales.rarer)
-        levels = readable_levels(ask, by, box, scales, entry, hosts, worth and clips, public.intervals)
-        frame = standardised(box, scales, levels.kept or None)
-        frame = reread_scales(ask, by, box, frame, scales, hosts, worth and clips)
+        entry = hessian_entry_sd(ask, by, self.loss, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
+        needed = (READ_WITH_SUMS if self.perturbs else READABLE[by.shares]) * entry
+        drowned = not self.perturbs and relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) >= DROWNED
+        worth = "moments" not in self.branches or not drowned
+        clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
+        levels = readable_levels(ask, by, box, scales, needed, hosts, worth and clips, public.intervals)
+        known = None
+        if self.perturbs:
+            ranked = ranked_scales(ask, box, scales, hosts)
+            held, moments = held_scales(box, ranked)
+            known = KnownMoments.of(box, held, moments)
+            levels = replace(levels, ridge=np.where(box.two_ended, 1 - moments, np.r_[levels.ridge, 0.0])[:-1])
+            frame = standardised(box, held, levels.kept or None)
+            frame = with_products(box, frame, held, normed=True) if box.products else frame
+        else:
+            frame = standardised(box, scales, levels.kept or None)
+            frame = reread_scales(ask, by, box, frame, scales, hosts, worth and clips)
         released = (scales.rows, scales.rows_sd) if public.used is None else ()
         every = replace(sizes, released=released)
         sizes = every.without(levels.left_out)
-        start = coarse(ask, by, box, frame, levels, sizes.rows)
+        start = coarse(ask, by, box, frame, levels, sizes.rows, known)
         tails = BOUNDED_TAILS if self.loss.bounded else TAILS
         robust, tail = self.cov_type != "nonrobust", tails[self.tail]
-        known = (ask, by, box, start, levels, sizes, public, robust, tail)
-        steps, moments = Steps(*known, self.loss), Moments(*known)
+        found = (ask, by, box, start, levels, sizes, public, robust, tail)
+        branches: dict[str, Any] = {
+            "moments": Moments(*found),
+            "steps": Steps(*found, self.loss),
+            "perturbed": PerturbedSquares(*found),
+        }
         chosen = self.branches[0]
         if len(self.branches) > 1:  # what is not given counts as infinitely long, in a harmonic mean
             fewer = 1 / max(levels.told, 1 / box.c)
-            lengths = {
-                "moments": moments.length() * (1.0 if moments.reads(levels.rarest) else fewer),
-                "steps": steps.length() * fewer if clips else np.inf,
-            }
+            moments_read = branches["moments"].reads(levels.rarest)
+            lengths = {name: branches[name].length() * fewer if clips else np.inf for name in self.branches}
+            lengths["moments"] = branches["moments"].length() * (1.0 if moments_read else fewer)
             chosen = ask.choose("estimator", lengths)
         if chosen == "moments" and (levels.keep is not None or frame.redone):
-            moments = moments_of_box(ask, by, box, every, public, robust)
-        return (moments if chosen == "moments" else steps).estimate()
+            return moments_of_box(ask, by, box, every, public, robust).estimate()
+        estimate: Estimate = branches[chosen].estimate()
+        return estimate
+
+
+def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
+    """Return the standard deviation of the noise of an entry of the coarse matrix whose rows are held at 1."""
+    return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, loss: Loss, m: int) -> float:
@@ -188,6 +250,17 @@ def carries_steps(by: Noises, promise: Promise, relation: Relation, columns: int
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(Foretold(part, relation), by, SquaredLoss(), columns)
     return relative_noise(columns, entry * USUAL_RADIUS / rows) < DROWNED
+
+
+def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
+    """Return the largest eigenvalue of the noise of a coarse matrix that had the whole promise, in the rows."""
+    entry = coarse_entry_sd(Foretold(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
+    return entry * (columns + 1) ** 0.5 / rows
+
+
+def coarse_share(noise: float) -> float:
+    """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
+    return float(np.clip(noise / COARSE_NOISE, COARSE_FEWEST, COARSE_HIGHEST))
 
 
 def relative_noise(m: int, entry: float) -> float:
@@ -616,24 +689,6 @@ class Steps(Branch):
             step = abs(float(along @ went)) + remaining / start.m**0.5
             allowances.append(Allowance(along[:, None], bread.all_cut * step))
         return tuple(allowances)
-
-    @cached_property
-    def far_columns(self) -> dict[int, float]:
-        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
-        coded = {j for factor in self.box.design.factors for j in factor.columns}
-        coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
-        made = {j for j, *_ in self.box.products}
-        reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
-        return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
-
-    def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels, bounds and tails."""
-        return (*level_notes(self.box, self.levels), *self.levels.clamped, *self._far_bounds())
-
-    def _far_bounds(self) -> tuple[Note, ...]:
-        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
-        names = self.box.design.names
-        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ class Estimator(Protocol):
 
 
 CHOICES = ("usual", "cautious")  # of `tail`
-FIXED = ("noises", "branches", "shares", "loss", "norm", "taus")  # fields that the model sets, not the user
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse")  # fields that the model sets, not the user
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

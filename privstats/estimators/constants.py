@@ -14,6 +14,7 @@ LEAST_COLUMN_VARIANCE = 1e-7  # least variance of a column, in squared half-rang
 BLURRED = 1.0  # a variance below this many of its sds is released again, in the units of its first reading
 WIDE = 5.0  # standardised values are clamped here when scales are released again
 READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many sds of an entry of the Hessian ...
+READ_WITH_SUMS = 2.8  # ... and so many of the coarse matrix where sums of columns tell the rest
 COUNT_SDS = 2.5  # ... and this many sds of its own count more
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
@@ -22,6 +23,31 @@ TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
 CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
+
+# --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
+NARROW = 3.0  # a variance below this many of its sds is hidden by wide bounds: median and scale are read by ranks,
+LEAST_RANKS = 5.0  # ... if the budget of such a question times the rows exceeds this
+SIZE_ORDER = 0.9  # the scale is this quantile of distances from the median, over that of |N(0, 1)|,
+NARROWEST = 1e-5  # ... which are at least so many half-ranges,
+ATOM_SCALE = 6.0  # ... and at least the sd of the column's mean over this: half of the values may be one number
+COARSE_NOISE = 0.2  # the coarse matrix gets the share that puts its noise, in sqrt(m + 1) sds, at this part of the rows
+COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
+AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
+SECOND_NOISE = 0.2  # ... asked if the first one's noise in the weakest direction, in sqrt(m) sds, exceeds this
+HELD_NOISE = 0.1  # rows of both are held where noise would be this part of the rows,
+HELD_LEAST, HELD_MOST = 1.5, 6.0  # ... at squared lengths within these multiples of m
+LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its squared scale
+LEAST_UNEXPLAINED = 0.03  # part of the response's variance that is left at the start, at least
+
+# --- the perturbed minimiser of least squares (perturbed_least_squares)
+TILT_SHARE = 0.94  # of the coefficients' budget; the ridge has the rest
+RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
+MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
+LEAST_CURVATURE = 2.0  # ... and at least this times m
+SUM_SEEN = 0.5  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
+LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
+SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance
+IN_SIGHT = 3.3  # sds that make a count of what curvature takes off visible
 
 # --- coarse matrix and start (preconditioner)
 BLURRED_SPREAD = 0.01  # what a variance below its noise is taken for, in this noise, where means choose their method

@@ -5,27 +5,38 @@ The numbers of comments are stages: 0 scales. All numbers here are public or rel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
 
 from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
+    ATOM_SCALE,
     BLURRED,
     CORNERS,
     COUNT_SDS,
     LEAST_COLUMN_VARIANCE,
+    LEAST_RANKS,
     MOST_CENTER,
+    NARROW,
+    NARROWEST,
+    RARE,
     RARE_YES,
+    SIZE_ORDER,
     TWO_ENDED,
     WIDE,
 )
-from privstats.gate.questions import Ask, Sum
-from privstats.losses.rows import WeightedColumns
+from privstats.gate.questions import Ask, Sum, Values
+from privstats.losses.rows import Linear, LogDistance, WeightedColumns
+from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
+from privstats.sets.cells import Line
 from privstats.sets.vectors import Squares
 
 NULL = 1e-8  # entries of a null space below it are rounding
@@ -151,6 +162,16 @@ class PublicBox:
         return np.minimum(WIDE * declared, 1.0)
 
     @cached_property
+    def two_ended(self) -> NDArray[np.bool_]:
+        """Which columns have the values -1 and 1 alone, as dummies have: shape (c + 1,), the response never."""
+        two = np.zeros(self.c + 1, dtype=bool)
+        for factor in self.design.factors:
+            two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
+        free = np.zeros(self.c + 1, dtype=bool)
+        free[self.slopes] = True
+        return two & free
+
+    @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
         """(column, parent, parent) of columns that are made about the centres of their parents: with an intercept."""
         return tuple(self.design.products) if self.design.intercept else ()
@@ -159,6 +180,40 @@ class PublicBox:
         """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
+
+    def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
+        """Return rows of the box on a lattice, shape (k_1, ..., k_p, c), and its axes of numbers; None if too many.
+
+        Columns of one factor vary together, over kept levels; numbers vary from -1 to 1; products follow their parents.
+        """
+        made = {j: (a, b) for j, a, b in self.products}
+        free, axes = set(self.slopes) - set(made), []
+        for k, factor in enumerate(self.design.factors):
+            where = [j for j in factor.columns if j in free]
+            free -= set(where)
+            values = np.asarray(factor.contrasts, dtype=float)[:, [factor.columns.index(j) for j in where]]
+            if where:
+                axes.append((where, values[kept[k]] if kept is not None and kept[k].any() else values))
+        numbers = sorted(free)
+        cells = float(np.prod([float(len(values)) for _, values in axes]))
+        if cells * 2.0 ** len(numbers) > most:
+            return None
+        points = int((most / cells) ** (1 / max(len(numbers), 1))) if numbers else 2
+        line = np.linspace(-1.0, 1.0, max(2, min(points, 9)))[:, None]
+        first = len(axes)
+        axes += [([j], line) for j in numbers]
+        rows = np.zeros((*(len(values) for _, values in axes), self.c))
+        if self.intercept is not None:
+            rows[..., self.intercept] = 1.0
+        for axis, (where, values) in enumerate(axes):
+            shape = [1] * len(axes) + [len(where)]
+            shape[axis] = len(values)
+            rows[..., where] = values.reshape(shape)
+        middle, half = np.asarray(self.design.centers), np.asarray(self.design.halves)
+        for j, (a, b) in made.items():
+            product = (middle[a] + half[a] * rows[..., a]) * (middle[b] + half[b] * rows[..., b])
+            rows[..., j] = (product - middle[j]) / half[j]
+        return rows, list(range(first, len(axes)))
 
     def identity(self) -> StandardFrame:
         """Return the frame of columns as they are."""
@@ -207,6 +262,8 @@ class Scales:
         Of the noise of `rows`; 0 where it is public.
     rarer : float
         Rows at the rarer end of the response's bounds, if it may have no other values: inf where it has.
+    wrong : ndarray, shape (c + 1,)
+        How wrong a squared scale may be; inf where it was not read from sums.
     """
 
     rows: float
@@ -217,37 +274,50 @@ class Scales:
     sd: FloatArray
     rows_sd: float = 0.0
     rarer: float = np.inf
+    wrong: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None) -> Scales:
-    """0. Release sums of columns and of their squares; with them the number of rows, where it is not public."""
+def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
+    """0. Release sums of columns and of their squares; with them the number of rows, where it is not public.
+
+    Parameters
+    ----------
+    spared : bool
+        Whether squares of columns that have the values -1 and 1 alone, which are the number of rows, are not asked:
+        pure noise is in proportion to the number of sums.
+    """
     where = [*box.slopes, box.c]
-    within = Squares(len(where), counted=used is None)
-    release = ask(Sum("scales", WeightedColumns(box.entries / box.usual), within=within), by=by.columns)
-    return read_scales(release, within, box, used)
+    known = box.two_ended[where] & spared
+    asked = np.argsort(known, kind="stable")  # columns whose squares are asked come first
+    within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
+    columns = (box.entries / box.usual)[:, asked]
+    release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
+    return read_scales(release, within, box, used, asked)
 
 
-def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None) -> Scales:
-    """Return centres and scales from released sums and squares."""
+def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
+    """Return centres and scales from released sums and squares, of the entries of the box in the order of `asked`."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
-    first = int(within.counted)
-    sums, squares = values[first : first + k], values[first + k :]
-    sd1, sd2 = sd[first : first + k], sd[first + k :]
+    first, some = int(within.counted), asked[: within.squares]
+    sums, sd1, squares, sd2 = np.zeros(k), np.zeros(k), np.full(k, rows), np.zeros(k)
+    sums[asked], sd1[asked] = values[first : first + k], sd[first : first + k]
+    squares[some], sd2[some] = values[first + k :], sd[first + k :]
     mean = np.clip(sums / rows, -MOST_CENTER, MOST_CENTER) if box.intercept is not None else np.zeros(k)
     noise = np.hypot(sd2, 2 * mean * sd1) / rows
     variance = squares / rows - mean**2
     center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
-    total, total_sd = np.full(box.c + 1, rows), np.zeros(box.c + 1)
+    total, total_sd, wrong = np.full(box.c + 1, rows), np.zeros(box.c + 1), np.zeros(box.c + 1)
     center[where] = mean * box.usual
     scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_COLUMN_VARIANCE, 1.0)) * box.usual
-    blurred[where] = variance < BLURRED * noise
+    blurred[where], wrong[where] = variance < BLURRED * noise, noise * box.usual**2
     total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
-    center[-1], scale[-1] = center[-1] * widened, scale[-1] * widened
+    center[-1], scale[-1], wrong[-1] = center[-1] * widened, scale[-1] * widened, wrong[-1] * widened**2
     rarer = rows_at_an_end(box, sums[-1] / rows, squares[-1] / rows, sd1[-1] / rows, sd2[-1] / rows) * rows
-    return Scales(rows, center, scale, blurred, total, total_sd, float(sd[0]) if within.counted else 0.0, rarer)
+    rows_sd = float(sd[0]) if within.counted else 0.0
+    return Scales(rows, center, scale, blurred, total, total_sd, rows_sd, rarer, wrong)
 
 
 def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, square_sd: float) -> float:
@@ -275,6 +345,115 @@ def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, s
     return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
 
 
+def ranked_scales(ask: Ask, box: PublicBox, scales: Scales, share_of: tuple[str, ...], worth: bool = True) -> Scales:
+    """0c. Release centres and scales of columns whose variance noise hides, by ranks: wide bounds cost nothing there.
+
+    The centre is a median, the scale a quantile of distances from it, on a logarithmic axis, over that of a normal
+    law. A larger scale than the first reading is noise of its own, and a column with an atom may be narrower than it
+    seems: so the scale is at most the first one, and at least a part of the noise of the column's mean.
+    """
+    coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
+    center, scale, blurred, wrong = (
+        part.copy() for part in (scales.center, scales.scale, scales.blurred, scales.wrong)
+    )
+    axis = Line(float(np.log(NARROWEST)) - 0.5, float(np.log(2.0)))
+    for at, j in enumerate([*box.slopes, box.c]):
+        if j in coded:
+            continue
+        named, entry = [*box.design.names, box.design.response][j], box.entries[:, at]
+        where = Values(
+            "narrow scales",
+            Linear(entry[:, None]),
+            Line(-1.0, 1.0),
+            item=f"median of {named}",
+            within_share_of=share_of,
+        )
+        spread = Values(
+            "narrow scales",
+            LogDistance(entry, 0.0, NARROWEST),
+            axis,
+            item=f"size of {named}",
+            within_share_of=share_of,
+        )
+        narrow = scales.scale[j] ** 2 < NARROW * scales.wrong[j]
+        wanted = bool(worth and narrow and ask.law(where, by=Rank((0.5,))).rate * scales.rows > LEAST_RANKS)
+        if not (ask.decide(where.label, wanted) and ask.decide(spread.label, wanted)):
+            continue
+        middle = float(ask(where, by=Rank((0.5,))).value[0])
+        about = replace(spread, of=LogDistance(entry, middle, NARROWEST))
+        size = float(np.exp(ask(about, by=Rank((SIZE_ORDER,))).value[0]))
+        unit = 1.0 + box.offset_reach if j == box.c else 1.0
+        new = max(size / float(norm.ppf((1 + SIZE_ORDER) / 2)), scales.sd[j] / scales.rows / ATOM_SCALE) * unit
+        if new < scale[j]:
+            center[j] = middle * unit if box.intercept is not None else 0.0
+            scale[j], blurred[j], wrong[j] = new, False, np.inf
+        else:
+            wrong[j] = np.inf
+    return replace(scales, center=center, scale=scale, blurred=blurred, wrong=wrong)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMoments:
+    """Second moments of standardised columns and response, a row, that follow from sums of columns and of squares.
+
+    Parameters
+    ----------
+    value : ndarray, shape (c + 1, c + 1)
+        Means are zero, and two dummies of one factor never meet: ``z_i z_j = -1 - z_i - z_j`` for values -1 and 1.
+    variance : ndarray, shape (c + 1, c + 1)
+        Of their errors: infinite where nothing is known.
+    """
+
+    value: FloatArray
+    variance: FloatArray
+
+    def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
+        """Return values and variances, shape (k, k), of which only the response's square, the last one, is known."""
+        value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
+        value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
+        return value, variance
+
+    @classmethod
+    def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
+        """Return what the scales tell; `moments` are variances over squared scales, shape (c + 1,)."""
+        center, scale = scales.center, scales.scale
+        read = np.isfinite(scales.wrong)
+        read[[j for j, *_ in box.products]] = False
+        shift = np.where(read, scales.sd / scales.rows / scale, np.inf)
+        value = np.diag(moments)
+        variance = np.full(value.shape, np.inf)
+        np.fill_diagonal(variance, np.where(read, scales.wrong / scale**2, np.inf) ** 2)
+        one = box.intercept
+        if one is None:
+            return cls(value, variance)
+        variance[one] = variance[:, one] = shift**2
+        variance[one, one] = 0.0
+        for factor in box.design.factors:
+            at_one = np.asarray(factor.contrasts, dtype=float) == 1
+            columns = [k for k, j in enumerate(factor.columns) if box.two_ended[j] and read[j]]
+            for k, other in combinations(columns, 2):
+                if (at_one[:, k] & at_one[:, other]).any():
+                    continue
+                i, j = factor.columns[k], factor.columns[other]
+                up_i, up_j = (1 + center[i]) / scale[i], (1 + center[j]) / scale[j]
+                value[i, j] = value[j, i] = -up_i * up_j
+                variance[i, j] = variance[j, i] = (shift[i] * up_j) ** 2 + (shift[j] * up_i) ** 2
+        return cls(value, variance)
+
+
+def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
+    """Return scales so large that rows of rare levels are short, and the variances in their squares, shape (c + 1,).
+
+    A row at an end of a two-valued column gets a squared length of at most `RARE` times c + 1. The response is such a
+    column where its released variance is that of its bounds.
+    """
+    two = box.two_ended.copy()
+    two[-1] = np.isfinite(scales.rarer)
+    least = np.where(two, (1 + np.abs(scales.center)) / np.sqrt(RARE * (box.c + 1)), 0.0)
+    held = np.maximum(scales.scale, least)
+    return replace(scales, scale=held), (scales.scale / held) ** 2
+
+
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
     """Return the frame of columns about their released centres, in released scales.
 
@@ -293,7 +472,7 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
     return StandardFrame(K, box.parts(center, scale, kept), float(scales.scale[-1]))
 
 
-def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> StandardFrame:
+def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
     """Return the frame in which each column that is a product of two others is made of their standardised values.
 
     A product x_a x_b about the released centres of x_a and x_b, in units of their released scales, is a linear function
@@ -310,11 +489,15 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales) -> Stand
         column[a] -= at_b * half[a] / unit
         column[b] -= at_a * half[b] / unit
         column[box.intercept] += (middle[j] - at_b * middle[a] - at_a * middle[b] + at_a * at_b) / unit
+        if normed and a == b:
+            column[box.intercept] -= 1.0
+            column /= 2**0.5
         K[:, j] = column
         ends = [parts[(i,)][:, 0] if (i,) in parts else np.array([-WIDE, WIDE]) for i in (a, b)]
         corners = np.multiply.outer(*ends)
         low = 0.0 if a == b and ends[0].min() < 0 < ends[0].max() else corners.min()
-        parts[(j,)] = np.array([[low], [corners.max()]])
+        moved, by = (1.0, 2**0.5) if normed and a == b else (0.0, 1.0)
+        parts[(j,)] = (np.array([[low], [corners.max()]]) - moved) / by
     return replace(frame, K=K, parts=tuple(parts.items()), redone=True)
 
 

@@ -204,7 +204,7 @@ class Clip:
     least: float = 0.0
 
 
-def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float = 0.0) -> Clip:
+def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float = 0.0, always: float = 0.0) -> Clip:
     """Return the clip with the shortest honest interval.
 
     Parameters
@@ -218,6 +218,8 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float 
     tail : Tail
     unseen : float
         Sum of squared lengths of scores that the histogram does not show.
+    always : float
+        Excess that does not depend on the clip.
 
     Notes
     -----
@@ -233,6 +235,7 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float 
     excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
     worst = np.minimum(2 * tried, max(float(p[-1]), 1e-300))
     excess += hidden * unseen * np.maximum(worst - tried, 0.0) / worst**2
+    excess += always
     s = np.sqrt(variance + (noise * tried) ** 2)
     half = critical(excess / s) * s
     k = int(np.argmin(half))

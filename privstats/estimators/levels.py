@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import listed
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import CLEAR_SDS, COUNT_SDS, MOST_LEFT_OUT, RARE, READABLE, TWO_ENDED
+from privstats.estimators.constants import CLEAR_SDS, COUNT_SDS, MOST_LEFT_OUT, RARE, TWO_ENDED
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.notes import Note, about_rows, note
@@ -98,7 +98,7 @@ def readable_levels(
     by: Noises,
     box: PublicBox,
     scales: Scales,
-    entry_sd: float,
+    needed: float,
     share_of: tuple[str, ...],
     worth: bool = True,
     intervals: bool = True,
@@ -109,8 +109,8 @@ def readable_levels(
 
     Parameters
     ----------
-    entry_sd : float
-        Standard deviation of the noise of an entry of the Hessian at radius 1.
+    needed : float
+        Rows without which a level cannot be read.
     share_of : tuple of str
         The questions of whose shares these are a part, one in each branch.
     worth : bool
@@ -118,7 +118,7 @@ def readable_levels(
     intervals : bool
         Whether intervals are wanted; without them all levels are kept, and none is counted.
     """
-    factors, needed = box.design.factors, READABLE[by.shares] * entry_sd
+    factors = box.design.factors
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > needed + CLEAR_SDS * sd).all()) for count, sd in known]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}

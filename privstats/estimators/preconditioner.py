@@ -19,20 +19,25 @@ from privstats.estimators.constants import (
     COARSE_SHARE,
     EDGE,
     FLOOR,
+    HELD_LEAST,
+    HELD_MOST,
+    HELD_NOISE,
     LEAST_CLEAR,
+    LEAST_RESPONSE,
     LEAST_START_VARIANCE,
+    LEAST_UNEXPLAINED,
     LEAST_USUAL,
     RESIDUAL_NOISE,
     SECOND_WORTH,
     UNCLEAR,
     UNSEEN_SDS,
 )
-from privstats.estimators.frame import PublicBox, StandardFrame
+from privstats.estimators.frame import KnownMoments, PublicBox, StandardFrame
 from privstats.estimators.levels import KeptLevels
 from privstats.gate.questions import Ask, Laws, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
-from privstats.losses.rows import HessianRows, One, Scores, WeightedLinear
+from privstats.losses.rows import HeldBeside, HessianRows, One, Scores, WeightedLinear
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Products
@@ -98,6 +103,8 @@ class Start:
         Whether noise of the coarse matrix may have hidden how little the weakest direction varies.
     most_sigma : float
         Standard deviation that residuals have at most, if noise of the coarse matrix made them small.
+    moments : NoisyMatrix, optional
+        Sum of w w', where the coarse matrix serves for inference, too.
     """
 
     frame: StandardFrame
@@ -110,6 +117,7 @@ class Start:
     center: float = 0.0
     unclear: bool = False
     most_sigma: float = 0.0
+    moments: NoisyMatrix | None = None
 
     @cached_property
     def m(self) -> int:
@@ -166,7 +174,7 @@ class Start:
 
     def remapped(self, T: FloatArray) -> Start:
         """Return the same start with predictors w'T."""
-        return replace(self, W=self.W @ T)
+        return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
         """Return the start of another loss, from that of least squares."""
@@ -185,10 +193,23 @@ def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
     return Sizes(rows, max(float(released.value[0]), 1.0), True, weighted=public.design.weighted)
 
 
-def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: KeptLevels, rows: float) -> Start:
+def coarse(
+    ask: Ask,
+    by: Noises,
+    box: PublicBox,
+    frame: StandardFrame,
+    levels: KeptLevels,
+    rows: float,
+    known: KnownMoments | None = None,
+) -> Start:
     """1. Whiten standardised columns by a coarse matrix of them, held at a public radius; it gives the start, too.
 
     All is done on the complement of what kept rows cannot tell.
+
+    Parameters
+    ----------
+    known : KnownMoments, optional
+        What sums of columns tell of the matrix. With it the matrix is kept for inference, too.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -196,11 +217,15 @@ def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: K
     both[:-1, :-1], both[-1, -1] = Q, 1.0
     question = Sum("coarse matrix", WeightedLinear(frame.K @ both), within=Products(m + 1), keep=levels.keep)
     limit = frame.longest(np.eye(frame.c)) ** 2 + (2.0 / frame.scale) ** 2
-    read = Coarse.released(ask, by, question, m, rows, limit)
-    W = Q @ roots(read.matrix + (Q.T * levels.ridge) @ Q)[1]
+    if known is None:
+        read = Coarse.released(ask, by, question, m, rows, limit)
+    else:
+        whole = not levels.hidden.shape[1]
+        read = Coarse.merged(ask, by, question, rows, limit, box.intercept if whole else None, known, whole)
+    T = roots(read.matrix + (Q.T * levels.ridge) @ Q)[1]
     return Start(
         frame,
-        W,
+        Q @ T,
         frame.theta(Q @ read.slopes),
         frame.scale * read.sigma,
         SquaredLoss(),
@@ -209,6 +234,7 @@ def coarse(ask: Ask, by: Noises, box: PublicBox, frame: StandardFrame, levels: K
         _center(frame, box),
         read.unclear,
         frame.scale * read.most_sigma,
+        None if read.moments is None else read.moments.mapped(np.vstack([T, np.zeros(m)])),
     )
 
 
@@ -244,6 +270,8 @@ class Coarse:
         Residual scale, in units of the response's, and what it is at most where noise made it small.
     unclear : bool
         Whether the least eigenvalue may be far below its raised one, which a second matrix would show.
+    moments : NoisyMatrix, optional
+        The sum itself, of predictors and response, for inference.
     """
 
     matrix: FloatArray
@@ -251,6 +279,50 @@ class Coarse:
     sigma: float
     most_sigma: float
     unclear: bool
+    moments: NoisyMatrix | None = None
+
+    @classmethod
+    def merged(
+        cls,
+        ask: Ask,
+        by: Noises,
+        question: Sum,
+        rows: float,
+        limit: float,
+        one: int | None,
+        known: KnownMoments,
+        whole: bool,
+    ) -> Coarse:
+        """Ask the question, and put in what sums of columns tell, entry by entry by precision.
+
+        Slopes are shrunk by what noise adds to what they explain; the response's variance is known from its scale.
+
+        Parameters
+        ----------
+        one : int, optional
+            Column that is the constant 1, which keeps its size where rows are shortened.
+        whole : bool
+            Whether the matrix is that of the columns that `known` is about.
+        """
+        m = question.within.m - 1  # type: ignore[attr-defined]
+        unit = entry_sd(ask, question, by)
+        squared = float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
+        squared = min(1 + squared, limit)
+        if one is not None:
+            of = HeldBeside(question.of.matrix, one, float(np.sqrt(squared - 1)))  # type: ignore[attr-defined]
+            question = replace(question, of=of)
+        read = NoisyMatrix.of(ask(question.inside(float(np.sqrt(squared))), by=by.products))
+        value, variance = (known.value, known.variance) if whole else known.of_response(m + 1)
+        read = read.combined(rows * value, rows**2 * variance, np.eye(m + 1))
+        G, entry = read.value / rows, unit * squared / rows
+        values, V = np.linalg.eigh(G[:m, :m])
+        raised = np.maximum(values, max(FLOOR, float(np.sqrt(m)) * entry))
+        b = V @ ((V.T @ G[:m, m]) / raised)
+        explained, of_response = float(G[:m, m] @ b), max(float(G[m, m]), LEAST_RESPONSE)
+        kept = max(0.0, 1 - entry**2 * float((1 / raised).sum()) / max(explained, 1e-12))
+        part = min(kept**2 * explained / of_response, 1 - LEAST_UNEXPLAINED)
+        sigma = float(np.sqrt(of_response * (1 - part) + m**0.5 * entry**2 / 2))
+        return cls((V * raised) @ V.T, kept * b, sigma, sigma, False, read)
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.constants import (
     BLURS,
+    FAR_BOUNDS,
     LEAST_EIGENVALUE,
     LEAST_SIGMA,
     MOMENTS_MEAT_LEAST,
@@ -25,7 +27,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Tail
-from privstats.estimators.levels import KeptLevels, clamped_note
+from privstats.estimators.levels import KeptLevels, clamped_note, level_notes
 from privstats.estimators.preconditioner import Sizes, Start, cleared, entry_sd, sizes_of
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
@@ -166,6 +168,24 @@ class Branch:
     def small_sample(self) -> float:
         """Factor of HC1."""
         return max(self.counted, 1.0) / self.freedom
+
+    @cached_property
+    def far_columns(self) -> dict[int, float]:
+        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
+        coded = {j for factor in self.box.design.factors for j in factor.columns}
+        coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
+        made = {j for j, *_ in self.box.products}
+        reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
+        return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels, bounds and tails."""
+        return (*level_notes(self.box, self.levels), *self.levels.clamped, *self._far_bounds())
+
+    def _far_bounds(self) -> tuple[Note, ...]:
+        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
+        names = self.box.design.names
+        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped where few of normal ones would be.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts
-from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN
+from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN, READABLE
 from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
 from privstats.estimators.levels import KeptLevels, readable_levels
 from privstats.estimators.preconditioner import Sizes, Start, coarse, entry_sd, sizes_of, whitened_again
@@ -255,7 +255,7 @@ def prefix_of(
         Whether intervals are wanted.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
-    needed = rows_for_one * entry_sd(ask, rough, by)
+    needed = READABLE[by.shares] * rows_for_one * entry_sd(ask, rough, by)
     levels = readable_levels(ask, by, box, scales, needed, share_of, intervals=intervals)
     sizes = sizes.without(levels.left_out)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of)

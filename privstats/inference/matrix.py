@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from privstats.inference.noise import Loading
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
-from privstats.numerics.law import FloatArray, Law
+from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
 
@@ -37,6 +37,27 @@ class MatrixRelease(Protocol):
     def law(self) -> Any: ...
     @property
     def within(self) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Uncorrelated:
+    """A law of which the variances of the coordinates are known, and that they are uncorrelated; taken to be normal."""
+
+    variances: FloatArray
+    normal: ClassVar[bool] = True
+
+    def sample(self, rng: Rng, size: int) -> FloatArray:
+        """Return `size` independent draws, shape (size, dim)."""
+        draws: FloatArray = rng.standard_normal((size, len(self.variances))) * np.sqrt(self.variances)
+        return draws
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate, shape (dim,)."""
+        return self.variances
+
+    def covariance(self, onto: FloatArray) -> FloatArray:
+        """Return the covariance of ``onto @ draw``, shape (q, q)."""
+        return (onto * self.variances) @ onto.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +112,57 @@ class NoisyMatrix:
     def mapped(self, B: FloatArray) -> NoisyMatrix:
         """Return B' (matrix) B."""
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
+
+    def entry_variances(self, V: FloatArray) -> FloatArray:
+        """Return the variance of ``v_i' N v_j`` for columns of V, shape (q, q).
+
+        With a and b in coordinates of U: entries are uncorrelated, or the law is one that no rotation changes. There,
+        with variance s^2 off the diagonal and d^2 on it, that of ``a'U b`` is
+        ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        """
+        if self.law is None:
+            return np.zeros((V.shape[1],) * 2)
+        variance, on = self.law.variance(), np.diag(self.where)
+        B = self.map @ V
+        if isinstance(self.law, Uncorrelated):
+            S, squared = variance[self.where], B**2
+            off = S - np.diag(np.diag(S))
+            both = (B[:, :, None] * B[:, None, :]).reshape(len(B), -1)
+            crossed = ((off @ both) * both).sum(axis=0).reshape(B.shape[1], -1)
+            mixed: FloatArray = squared.T @ S @ squared + crossed
+            return mixed
+        other = np.setdiff1d(self.where, on)
+        d2 = float(variance[on[0]])
+        s2 = float(variance[other[-1]]) if other.size else d2 / 2
+        G = B.T @ B
+        return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
+
+    def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
+        """Return the mean with another reading of the same matrix, entry by entry in the basis V by their precisions.
+
+        Parameters
+        ----------
+        value : ndarray, shape (p, p)
+            V' (the other reading) V.
+        variances : ndarray, shape (p, p)
+            Of its entries, infinite where it has none.
+        V : ndarray, shape (p, p)
+            Orthogonal.
+        """
+        here = self.entry_variances(V)
+        known = np.isfinite(variances)
+        there = np.where(known, variances, 1.0)
+        share = np.where(known, there / np.maximum(here + there, 1e-300), 1.0)  # of self
+        mean = V @ (share * (V.T @ self.value @ V) + (1 - share) * value) @ V.T
+        return NoisyMatrix.uncorrelated(mean, share * here, V, self.floor)
+
+    @classmethod
+    def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
+        """Return a matrix whose noise has uncorrelated entries in the orthogonal basis V, with these variances."""
+        i, j = np.triu_indices(len(value))
+        where = np.zeros(value.shape, dtype=np.intp)
+        where[i, j] = where[j, i] = np.arange(len(i))
+        return cls((value + value.T) / 2, Uncorrelated(variances[i, j]), where, V.T, floor)
 
     def times(self, v: FloatArray) -> Loading:
         """Return the noise N v, shape (p,), as a loading."""

@@ -167,6 +167,94 @@ class SquaredResiduals:
 
 
 @dataclass(frozen=True, eq=False)
+class ProductClip:
+    """How a row is clipped by the product of length and residual: Schweppe's form of an M-estimator.
+
+    A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual is
+    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` is at most `radius` long: a row far out
+    with a small residual counts in full.
+
+    Parameters
+    ----------
+    P : ndarray, shape (width, m)
+        Predictors x = z'P.
+    residual : ndarray, shape (width,)
+        The residual r = z'residual.
+    radius, curvature : float
+    farthest : float
+        Largest c.
+    """
+
+    P: FloatArray
+    residual: FloatArray
+    radius: float
+    curvature: float
+    farthest: float
+
+    def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return x, shape (n, m); and r, w and c, each of shape (n,)."""
+        both = block.times(np.column_stack([self.P, self.residual]))
+        x, r = both[:, :-1], both[:, -1]
+        squared = np.maximum(_squared_lengths(x), 1e-300)
+        w = np.minimum(block.weight, self.curvature / squared)
+        c = np.minimum(self.radius / np.maximum(w * np.sqrt(squared), 1e-300), self.farthest)
+        return x, r, w, c
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedProductRows(ProductClip):
+    """Rows (w, x, r, 0) of `WeightedLosses` whose losses ``ClippedSquares(farthest)`` clip as `ProductClip` says.
+
+    ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
+    """
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x, r, w, c = self.weighed(block)
+        unit = c / self.farthest
+        return np.column_stack([w * unit * unit, x / unit[:, None], r / unit, np.zeros(len(r))])
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedProductScores(ProductClip):
+    """Scores ``w clip(r, c) x`` of the rows of `ClippedProductRows`."""
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x, r, w, c = self.weighed(block)
+        scores: FloatArray = x * (w * np.clip(r, -c, c))[:, None]
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class ProductSizes:
+    """The length ``weight |x| |r|`` of a row's score; beyond `beyond`, what `curvature` takes off a longer row's.
+
+    A row with ``weight |x|^2 > curvature`` loses ``(1 - curvature / (weight |x|^2))`` of its score, whatever the clip
+    is: that part plus `beyond` is returned. So one histogram shows both sorts of rows, shape (n, 1).
+    """
+
+    P: FloatArray
+    residual: FloatArray
+    curvature: float
+    beyond: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        both = block.times(np.column_stack([self.P, self.residual]))
+        squared = np.maximum(_squared_lengths(both[:, :-1]), 1e-300)
+        size = np.abs(both[:, -1]) * np.sqrt(squared) * block.weight
+        part = self.curvature / np.maximum(squared * block.weight, 1e-300)
+        taken = np.minimum(size * (1 - np.minimum(part, 1.0)), self.beyond)
+        inside = np.minimum(size, self.beyond)
+        return np.where(part < 1, self.beyond + taken, inside)[:, None]
+
+
+def _squared_lengths(rows: FloatArray) -> FloatArray:
+    squared = np.zeros(len(rows))
+    for column in rows.T:
+        squared += column * column
+    return squared
+
+
+@dataclass(frozen=True, eq=False)
 class ResidualSizes:
     """The size ``|y - z'theta|`` of a row's residual, shape (n, 1)."""
 
@@ -174,6 +262,39 @@ class ResidualSizes:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.abs(block.response[:, None] - block.times(self.theta[:, None]))
+
+
+@dataclass(frozen=True, eq=False)
+class LogDistance:
+    """``log |z'along - center|`` of a row, at least that of `least`, shape (n, 1)."""
+
+    along: FloatArray
+    center: float
+    least: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        size = np.abs(block.times(self.along[:, None]) - self.center)
+        return np.log(np.maximum(size, self.least))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBeside:
+    """Linear functions z'M of a row, times its weight's root: entry `one` as it is, all others held at a length.
+
+    Where that entry is the constant 1 of each row, a row is no longer than the radius without losing a part of it.
+    """
+
+    matrix: FloatArray
+    one: int
+    length: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        rows: FloatArray = block.times(self.matrix) * np.sqrt(block.weight)[:, None]
+        rest = rows.copy()
+        rest[:, self.one] = 0.0
+        rest *= np.minimum(1.0, self.length / np.sqrt(np.maximum(_squared_lengths(rest), 1e-300)))[:, None]
+        rest[:, self.one] = rows[:, self.one]
+        return rest
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
-from privstats.estimators.adaptive import Adaptive, carries_steps
+from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share
 from privstats.estimators.base import NORMAL, PURE, Noises
 from privstats.estimators.first_stage import first_noise
 from privstats.estimators.k_norm_gradient import (
@@ -31,12 +31,16 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
-from privstats.privacy.promise import GaussianDP, Neighbors, Promise, is_number
+from privstats.privacy.promise import GaussianDP, Neighbors, Promise, Relation, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 LOSSES = ("squares", "huber")
 SMALLEST, LARGEST = 1e-60, 1e60  # half-ranges of columns, so that products of four of them are numbers
-BRANCHES = {"moments": "suffstats", "steps": "newton"}  # methods, by the name of an estimator's branch
+BRANCHES = {
+    "moments": "suffstats",
+    "steps": "newton",
+    "perturbed": "objpert",
+}  # methods, by the name of an estimator's branch
 NOISE: Mapping[str, Mechanism] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -47,6 +51,13 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
+MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
+# Moments have all where the noise of a coarse matrix exceeds this part of the rows: with the body that bounds the
+# products of few predictors, and up to so many slopes.
+NOISY_IN_HULL, NOISY, MOST_OF_MOMENTS = 0.035, 0.1, 4
+# Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
+# such a part of the rows.
+OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
 OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
 
 
@@ -86,9 +97,24 @@ class Carrying:
         """Return whether the Hessian of steps may be told from its noise, so that moments need not have all."""
         if self.rows is None:
             return True
+        return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows)
+
+    def relation(self, design: Design) -> Relation:
+        """Return what may change between neighbours, of questions whose rows are not folded."""
         absent = not design.complete or self.neighbors.unit is not None
-        relation = self.neighbors.relation(folded=False, may_be_absent=absent)
-        return carries_steps(by, self.promise, relation, self.columns, self.rows)
+        return self.neighbors.relation(folded=False, may_be_absent=absent)
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether a perturbed minimiser may give intervals: a tilt hides each row of a unit by itself."""
+        few = self.rows is None or self.rows <= MOST_MINIMISED
+        return self.intervals and self.neighbors.unit is None and few
+
+    def foretold_noise(self, by: Noises, design: Design) -> float:
+        """Return the noise of a coarse matrix that had the whole budget, in the rows; 0 if their number is private."""
+        if self.rows is None:
+            return 0.0
+        return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
 
     def carried(self, choice: Choice, other: str | None = None) -> Choice:
         """Return a choice whose first stage is carried.
@@ -235,10 +261,15 @@ def _least_squares(
     mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
     """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
+    perturbs = public.perturbs and noise is None and not isinstance(public.promise, GaussianDP)
+    whitened = perturbs and not OF_BOX & set(options) and public.foretold_noise(PURE, design) > EXACT
+    if mech == "objpert" and whitened:
+        return _perturbed_least_squares(PURE, design, public, ("perturbed",)).choice(mech, options, "")
     if isinstance(mech, str) and mech in SAMPLED:
         return _sampled(mech, public.promise, options, noise, design)
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
     by, shown = noises_of(public.promise, noise, mech, names)
+    other = "objective perturbation (objpert)" if perturbs else "steps (newton)"
     slopes = len(design.names) - bool(design.intercept)
     if noise is None and by is PURE and mech != "newton" and 0 < slopes <= MOST_IN_HULL:
         by, shown = replace(PURE, matrix=NOISE["hull"]), "hull"
@@ -252,14 +283,30 @@ def _least_squares(
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
-    few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))
-    if few and (not public.intervals or set(options) <= own_options(table["suffstats"])):
-        because = "chosen by auto: steps (newton) would have more noise with these rows and this budget"
-        choice = chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
+    if perturbs and mech == "auto":
+        auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
+        most = NOISY_IN_HULL if slopes <= MOST_IN_HULL else NOISY
+        few = slopes <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > most
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
-        choice = chosen(mech, table, ("suffstats or newton", auto), options, "")
+        few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))
+    if few and (not public.intervals or set(options) <= own_options(table["suffstats"])):
+        because = f"chosen by auto: {other} would have more noise with these rows and this budget"
+        choice = chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
+    else:
+        choice = chosen(mech, table, (" or ".join(auto.noises), auto), options, "")
     return public.carried(choice, "mech='suffstats'")
+
+
+def _perturbed_least_squares(
+    by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = ""
+) -> Candidate:
+    """Return least squares by a perturbed minimiser, or by moments where these are foretold to be shorter."""
+    coarse = None if public.rows is None else coarse_share(public.foretold_noise(by, design))
+    fixed = {"noises": by, "branches": branches, "coarse": coarse}
+    if len(branches) == 1:
+        return Candidate(Adaptive, fixed, "l2")
+    return Candidate(Adaptive, fixed, None, {"suffstats": of_moments, "objpert": "l2"}, BRANCHES)
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:

@@ -9,7 +9,7 @@ import pytest
 import privstats
 from privstats.estimators import adaptive, likelihood, objective_perturbation, quantile_regression
 from privstats.estimators.base import NORMAL, PURE
-from privstats.estimators.frame import PublicBox, standardised, with_products
+from privstats.estimators.frame import KnownMoments, PublicBox, held_scales, standardised, with_products
 from privstats.estimators.frame import Scales as ReadScales
 from privstats.estimators.levels import counts_from_sums
 from privstats.estimators.preconditioner import cleared, complement, roots
@@ -51,6 +51,62 @@ def test_a_product_about_released_centres_is_the_product_of_standardised_parents
     b = rng.normal(size=frame.c)  # coefficients of either columns give the same residual
     residual = z[:, -1] - z[:, : frame.c] @ frame.theta(b)
     assert np.allclose(residual, frame.scale * (h[:, -1] - h[:, :-1] @ b), atol=1e-9)
+
+
+def test_a_square_in_units_of_its_own_has_mean_zero_where_its_parent_is_standardised():
+    box = box_of("y ~ x + I(x**2)")
+    read = scales(box)
+    plain = with_products(box, standardised(box, read, None), read)
+    normed = with_products(box, standardised(box, read, None), read, normed=True)
+    x = np.linspace(0, 10, 30)
+    z = np.asarray(box.design.block(pd.DataFrame({"x": x, "y": 0 * x})).times(np.eye(box.width)))
+    assert np.allclose((z @ normed.K)[:, 2], ((z @ plain.K)[:, 2] - 1) / np.sqrt(2))
+    ends = dict(normed.parts)[(2,)]
+    assert ends.min() - 1e-6 <= (z @ normed.K)[:, 2].min() and (z @ normed.K)[:, 2].max() <= ends.max() + 1e-6
+
+
+@pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)"])
+def test_what_sums_tell_of_second_moments_is_so(coding):
+    """Of exact sums: all that is said to be known is what the rows have, whatever the coding."""
+    rng, n = np.random.default_rng(6), 4000
+    data = pd.DataFrame({"x": rng.beta(2, 5, n) * 10, "g": rng.choice(list("abcd"), n, p=[0.55, 0.3, 0.1, 0.05])})
+    data["y"] = (data["x"] / 3 + rng.normal(size=n)).clip(-2, 6)
+    box = box_of(f"y ~ x + {coding}")
+    z = np.asarray(box.design.block(data).times(np.eye(box.width)))
+    columns = np.column_stack([z[:, : box.c], z[:, -1]])
+    center, scale = columns.mean(axis=0), columns.std(axis=0)
+    center[0], scale[0] = 0.0, 1.0
+    small = np.full(box.c + 1, 1e-3)
+    read = ReadScales(float(n), center, scale, np.zeros(box.c + 1, bool), columns.sum(axis=0), small, wrong=small)
+    held, moments = held_scales(box, read)
+    known = KnownMoments.of(box, held, moments)
+    h = z @ standardised(box, held, None).K
+    found, told = h.T @ h / n, np.isfinite(known.variance)
+    assert told.sum() > 3 * box.c
+    np.testing.assert_allclose(known.value[told], found[told], atol=1e-5)
+    dummies = [j for j in range(box.c) if box.two_ended[j]]
+    assert len(dummies) == {"C(g)": 3, "C(g, Sum)": 0, "C(g, Helmert)": 1}[coding]
+    assert told[np.ix_(dummies, dummies)].all()
+    assert (h[:, dummies] ** 2).max(initial=0.0) <= 1.5 * (box.c + 1) * (1 + 1e-9)
+
+
+def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
+    """Without products length and residual are convex along each number, so that the ends say all."""
+    box = box_of("y ~ x + z + C(g)")
+    rows, numbers = box.vertices(None, 4096)
+    assert rows.shape[0] == 4 and rows.shape[-1] == box.c and len(numbers) == 2
+    rng = np.random.default_rng(7)
+    P, theta = rng.normal(size=(box.c, 3)), rng.normal(size=box.c)
+    most = np.linalg.norm(rows @ P, axis=-1) * (1 + np.abs(rows @ theta))
+    for axis in numbers:
+        most = most.max(axis=axis, keepdims=True)
+    inside = pd.DataFrame(
+        {"x": rng.uniform(0, 10, 3000), "z": rng.uniform(-1, 3, 3000), "g": rng.choice(list("abcd"), 3000)}
+    )
+    z = np.asarray(box.design.block(inside.assign(y=0.0)).times(np.eye(box.width)))[:, : box.c]
+    assert (np.linalg.norm(z @ P, axis=1) * (1 + np.abs(z @ theta))).max() <= most.max()
+    assert box_of("y ~ x + I(x**2)").vertices(None, 4096)[0].shape[-1] == 3
+    assert box.vertices(None, 4) is None
 
 
 def test_no_row_of_the_domain_is_longer_than_the_bound():

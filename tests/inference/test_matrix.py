@@ -92,6 +92,42 @@ def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, n
     np.testing.assert_allclose(N.times(v).matrix @ draw, within.unpacked(draw) @ v)
 
 
+@pytest.mark.parametrize("kind", ["matrixt", "normal"])
+def test_variances_of_entries_are_those_of_products_with_a_vector(kind):
+    """Of a law that no rotation changes: matrix-t noise, or normal noise with twice the variance on the diagonal."""
+    within = Products(4)
+    if kind == "matrixt":
+        law = MatrixTLaw(np.ones(within.size), within.pairs)
+    else:
+        law = NormalLaw(np.where(within.pairs[0] == within.pairs[1], np.sqrt(2), 1.0) * 1.7)
+    N = NoisyMatrix.noise_of(law, within).mapped(np.random.default_rng(1).normal(size=(4, 3)))
+    V = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    found = N.entry_variances(V)
+    for j, v in enumerate(V.T):
+        np.testing.assert_allclose(found[:, j], np.diag(V.T @ N.times(v).covariance() @ V), rtol=0.06)
+
+
+def test_variances_of_entries_of_an_uncorrelated_matrix_are_exact_under_any_map():
+    rng = np.random.default_rng(3)
+    S = rng.uniform(0.1, 2, (4, 4))
+    V = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    N = NoisyMatrix.uncorrelated(np.eye(4), S + S.T, V).mapped(rng.normal(size=(4, 3)))
+    U = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    for j, u in enumerate(U.T):
+        np.testing.assert_allclose(N.entry_variances(U)[:, j], np.diag(U.T @ N.times(u).covariance() @ U))
+
+
+def test_two_readings_of_a_matrix_are_averaged_by_the_precision_of_each_entry():
+    rng, V = np.random.default_rng(4), np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    first, second = (m + m.T for m in rng.normal(size=(2, 3, 3)))
+    here, there = (s + s.T for s in rng.uniform(0.1, 2, (2, 3, 3)))
+    there[0, 1] = there[1, 0] = np.inf
+    N = NoisyMatrix.uncorrelated(V @ first @ V.T, here, V).combined(second, there, V)
+    share = np.where(np.isinf(there), 1.0, (1 / here) / (1 / here + 1 / there))
+    np.testing.assert_allclose(V.T @ N.value @ V, share * first + (1 - share) * second)
+    np.testing.assert_allclose(N.entry_variances(V), share * here)
+
+
 def test_a_mapped_release_is_the_map_of_the_released_matrix():
     within, rng = SETS["beside"], np.random.default_rng(2)
 

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from privstats.losses.base import HuberLoss, LeastSquaresStart, SquaredLoss
+from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import (
     AtLevels,
+    ClippedProductRows,
+    ClippedProductScores,
+    HeldBeside,
     HessianRows,
     HessianRowsAndScore,
     Level,
     LevelWeight,
+    LogDistance,
     One,
+    ProductSizes,
     RootWeighted,
     RowResiduals,
     Scores,
@@ -117,3 +123,49 @@ def test_huber_starts_from_least_squares_in_its_released_scale():
     assert (theta == fit.theta).all() and sigma == 0.2 and loss.scale == 0.2
     assert HuberLoss.needs_scale and not SquaredLoss.needs_scale
     assert SquaredLoss().start(fit)[1] == 0.5
+
+
+def test_rows_that_are_clipped_by_the_product_have_the_slopes_of_their_scores(rows):
+    """In units of its own clip, a row's weighted Huber loss has one limit for all rows, and the same score."""
+    radius, curvature, limit = 0.5, 1.3, 7.0
+    residual, loss = np.r_[-ETA[:-1], 1.0], ClippedSquares(limit)
+    given = ClippedProductRows(P, residual, radius, curvature, limit)(rows)
+    w, x, y = given[:, 0], given[:, 1:3], given[:, 3]
+    slope, bent = loss.derivatives(np.zeros(N), y)
+    scores = ClippedProductScores(P, residual, radius, curvature, limit)(rows)
+    assert np.allclose(-(w * slope)[:, None] * x, scores)
+    length, plain = np.linalg.norm(rows.z @ P, axis=1), rows.z @ residual
+    unclipped = (rows.weight * np.minimum(1, curvature / (rows.weight * length**2)) * plain)[:, None] * (rows.z @ P)
+    inside = np.linalg.norm(unclipped, axis=1) < radius
+    assert 5 < inside.sum() < N - 5
+    assert np.allclose(scores[inside], unclipped[inside])
+    assert np.allclose(np.linalg.norm(scores[~inside], axis=1), radius)
+    assert (w * (x**2).sum(axis=1)).max() <= curvature * (1 + 1e-12)
+    assert (w * limit * np.linalg.norm(x, axis=1)).max() <= radius * (1 + 1e-12)
+    assert (bent[inside] == 1).all() and (bent[~inside] == 0).all()
+
+
+def test_sizes_of_scores_are_told_apart_by_whether_curvature_takes_from_them(rows):
+    curvature, beyond = 0.8, 3.0
+    residual = np.r_[-ETA[:-1], 1.0]
+    found = ProductSizes(P, residual, curvature, beyond)(rows)[:, 0]
+    squared = ((rows.z @ P) ** 2).sum(axis=1) * rows.weight
+    size = np.abs(rows.z @ residual) * np.linalg.norm(rows.z @ P, axis=1) * rows.weight
+    far = squared > curvature
+    assert 5 < far.sum() < N - 5
+    assert np.allclose(found[~far], size[~far])
+    assert np.allclose(found[far] - beyond, (size * (1 - curvature / squared))[far])
+
+
+def test_a_row_is_held_beside_its_one_and_never_longer(rows):
+    matrix = np.column_stack([np.eye(5)[:, 0], 3 * P])
+    held, root = HeldBeside(matrix, 0, 1.1)(rows), np.sqrt(rows.weight)
+    rest = rows.z @ (3 * P) * root[:, None]
+    assert np.allclose(held[:, 0], root)
+    assert np.allclose(held[:, 1:], rest * np.minimum(1, 1.1 / np.linalg.norm(rest, axis=1))[:, None])
+
+
+def test_distances_are_on_a_logarithmic_axis_that_ends(rows):
+    found = LogDistance(ETA, 0.3, 0.2)(rows)[:, 0]
+    away = np.abs(rows.z @ ETA - 0.3)
+    assert (away < 0.2).any() and np.allclose(np.exp(found), np.maximum(away, 0.2))

@@ -1,0 +1,268 @@
+"""Least squares by one perturbed minimiser, whose rows' scores are clipped by the product of length and residual.
+
+The noise of a released Hessian multiplies the error of a step; a perturbed minimiser has the exact Hessian inside, and
+needs a released one for its ridge and for inference only. Stages, as the comments number them: 1 coarse matrix (before
+the choice) and, where it is weak, a second one of whitened rows; 2 sizes of scores; 3 coefficients; 4 their squares.
+
+With theta the minimiser, A the sum of ww' and E the sum of what clips take off scores,
+``theta_LS = theta + A^-1 (E + ridge step + tilt)`` holds exactly, for the normal equations are linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privstats.estimators.constants import (
+    ALONG_SEEN,
+    CORNERS,
+    EDGE_OF_NOISE,
+    HELD_LEAST,
+    HELD_MOST,
+    HELD_NOISE,
+    IN_SIGHT,
+    LEAST_CURVATURE,
+    LEAST_EIGENVALUE,
+    LEAST_VARIANCE,
+    LEFT_OUT,
+    MOST_CURVATURE,
+    RIDGE,
+    SECOND_NOISE,
+    SQUARES_NOISE,
+    SUM_SEEN,
+    TILT_SHARE,
+    UNEXPLAINED,
+)
+from privstats.estimators.histogram import Clip, Lengths, best_clip, edges, predicted_length, with_tail
+from privstats.estimators.preconditioner import Start, entry_sd, sd_of
+from privstats.estimators.sufficient_statistics import Branch
+from privstats.gate.questions import Sum, Values
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.losses.convex import ClippedSquares
+from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
+from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Products, SquaredEntries
+from privstats.sets.weighted_losses import WeightedLosses
+
+FARTHER = 1.000001  # what covers rounding of the longest row
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedSquares(Branch):
+    """A second matrix, sizes of scores, the perturbed minimiser, and squares of its scores.
+
+    Scores, their sizes and residuals are in residual scales; A is in rows.
+    """
+
+    def estimate(self) -> Estimate:
+        """Ask the questions of the branch, and solve."""
+        start = self.start
+        A = self.hessian()
+        clip, lengths = self.clip()
+        within = self.within(clip.radius, self.curvature)
+        drawn = self.ask(self.coefficients(within), by=self.mechanism)
+        at = start.moved(start.sigma * drawn.value)
+        meat = self.squares(at, clip, within, sd_of(drawn.law))
+        return self.solved(A, at, drawn, clip, lengths, meat)
+
+    def length(self) -> float:
+        """Return the predicted length over that without privacy, for rows a little heavier than normal ones."""
+        start, m, n = self.start, self.start.m, self.sizes.rows
+        sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
+        sd = sd_of(self.ask.law(sizes, by=self.by.counts))
+        longest = start.longest * start.largest_psi / start.sigma
+        length = predicted_length(sd_of(self.unit_law), sd, m, n, self.tail, longest, self.by.shares) / 1.96
+        assert start.moments is not None
+        noises = [self.weakest_sd, entry_sd(self.ask, self.second, self.by) * HELD_LEAST * m]
+        both = float(np.sum(np.asarray(noises) ** -2.0) ** -0.5) / n
+        return float(length / max(1 - EDGE_OF_NOISE * m**0.5 * both, LEAST_EIGENVALUE))
+
+    @property
+    def mechanism(self) -> ObjectivePerturbation:
+        return ObjectivePerturbation(TILT_SHARE)
+
+    # 1. the matrix of whitened rows
+    @property
+    def second(self) -> Sum:
+        """The question for products of whitened rows."""
+        of, within = WeightedLinear(self.start.P), Products(self.start.m)
+        return Sum("second matrix", of, within, self.levels.keep, within_share_of=("coefficients",))
+
+    @cached_property
+    def weakest_sd(self) -> float:
+        """Largest noise of a diagonal entry of the coarse matrix, whitened."""
+        moments = self.start.moments
+        assert moments is not None
+        return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
+
+    def hessian(self) -> NoisyMatrix:
+        """Return the sum of products of whitened rows: of the coarse matrix, and of a second one where that is weak.
+
+        Both are combined in the axes of the coarse matrix, of which the weak ones have most of its noise.
+        """
+        start, m, n = self.start, self.start.m, self.sizes.rows
+        coarse = start.moments
+        assert coarse is not None
+        if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > SECOND_NOISE * n)):
+            return coarse
+        weakest = float(np.clip(np.linalg.eigvalsh(coarse.value)[0] / n, 0.0, 1.0))
+        unit = entry_sd(self.ask, self.second, self.by)
+        squared = float(np.clip(HELD_NOISE * n * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
+        question = self.second.inside(min(squared**0.5, start.longest))
+        read = NoisyMatrix.of(self.ask(question, by=self.by.products))
+        V = np.linalg.eigh(start.W.T @ start.W)[1]
+        return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
+
+    # 2. the clip
+    @cached_property
+    def limit(self) -> float:
+        """Largest clip of a residual: no row reaches it."""
+        return 2 * self.start.largest_psi / self.start.sigma
+
+    def within(self, radius: float, curvature: float) -> WeightedLosses:
+        """Return the set of rows whose losses are minimised.
+
+        Parameters
+        ----------
+        radius : float
+            Longest score.
+        curvature : float
+            Largest weight times squared length.
+        """
+        start, stretched = self.start, self.limit / radius
+        most = start.largest_psi / start.sigma
+        far = most * max(1.0, stretched * min(start.longest, curvature**0.5))
+        longest = max(start.longest, curvature * stretched) * FARTHER
+        return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
+
+    def coefficients(self, within: WeightedLosses) -> Values:
+        """Return the question for the minimiser, a step from the start in residual scales."""
+        start, limit = self.start, self.limit
+        rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
+        return Values("coefficients", rows, within=within, keep=self.levels.keep)
+
+    @cached_property
+    def unit_law(self) -> TiltLaw:
+        """Law of the tilt, and the ridge, of scores and curvatures up to 1."""
+        law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
+        return law
+
+    @cached_property
+    def curvature(self) -> float:
+        """Largest curvature of a row: as large as a ridge of `RIDGE` times the rows lets it be."""
+        m, n = self.start.m, self.sizes.rows
+        most = min(RIDGE * n / self.unit_law.ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
+        return min(max(most, LEAST_CURVATURE * m), self.start.longest**2)
+
+    @cached_property
+    def ends(self) -> tuple[float, ...]:
+        """Upper ends of bins of sizes of scores."""
+        return edges(self.start.m**0.5 / 8, self.largest_score / self.start.sigma)
+
+    @property
+    def largest_score(self) -> float:
+        """A bound of |w| |residual| over the box: on a lattice of it, the larger of neighbouring values."""
+        start = self.start
+        crude, lattice = start.longest * start.largest_psi, self.box.vertices(self.levels.kept or None, CORNERS)
+        if lattice is None:
+            return crude
+        rows, numbers = lattice
+        length = np.linalg.norm(rows @ start.P[: self.box.c], axis=-1)
+        residual = 1.0 + np.abs(rows @ start.theta) + start.offset_reach
+        for axis in numbers:
+            here, there = range(rows.shape[axis] - 1), range(1, rows.shape[axis])
+            length, residual = (
+                np.maximum(value.take(here, axis), value.take(there, axis)) for value in (length, residual)
+            )
+        return min(crude, float((length * residual).max()))
+
+    def clip(self) -> tuple[Clip, Lengths]:
+        """Release sizes of scores at the start, and choose the clip with the shortest interval.
+
+        Rows with more than the largest curvature lose a part of their score whatever the clip is: they are counted
+        apart, by what they lose. Where sizes do not add up to what residuals of unit variance have, rare outcomes lie
+        beyond all visible bins.
+        """
+        start, m, n, ends = self.start, self.start.m, self.sizes.rows, self.ends
+        far = start.longest**2 > self.curvature
+        of = ProductSizes(start.P, start.residual / start.sigma, self.curvature, ends[-1])
+        bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
+        counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
+        sd, total = sd_of(counts.law), self.total(counts.value, n)
+        lengths = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, self.tail, self.by.shares)
+        taken = self.taken(counts.value[len(ends) :], sd) if far else 0.0
+        seen = float((lengths.counts * lengths.lengths**2).sum())
+        unseen = max(n * m - seen, 0.0) if seen < SUM_SEEN * n * m else 0.0
+        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, taken), lengths
+
+    def taken(self, counts: FloatArray, sd: float) -> float:
+        """Return what the bound of curvature may take off the scores of long rows, along one coefficient."""
+        ends = np.asarray(self.ends)
+        if (counts > IN_SIGHT * sd).any():
+            many = with_tail(counts, sd, self.tail, self.by.shares)[0]
+        else:
+            many = np.r_[sd, np.zeros(len(counts) - 1)]
+        middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * ends)
+        along = 1.0 if self.tail.aligned else min(1.0, (ALONG_SEEN / self.start.m) ** 0.5)
+        return float((many * middle).sum()) * along
+
+    # 4. what scores vary by
+    def squares(self, at: Start, clip: Clip, within: WeightedLosses, noise: float) -> FloatArray:
+        """Return the variance of each coordinate of the score, from released squares, shape (m,).
+
+        Parameters
+        ----------
+        noise : float
+            Standard deviation of a coordinate of the tilt.
+        """
+        m, level = at.m, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
+        if not (self.robust and self.public.intervals):
+            return np.full(m, level)
+        residual = at.residual / at.sigma
+        of = ClippedProductScores(at.P, residual, clip.radius, within.curvature, self.limit)
+        question = Sum("squares of scores", of, SquaredEntries(m), self.levels.keep)
+        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
+        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + noise**2) / unit)))
+        released = self.ask(question.inside(radius), by=self.by.counts)
+        return np.maximum(released.value, level)
+
+    def solved(
+        self, A: NoisyMatrix, at: Start, drawn: Release, clip: Clip, lengths: Lengths, meat: FloatArray
+    ) -> Estimate:
+        """Return the estimate: the minimiser, less its ridge."""
+        m, n, law = at.m, self.sizes.rows, drawn.law
+        pull, noise = law.ridge * drawn.value, Loading(np.eye(m), law)
+        inverse = A.power(-1.0)
+        through = inverse @ (np.diag(meat) + noise.covariance()) @ inverse
+        V = np.linalg.eigh(at.W.T @ at.W)[1]
+        step = np.diag(V.T @ through @ V) + (V.T @ inverse @ pull) ** 2
+        of_hessian = Loading(V * np.sqrt(A.entry_variances(V) @ step))  # of A in a step of that size
+        equation = EstimatingEquation(
+            score=pull,
+            hessian=A,
+            meat=self.small_sample * np.diag(meat),
+            noises=(noise, of_hessian),
+            coordinates=Coordinates(at.theta, at.sigma * at.to_theta, self.levels.hidden),
+            signal=UNEXPLAINED * n**0.5,
+            usual=n,
+            clipped=(
+                Allowance(np.eye(m), clip.excess + LEFT_OUT * self.levels.left_out),
+                *self.far_rows(at, max(clip.aligned - clip.excess, 0.0)),
+            ),
+            freedom=self.freedom,
+        )
+        share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
+        facts = {"sigma": at.sigma, "clipped_share": share, **self.sizes.diagnostics}
+        return self.given(equation.solve(self.box.design.names, self.notes(), facts))
+
+    def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
+        """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""
+        rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
+        return tuple(Allowance(along[:, None], all_along) for along in rows)
