@@ -63,8 +63,9 @@ def dp_lm(
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech"}
         Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores, "objpert" under pure `eps` the
         minimiser of a randomly tilted loss of clipped rows. "auto" takes the one with the shorter expected intervals;
-        the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise`, are for
-        comparison: they choose coefficients within `theta_bound`.
+        the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with
+        units, without an intercept, or at budgets that leave no noise to speak of), are for comparison: they choose
+        coefficients within `theta_bound`.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -177,7 +177,7 @@ class Adaptive:
         levels = readable_levels(ask, by, box, scales, needed, hosts, worth and clips, public.intervals)
         known = None
         if self.perturbs:
-            ranked = ranked_scales(ask, box, scales, hosts)
+            ranked = ranked_scales(ask, box, scales, public.offered, hosts)
             held, moments = held_scales(box, ranked)
             known = KnownMoments.of(box, held, moments)
             levels = replace(levels, ridge=np.where(box.two_ended, 1 - moments, np.r_[levels.ridge, 0.0])[:-1])

@@ -27,9 +27,11 @@ CORNERS = 4096  # so many corners of the box are tried at most for the largest l
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
 NARROW = 3.0  # a variance below this many of its sds is hidden by wide bounds: median and scale are read by ranks,
 LEAST_RANKS = 5.0  # ... if the budget of such a question times the rows exceeds this
-SIZE_ORDER = 0.9  # the scale is this quantile of distances from the median, over that of |N(0, 1)|,
-NARROWEST = 1e-5  # ... which are at least so many half-ranges,
-ATOM_SCALE = 6.0  # ... and at least the sd of the column's mean over this: half of the values may be one number
+FEW_RANKS = 5.0  # the scale is a quantile of distances from the median, over that of |N(0, 1)|, with a part beyond
+LEAST_BEYOND, MOST_BEYOND = 0.03, 0.3  # ... of this over the same product, within these;
+NARROWEST = 1e-5  # distances are at least so many half-ranges,
+ATOM_SCALE = 2.0  # ... and at least the sd of the column's mean over this: most of the values may be one number;
+RANKED_RESPONSE = 4.0  # ... of a response at least the first reading over this: rare large values are out of its sight
 COARSE_NOISE = 0.2  # the coarse matrix gets the share that puts its noise, in sqrt(m + 1) sds, at this part of the rows
 COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,

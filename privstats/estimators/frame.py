@@ -20,14 +20,17 @@ from privstats.estimators.constants import (
     BLURRED,
     CORNERS,
     COUNT_SDS,
+    FEW_RANKS,
+    LEAST_BEYOND,
     LEAST_COLUMN_VARIANCE,
     LEAST_RANKS,
+    MOST_BEYOND,
     MOST_CENTER,
     NARROW,
     NARROWEST,
+    RANKED_RESPONSE,
     RARE,
     RARE_YES,
-    SIZE_ORDER,
     TWO_ENDED,
     WIDE,
 )
@@ -345,12 +348,19 @@ def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, s
     return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
 
 
-def ranked_scales(ask: Ask, box: PublicBox, scales: Scales, share_of: tuple[str, ...], worth: bool = True) -> Scales:
+def ranked_scales(
+    ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
+) -> Scales:
     """0c. Release centres and scales of columns whose variance noise hides, by ranks: wide bounds cost nothing there.
 
     The centre is a median, the scale a quantile of distances from it, on a logarithmic axis, over that of a normal
     law. A larger scale than the first reading is noise of its own, and a column with an atom may be narrower than it
     seems: so the scale is at most the first one, and at least a part of the noise of the column's mean.
+
+    Parameters
+    ----------
+    offered : int or None
+        Rows handed over, where their number is public: the quantile's order goes by it.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, blurred, wrong = (
@@ -376,19 +386,24 @@ def ranked_scales(ask: Ask, box: PublicBox, scales: Scales, share_of: tuple[str,
             within_share_of=share_of,
         )
         narrow = scales.scale[j] ** 2 < NARROW * scales.wrong[j]
-        wanted = bool(worth and narrow and ask.law(where, by=Rank((0.5,))).rate * scales.rows > LEAST_RANKS)
+        rate = ask.law(where, by=Rank((0.5,))).rate
+        few = FEW_RANKS / (rate * offered) if offered else MOST_BEYOND
+        order = 1 - float(np.clip(few, LEAST_BEYOND, MOST_BEYOND))
+        two_valued = j == box.c and np.isfinite(scales.rarer)
+        wanted = bool(worth and narrow and not two_valued and rate * scales.rows > LEAST_RANKS)
         if not (ask.decide(where.label, wanted) and ask.decide(spread.label, wanted)):
             continue
         middle = float(ask(where, by=Rank((0.5,))).value[0])
         about = replace(spread, of=LogDistance(entry, middle, NARROWEST))
-        size = float(np.exp(ask(about, by=Rank((SIZE_ORDER,))).value[0]))
+        size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
-        new = max(size / float(norm.ppf((1 + SIZE_ORDER) / 2)), scales.sd[j] / scales.rows / ATOM_SCALE) * unit
-        if new < scale[j]:
-            center[j] = middle * unit if box.intercept is not None else 0.0
-            scale[j], blurred[j], wrong[j] = new, False, np.inf
+        new = max(size / float(norm.ppf((1 + order) / 2)), scales.sd[j] / scales.rows / ATOM_SCALE) * unit
+        if j == box.c:  # rare large responses are no part of a quantile, but of their variance
+            new = max(new, scale[j] / RANKED_RESPONSE, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
             wrong[j] = np.inf
+        if new < scale[j]:
+            center[j], scale[j], blurred[j] = middle * unit, new, False
     return replace(scales, center=center, scale=scale, blurred=blurred, wrong=wrong)
 
 

@@ -204,7 +204,15 @@ class Clip:
     least: float = 0.0
 
 
-def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float = 0.0, always: float = 0.0) -> Clip:
+def best_clip(
+    lengths: Lengths,
+    noise: float,
+    m: int,
+    tail: Tail,
+    unseen: float = 0.0,
+    always: float = 0.0,
+    unseen_along: float | None = None,
+) -> Clip:
     """Return the clip with the shortest honest interval.
 
     Parameters
@@ -220,6 +228,8 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float 
         Sum of squared lengths of scores that the histogram does not show.
     always : float
         Excess that does not depend on the clip.
+    unseen_along : float, optional
+        Part of what the histogram does not show that may lie along one coefficient; by default as of hidden rows.
 
     Notes
     -----
@@ -234,7 +244,7 @@ def best_clip(lengths: Lengths, noise: float, m: int, tail: Tail, unseen: float 
     variance = ((counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) + unseen) / m
     excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
     worst = np.minimum(2 * tried, max(float(p[-1]), 1e-300))
-    excess += hidden * unseen * np.maximum(worst - tried, 0.0) / worst**2
+    excess += (hidden if unseen_along is None else unseen_along) * unseen * np.maximum(worst - tried, 0.0) / worst**2
     excess += always
     s = np.sqrt(variance + (noise * tried) ** 2)
     half = critical(excess / s) * s

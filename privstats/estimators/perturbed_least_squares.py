@@ -52,6 +52,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # what covers rounding of the longest row
+LONGEST_SIZE = 2.0**40  # of a score, in least sizes: bins of a second strip still differ from the last of the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +164,13 @@ class PerturbedSquares(Branch):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper ends of bins of sizes of scores."""
-        return edges(self.start.m**0.5 / 8, self.largest_score / self.start.sigma)
+        """Upper ends of bins of sizes of scores; sizes beyond `LONGEST_SIZE` share the last one."""
+        least = self.start.m**0.5 / 8
+        return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
     @property
     def largest_score(self) -> float:
-        """A bound of |w| |residual| over the box: on a lattice of it, the larger of neighbouring values."""
+        """The largest |w| |residual| over the box, by a lattice: between points the larger of neighbouring values."""
         start = self.start
         crude, lattice = start.longest * start.largest_psi, self.box.vertices(self.levels.kept or None, CORNERS)
         if lattice is None:
@@ -188,7 +190,7 @@ class PerturbedSquares(Branch):
 
         Rows with more than the largest curvature lose a part of their score whatever the clip is: they are counted
         apart, by what they lose. Where sizes do not add up to what residuals of unit variance have, rare outcomes lie
-        beyond all visible bins.
+        beyond all visible bins: their residuals have one sign, so that all of them may lie along one coefficient.
         """
         start, m, n, ends = self.start, self.start.m, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -199,8 +201,8 @@ class PerturbedSquares(Branch):
         lengths = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, self.tail, self.by.shares)
         taken = self.taken(counts.value[len(ends) :], sd) if far else 0.0
         seen = float((lengths.counts * lengths.lengths**2).sum())
-        unseen = max(n * m - seen, 0.0) if seen < SUM_SEEN * n * m else 0.0
-        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, taken), lengths
+        unseen = n * m - seen if seen < SUM_SEEN * n * m else 0.0
+        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, taken, 1.0), lengths
 
     def taken(self, counts: FloatArray, sd: float) -> float:
         """Return what the bound of curvature may take off the scores of long rows, along one coefficient."""

@@ -295,7 +295,8 @@ class Coarse:
     ) -> Coarse:
         """Ask the question, and put in what sums of columns tell, entry by entry by precision.
 
-        Slopes are shrunk by what noise adds to what they explain; the response's variance is known from its scale.
+        Slopes are shrunk by what noise adds to what they explain. Rows that are held tell too little of a response with
+        rare large values: its variance is at least that of the sums.
 
         Parameters
         ----------
@@ -318,7 +319,9 @@ class Coarse:
         values, V = np.linalg.eigh(G[:m, :m])
         raised = np.maximum(values, max(FLOOR, float(np.sqrt(m)) * entry))
         b = V @ ((V.T @ G[:m, m]) / raised)
-        explained, of_response = float(G[:m, m] @ b), max(float(G[m, m]), LEAST_RESPONSE)
+        explained = float(G[:m, m] @ b)
+        first = float(known.value[-1, -1]) if np.isfinite(known.variance[-1, -1]) else 0.0
+        of_response = max(float(G[m, m]), first, LEAST_RESPONSE)
         kept = max(0.0, 1 - entry**2 * float((1 / raised).sum()) / max(explained, 1e-12))
         part = min(kept**2 * explained / of_response, 1 - LEAST_UNEXPLAINED)
         sigma = float(np.sqrt(of_response * (1 - part) + m**0.5 * entry**2 / 2))

@@ -55,6 +55,7 @@ MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; ste
 # Moments have all where the noise of a coarse matrix exceeds this part of the rows: with the body that bounds the
 # products of few predictors, and up to so many slopes.
 NOISY_IN_HULL, NOISY, MOST_OF_MOMENTS = 0.035, 0.1, 4
+AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
 # Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
 # such a part of the rows.
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
@@ -104,11 +105,23 @@ class Carrying:
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
-    @property
-    def perturbs(self) -> bool:
-        """Whether a perturbed minimiser may give intervals: a tilt hides each row of a unit by itself."""
-        few = self.rows is None or self.rows <= MOST_MINIMISED
-        return self.intervals and self.neighbors.unit is None and few
+    def perturbs(self, design: Design) -> bool:
+        """Whether a minimiser of whitened rows may give intervals: a tilt hides each row of a unit by itself.
+
+        Without an intercept columns keep their means, and rows that are whitened about them are far too long.
+        """
+        pure = not isinstance(self.promise, GaussianDP)
+        return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
+
+    def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
+        """Return whether objective perturbation is that of whitened rows, not that of rows as they are in the box."""
+        if OF_BOX & set(options):
+            return False
+        return "tail" in options or self.rows is None or self.foretold_noise(PURE, design) > EXACT
+
+    def is_ample(self, by: Noises, design: Design) -> bool:
+        """Return whether steps are about as short as a perturbed minimiser: then they are quicker, or surer."""
+        return self.rows is not None and (self.rows > MOST_MINIMISED or self.foretold_noise(by, design) < AMPLE)
 
     def foretold_noise(self, by: Noises, design: Design) -> float:
         """Return the noise of a coarse matrix that had the whole budget, in the rows; 0 if their number is private."""
@@ -261,9 +274,8 @@ def _least_squares(
     mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
     """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
-    perturbs = public.perturbs and noise is None and not isinstance(public.promise, GaussianDP)
-    whitened = perturbs and not OF_BOX & set(options) and public.foretold_noise(PURE, design) > EXACT
-    if mech == "objpert" and whitened:
+    perturbs = public.perturbs(design) and noise is None
+    if mech == "objpert" and perturbs and public.whitens(design, options):
         return _perturbed_least_squares(PURE, design, public, ("perturbed",)).choice(mech, options, "")
     if isinstance(mech, str) and mech in SAMPLED:
         return _sampled(mech, public.promise, options, noise, design)
@@ -283,7 +295,7 @@ def _least_squares(
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
-    if perturbs and mech == "auto":
+    if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
         most = NOISY_IN_HULL if slopes <= MOST_IN_HULL else NOISY
         few = slopes <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > most

@@ -1,0 +1,90 @@
+"""Least squares by objective perturbation: coverage where the model is wrong and the response has rare large values."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from tests.conftest import thinned
+
+WHOLE = 100_000
+SEEDS = 30
+LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
+
+
+def skewed(rng, n):
+    """A concave mean of a skewed predictor, in wide bounds, whose errors grow with it."""
+    x, z = rng.lognormal(0, 0.6, n).clip(0, 20), rng.normal(size=n).clip(-5, 5)
+    return pd.DataFrame(
+        {"x": x, "z": z, "y": (np.log1p(x) + 0.3 * z + (0.3 + 0.2 * x) * rng.normal(size=n)).clip(-20, 20)}
+    )
+
+
+def claims(rng, n):
+    """97 % zeros, and lognormal sizes of the others."""
+    x, z = rng.normal(size=(2, n)).clip(-5, 5)
+    y = np.where(rng.uniform(size=n) < 0.97, 0.0, np.exp(2 + 0.4 * x + 0.5 * rng.normal(size=n)).clip(0, 60))
+    return pd.DataFrame({"x": x, "z": z, "y": y})
+
+
+def outcomes(rng, n):
+    """An outcome of 2 %, on a predictor and a dummy."""
+    x, z = rng.normal(0, 0.5, n).clip(-1, 1), (rng.uniform(size=n) < 0.3) * 1.0
+    return pd.DataFrame({"x": x, "z": z, "y": (rng.uniform(size=n) < 0.02 * np.exp(0.5 * x + 0.4 * z)) * 1.0})
+
+
+CELLS = {  # rows, eps, domain, and the longest that intervals may be over those without privacy
+    "skewed": (skewed, 3000, 2.0, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, 4.0),
+    "claims": (claims, 2000, 4.0, {"x": (-5, 5), "z": (-5, 5), "y": (0, 60)}, 4.0),
+    "outcomes": (outcomes, 2000, 2.0, {"x": (-1, 1), "z": (0, 1), "y": (0, 1)}, 6.0),
+}
+
+
+@thinned(1)
+@pytest.mark.parametrize("name", CELLS)
+def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name):
+    made, n, eps, domain, longest = CELLS[name]
+    whole = made(np.random.default_rng(0), WHOLE)
+    A = np.column_stack([np.ones(WHOLE), whole[["x", "z"]]])
+    truth = np.linalg.lstsq(A, whole["y"], rcond=None)[0]
+    residual = whole["y"].to_numpy() - A @ truth
+    inverse = np.linalg.inv(A.T @ A)
+    usual = np.sqrt(np.diag(inverse @ ((A * residual[:, None] ** 2).T @ A) @ inverse) * WHOLE / n)
+    covered, lengths = [], []
+    for seed in range(SEEDS):
+        rows = whole.sample(n, random_state=seed, ignore_index=True)
+        fit = ps.dp_lm("y ~ x + z", rows, eps=eps, domain=domain, mech="objpert", rng=seed)
+        interval = fit.conf_int().to_numpy()
+        covered.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))  # NaN counts as a miss
+        lengths.append(np.diff(interval)[:, 0] / (3.92 * usual))
+    assert np.mean(covered, axis=0).min() >= LEAST
+    assert np.nanmedian(lengths) <= longest
+
+
+def test_columns_without_spread_do_not_end_a_fit():
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": np.zeros(5000), "y": rng.normal(size=5000).clip(-5, 5)})
+    for seed in range(8):
+        fit = ps.dp_lm(
+            "y ~ x + I(x**2)", rows, eps=100.0, domain={"x": (-4, 4), "y": (-5, 5)}, mech="objpert", rng=seed
+        )
+        assert np.isfinite(fit.params["Intercept"])
+
+
+@pytest.mark.parametrize(
+    ("more", "whitened"), [({}, True), ({"neighbors": "add_remove"}, True), ({"split": 0.9}, False)]
+)
+def test_objective_perturbation_by_name_is_that_of_auto_unless_an_option_of_the_box_is_given(more, whitened):
+    rows = skewed(np.random.default_rng(2), 400)
+    plan = ps.dp_lm("y ~ x", rows, eps=4.0, domain=CELLS["skewed"][3], mech="objpert", dry_run=True, **more)
+    assert ("score sizes" in plan.questions.index) == whitened
+
+
+@pytest.mark.parametrize(
+    ("formula", "eps", "minimises"),
+    [("y ~ x + z", 1.0, True), ("y ~ 0 + x + z", 4.0, False), ("y ~ x + z", 30.0, False)],
+)
+def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_ample(formula, eps, minimises):
+    rows = skewed(np.random.default_rng(3), 5000)
+    plan = ps.dp_lm(formula, rows, eps=eps, domain=CELLS["skewed"][3], dry_run=True)
+    assert ("coefficients" in plan.questions.index, "score" in plan.questions.index) == (minimises, not minimises)
