@@ -7,7 +7,7 @@ what clamping does is left out. Everything else is a release as a user would get
 
 "distance" is the median over given coefficients and replicates of the distance to that fit, in its standard errors.
 "ratio" is the median of interval lengths to its lengths (of the same `cov_type`), over the coefficients that are
-given, whose share is "given". kng and objpert use the default theta_bound = 2 and give none where the curvature they
+given, whose share is "given". kng and the objpert of the box use theta_bound = 2 and give none where the curvature they
 buy drowns in its noise.
 
 Targets: a fit says why a coefficient is not given; with the method that auto chooses at least .9 of them are given at
@@ -42,6 +42,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "linf": {"mech": "suffstats", "noise": "linf"},
     "kng": {"mech": "kng"},
     "objpert": {"mech": "objpert"},
+    "objpert in the box": {"mech": "objpert", "theta_bound": 2.0},
     "matrixt, nonrobust": {"mech": "suffstats", "noise": "matrixt", "cov_type": "nonrobust"},
 }
 

@@ -63,7 +63,17 @@ from privstats.estimators.frame import (
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
 from privstats.estimators.levels import readable_levels
 from privstats.estimators.perturbed_least_squares import PerturbedSquares
-from privstats.estimators.preconditioner import Sizes, Start, cleared, coarse, entry_sd, roots, sizes_of, whitened_again
+from privstats.estimators.preconditioner import (
+    Sizes,
+    Start,
+    cleared,
+    coarse,
+    entry_sd,
+    held_at,
+    roots,
+    sizes_of,
+    whitened_again,
+)
 from privstats.estimators.sufficient_statistics import Branch, Moments, moments_of_box
 from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
@@ -170,7 +180,9 @@ class Adaptive:
         sizes = sizes_of(ask, by, public, scales.rows)
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
         entry = hessian_entry_sd(ask, by, self.loss, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
-        needed = (READ_WITH_SUMS if self.perturbs else READABLE[by.shares]) * entry
+        needed = READABLE[by.shares] * entry
+        if self.perturbs:
+            needed = READ_WITH_SUMS * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
         drowned = not self.perturbs and relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) >= DROWNED
         worth = "moments" not in self.branches or not drowned
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))

@@ -257,6 +257,11 @@ def whitened_again(
     return replace(moved, sigma=sigma, most_sigma=most).remapped(T)
 
 
+def held_at(unit: float, m: int, rows: float) -> float:
+    """Return the squared length at which rows of a matrix for inference are held; `unit` is its noise at radius 1."""
+    return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
+
+
 @dataclass(frozen=True, eq=False)
 class Coarse:
     """What a coarse matrix of predictors and response tells, per row.
@@ -307,8 +312,7 @@ class Coarse:
         """
         m = question.within.m - 1  # type: ignore[attr-defined]
         unit = entry_sd(ask, question, by)
-        squared = float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
-        squared = min(1 + squared, limit)
+        squared = min(1 + held_at(unit, m, rows), limit)
         if one is not None:
             of = HeldBeside(question.of.matrix, one, float(np.sqrt(squared - 1)))  # type: ignore[attr-defined]
             question = replace(question, of=of)
