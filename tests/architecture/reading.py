@@ -19,6 +19,7 @@ from tests.architecture.test_layers import ROOT, tier
 DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1]}
 ROUTES = {
     "lm, eps": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
+    "lm, minimised": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="objpert", rng=1),
     "lm, mu": lambda rows: ps.dp_lm("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
     "glm": lambda rows: ps.dp_glm("z ~ x + g", rows, 1.0, domain=DOMAIN, rng=1),
     "rq": lambda rows: ps.dp_rq("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
@@ -26,6 +27,7 @@ ROUTES = {
 }
 TITLES = {
     "lm, eps": "`dp_lm` under eps, by moments",
+    "lm, minimised": "`dp_lm` under eps, by objective perturbation",
     "lm, mu": "`dp_lm` under mu",
     "glm": "`dp_glm` under eps",
     "rq": "`dp_rq` under mu",

@@ -7,7 +7,14 @@ from functools import cache
 
 from tests.architecture.reading import BEGIN, PAGE, TITLES, split
 
-MOST = {"lm, eps": 2_000, "lm, mu": 2_000, "glm": 2_300, "rq": 2_200, "quantiles": 2_000}  # lines of code
+MOST = {
+    "lm, eps": 2_000,
+    "lm, minimised": 2_450,
+    "lm, mu": 2_000,
+    "glm": 2_300,
+    "rq": 2_200,
+    "quantiles": 2_000,
+}  # lines of code
 
 
 @cache
