@@ -27,7 +27,7 @@ import privstats as ps
 from benchmarks.common import arguments
 
 SIZES = (500, 1000, 2000, 5000)
-METHODS = ("suffstats", "newton", "auto")
+METHODS = ("suffstats", "newton", "objpert", "auto")
 REGRET, SHARE = 1.25, 0.9
 COVERAGE = 0.93
 
