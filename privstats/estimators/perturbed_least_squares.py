@@ -19,6 +19,7 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     CORNERS,
     EDGE_OF_NOISE,
+    FAR_BOUNDS,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
@@ -42,6 +43,7 @@ from privstats.gate.questions import Sum, Values
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
@@ -263,6 +265,12 @@ class PerturbedSquares(Branch):
         share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
         facts = {"sigma": at.sigma, "clipped_share": share, **self.sizes.diagnostics}
         return self.given(equation.solve(self.box.design.names, self.notes(), facts))
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels, bounds and tails, the response's bounds included."""
+        reach = (1 + abs(self.start.center)) / self.start.frame.scale
+        far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
+        return (*super().notes(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
         """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""

@@ -138,6 +138,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "could decide its coefficient. The interval assumes that large scores become rare as fast as a finite "
             "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
         ),
+        "far response": (
+            "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows with "
+            "responses far out may not be seen. The interval assumes that large scores become rare as fast as a finite "
+            "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
+        ),
         # no intervals, or no std error
         "no inference": (
             "No intervals: inference='none' spends the whole budget on the estimates. {noise} Remedy: "

@@ -195,41 +195,19 @@ class Products(Packed):
 
 
 @dataclass(frozen=True)
-class SquaredEntries(Set):
+class SquaredEntries(Products):
     """Squares ``v_i^2`` of vectors of length at most `radius`: what stands on the diagonal of their products.
 
     *l1*: contributions are not negative and add up to at most radius^2, so two are at most twice that apart, or once
     where there is one entry only. *l2*: sqrt 2 radius^2 apart. *linf*: radius^2. Each is at most radius^2 long.
     """
 
-    m: int
-    radius: float = 1.0
+    @cached_property
+    def pairs(self) -> Pairs:
+        return np.arange(self.m), np.arange(self.m)
 
-    def __post_init__(self) -> None:
-        positive_radius(self.radius)
-
-    @property
-    def dim(self) -> int:
-        return self.m
-
-    @property
-    def reach(self) -> float:
-        return self.radius
-
-    @property
-    def entry_step(self) -> float:
-        """Grid of the vectors' entries; contributions are whole numbers of its square."""
-        return step_of(self.radius, ROW_BITS)
-
-    @property
-    def step(self) -> float:
-        return self.entry_step**2
-
-    def project(self, rows: FloatArray) -> FloatArray:
-        return toward_zero(onto_ball(rows, self.radius), self.entry_step)
-
-    def contribution(self, rows: FloatArray) -> FloatArray:
-        return rows * rows
+    def weights(self, norm: str, exchange: bool = True) -> FloatArray:
+        return np.ones(self.m)
 
     def distance(self, norm: str) -> float:
         apart = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}

@@ -101,6 +101,27 @@ def test_whitened_rows_of_collinear_columns_move_their_matrix_by_no_more_than_it
     assert 0.2 <= max(steps) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("name", "eps"), [("second matrix", 30.0), ("narrow scales", 30.0), ("squares of scores", 30.0)]
+)
+def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_they_claim(transcripts, name, eps):  # noqa: F811
+    rng = np.random.default_rng(3)
+    x = rng.normal(50, 1, 400)
+    data = pd.DataFrame({"x": x, "z": x + rng.normal(0, 0.1, 400), "y": rng.normal(20, 1, 400)})
+    domain = {"x": (0, 100), "z": (0, 100), "y": (0, 100)}
+    odd = [(0, 0, 0), (100, 0, 100), (0, 100, 100), (100, 100, 0), ("odd", 50, 1e308), (np.nan, 0, 0)]
+    frames = [with_rows(data, [7], [dict(zip("xzy", row, strict=True))]) for row in odd]
+
+    def call(data, **more):
+        return ps.dp_lm("y ~ x + z", data, eps=eps, mech="objpert", domain=domain, rng=1, **more)
+
+    given, _ = transcripts(call, frames)
+    places = [k for k, each in enumerate(given[0]) if each.name.startswith(name)]
+    assert places
+    steps = [step(here[k], there[k]) for here, there in itertools.combinations(given, 2) for k in places]
+    assert 0.2 <= max(steps) <= 1 + 1e-12
+
+
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
     """They are summed up where the histogram shows nothing of them: here 12 ones among 3,000 zeros."""
     rng = np.random.default_rng(6)
