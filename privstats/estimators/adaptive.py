@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd, score_sd, sd_of
 from privstats.estimators.constants import (
     AGAIN,
     ALONG_SEEN,
@@ -62,13 +62,13 @@ from privstats.estimators.frame import (
 )
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
 from privstats.estimators.levels import readable_levels
+from privstats.estimators.one_step import ReleasedScore
 from privstats.estimators.perturbed_least_squares import PerturbedSquares
 from privstats.estimators.preconditioner import (
     Sizes,
     Start,
     cleared,
     coarse,
-    entry_sd,
     held_at,
     roots,
     sizes_of,
@@ -83,7 +83,6 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Promise, Relation
-from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
@@ -331,23 +330,12 @@ class Lengthened:
         """
         score, first_step, counts = asked
         m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
-        noise, sd = self.score_sd(score), self.count_sd(counts)
+        noise, sd = score_sd(self.ask, score, self.by), sd_of(self.ask.law(counts, by=self.by.counts))
         usual = predicted_length(noise, sd, m, sizes.scores, self.tail, longest * psi, self.by.shares) / 1.96
         entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, longest**2 / m) / rows
-        first = FIRST_LEAST * m**0.5 * self.score_sd(first_step) / rows
+        first = FIRST_LEAST * m**0.5 * score_sd(self.ask, first_step, self.by) / rows
         length = np.hypot(usual, rows**0.5 * m**1.5 * entry * first)
         return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
-
-    def score_sd(self, question: Sum) -> float:
-        """Return the noise of a coordinate of a score."""
-        law = self.ask.law(question, by=self.by.vector)
-        if isinstance(question.within, SumAndProducts):
-            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
-        return float(np.sqrt(law.variance()[0]))
-
-    def count_sd(self, question: Sum) -> float:
-        """Return the noise of a count of a histogram."""
-        return float(np.sqrt(self.ask.law(question, by=self.by.counts).variance()[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,44 +348,6 @@ class Metric:
     @classmethod
     def of(cls, matrix: FloatArray) -> Metric:
         return cls(*roots(matrix))
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedScore:
-    """A released sum of clipped scores, and their second moments where these are free.
-
-    Parameters
-    ----------
-    value : ndarray, shape (m,)
-    noise : Loading
-        Of `value`.
-    sd : float
-        Of a coordinate of the noise.
-    products : ndarray, shape (m, m), or None
-    products_sd : float
-        Of the noise of an entry of `products` off the diagonal.
-    radius : float
-        The clip.
-    """
-
-    value: FloatArray
-    noise: Loading
-    sd: float
-    products: FloatArray | None
-    products_sd: float
-    radius: float
-
-    @classmethod
-    def of(cls, release: Release) -> ReleasedScore:
-        within = release.within
-        if not isinstance(within, SumAndProducts):
-            sd = float(np.sqrt(release.law.variance()[0]))
-            return cls(release.value, Loading(np.eye(within.dim), release.law), sd, None, 0.0, within.radius)
-        sums = within.sums()
-        noise = Loading(sums, release.law)
-        sd = float(np.sqrt(release.law.covariance(sums[:1])[0, 0]))
-        products = within.unpacked(release.value)[1:, 1:]
-        return cls(sums @ release.value, noise, sd, products, sd * within.radius, within.radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,10 +425,7 @@ class Steps(Branch):
         m, squares = start.m, isinstance(start.loss, SquaredLoss)
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
-        counts = self.ask(leverages, by=self.by.counts)
-        count_sd = float(np.sqrt(counts.law.variance()[0]))
-        total = self.total(counts.value, self.rows)
-        lengths = Lengths.denoised(counts.value, count_sd, ends, total, TAILS["leverages"], self.by.shares)
+        lengths = Lengths.released(self.ask, self.by, leverages, self.total(self.rows), TAILS["leverages"])
 
         beside = BESIDE if squares and self.by.free_products else 0.0
         within = Products(m + (beside > 0))
@@ -486,7 +433,7 @@ class Steps(Branch):
         rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
         rare = rare if np.isfinite(self.levels.least) else 0.0
         radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
-        few = min(FEW * count_sd * radius**2, FEW_SHARE * self.rows)
+        few = min(FEW * lengths.sd * radius**2, FEW_SHARE * self.rows)
 
         limit = RESIDUAL_CLIP * start.sigma
         of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows
@@ -505,7 +452,7 @@ class Steps(Branch):
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
             FIRST_LEAST * m**0.5,
-            FIRST_NOISE * self.scores**0.5 / self.lengthened.score_sd(self.score("first step", x, 1.0)),
+            FIRST_NOISE * self.scores**0.5 / score_sd(self.ask, self.score("first step", x, 1.0), self.by),
         )
         radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
         question = self.score("first step", x.remapped(plain.inverse), radius)
@@ -517,10 +464,11 @@ class Steps(Branch):
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
-            level = max(self.mean_square(x.remapped(plain.inverse), first.products), 0.25 * x.sigma**2)
+            level = max(self.mean_square(x.remapped(plain.inverse), first.products.value), 0.25 * x.sigma**2)
             return ScoreVariance.of(level * np.eye(m), x.sigma**2 * ridge, True)
         if first.products is not None:
-            value = cleared(first.products, first.products_sd, max(float(np.trace(first.products)) / m, usual))
+            products = first.products.value
+            value = cleared(products, first.products_sd, max(float(np.trace(products)) / m, usual))
             return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
         question = Sum(
             "meat",
@@ -552,12 +500,9 @@ class Steps(Branch):
         """
         m = u.m
         ends = edges(m**0.5 / 8, u.longest * u.largest_psi)
-        counts = self.ask(self.score_sizes(u, ends), by=self.by.counts)
-        count_sd = float(np.sqrt(counts.law.variance()[0]))
-        total = self.total(counts.value, self.scores)
-        lengths = Lengths.denoised(counts.value, count_sd, ends, total, self.tail, self.by.shares)
+        lengths = Lengths.released(self.ask, self.by, self.score_sizes(u, ends), self.total(self.scores), self.tail)
         squares, unseen = self.squares(u, variance, float((lengths.counts * lengths.lengths**2).sum()) / m)
-        clip = best_clip(lengths, self.lengthened.score_sd(self.score("score", u, 1.0)), m, self.tail, m * unseen)
+        clip = best_clip(lengths, score_sd(self.ask, self.score("score", u, 1.0), self.by), m, self.tail, m * unseen)
         return replace(clip, least=squares / self.rows), lengths
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
@@ -585,11 +530,13 @@ class Steps(Branch):
         most = max(most, rarer * largest**2) if rare else most
         doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
         if doubted:
-            doubted = UNSEEN_SDS * self.lengthened.count_sd(question) * largest**2 < (1 - LITTLE_SEEN) * most
+            doubted = (
+                UNSEEN_SDS * sd_of(self.ask.law(question, by=self.by.counts)) * largest**2 < (1 - LITTLE_SEEN) * most
+            )
         if not self.ask.decide("residual squares", bool(doubted)):
             return 0.0, max(most / variance - seen, 0.0) if rare else 0.0
         released = self.ask(question, by=self.by.counts)
-        noise = UNSEEN_SDS * float(np.sqrt(released.law.variance()[0])) * largest**2
+        noise = UNSEEN_SDS * sd_of(released.law) * largest**2
         squares = float(released.value[0]) * largest**2
         hidden = squares - variance * seen
         hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > noise else 0.0
@@ -612,9 +559,9 @@ class Steps(Branch):
             ratio = clip.variance / self.scores
             return expected * (float(np.clip(ratio, max(1.0, clip.least), most)) if M.released else ratio)
         if not self.robust:
-            ratio = self.mean_square(u, final.products) / float(M.value[0, 0])
+            ratio = self.mean_square(u, final.products.value) / float(M.value[0, 0])
             return expected * float(np.clip(ratio, least, most))
-        seen = final.products / self.scores
+        seen = final.products.value / self.scores
         ratio = float(np.clip(np.trace(seen) / np.trace(expected), least, most))
         values, V = np.linalg.eigh(seen - ratio * expected)
         clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
@@ -678,7 +625,7 @@ class Steps(Branch):
             ),
             freedom=self.freedom,
         )
-        share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
+        share = lengths.share_beyond(clip.radius)
         facts = {"sigma": moved.sigma, "clipped_share": share, **self.sizes.diagnostics}
         return self.given(equation.solve(self.box.design.names, self.notes(), facts))
 

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+import numpy as np
+
 from privstats.errors import OptionError, quote
+from privstats.gate.questions import Laws, Question, Sum
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian
 from privstats.mechanisms.additive.laplace import Laplace
@@ -14,6 +17,7 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.privacy.promise import is_number
+from privstats.sets.vectors import SumAndProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +89,28 @@ class Noises:
 
 NORMAL = Noises(Gaussian(), Gaussian(), Gaussian(), Gaussian(), free_products=True, shares="normal")
 PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, shares="pure")
+
+
+def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
+    """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
+    law = ask.law(question.inside(1.0), by=by.products)
+    i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
+    variance = law.variance()
+    off = variance[i != j]
+    return float(np.sqrt(off[0] if off.size else variance[0]))
+
+
+def sd_of(law: Any) -> float:
+    """Return the standard deviation of a coordinate, all of which have the same."""
+    return float(np.sqrt(law.variance()[0]))
+
+
+def score_sd(ask: Laws, question: Question, by: Noises) -> float:
+    """Return the standard deviation of the noise of a coordinate of a sum of scores, with their products or without."""
+    law = ask.law(question, by=by.vector)
+    if isinstance(question.within, SumAndProducts):
+        return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
+    return sd_of(law)
 
 
 class Estimator(Protocol):

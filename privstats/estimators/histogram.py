@@ -6,13 +6,15 @@ tails that intervals rest on. Everything here is a function of noisy counts and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm, t
 
+from privstats.estimators.base import Noises, sd_of
 from privstats.estimators.constants import (
     AFTER_GAP,
     ALONG_HIDDEN,
@@ -25,7 +27,8 @@ from privstats.estimators.constants import (
     RESIDUE,
     VISIBLE,
 )
-from privstats.inference.error_law import critical as critical
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.error_law import critical
 from privstats.numerics.law import FloatArray
 
 
@@ -80,11 +83,33 @@ class Lengths:
     counts, lengths : ndarray, shape (5 * bins,)
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last visible bin, so that its count is an assumption.
+    sd : float
+        Of the noise of a bin's count.
     """
 
     counts: FloatArray
     lengths: FloatArray
     hidden: NDArray[np.bool_]
+    sd: float = 0.0
+
+    @classmethod
+    def released(cls, ask: Ask, by: Noises, question: Sum, known: float | None, tail: Tail) -> Lengths:
+        """Ask how many rows have a length in each bin, and return the counts without their noise.
+
+        Parameters
+        ----------
+        ask : Ask
+        by : Noises
+        question : Sum
+            Of `Shells`.
+        known : float, optional
+            What counts add up to; by default what they say themselves, as where rows have weights.
+        tail : Tail
+        """
+        counts = ask(question, by=by.counts)
+        total = max(float(counts.value.sum()), 1.0) if known is None else known
+        within: Any = question.within
+        return cls.denoised(counts.value, sd_of(counts.law), within.edges, total, tail, by.shares)
 
     @classmethod
     def denoised(
@@ -111,7 +136,8 @@ class Lengths:
         low = np.r_[ends[0] / 2, ends[:-1]]
         steps = (np.arange(PER_BIN) + 0.5) / PER_BIN
         lengths = (low[:, None] * (np.asarray(ends) / low)[:, None] ** steps).ravel()
-        return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, np.repeat(np.arange(len(seen)) > last, PER_BIN))
+        hidden = np.repeat(np.arange(len(seen)) > last, PER_BIN)
+        return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, hidden, sd)
 
     def excess(self, radius: float) -> float:
         """Return the sum of (length - radius)+."""
@@ -120,6 +146,40 @@ class Lengths:
     def square_excess(self, radius: float) -> float:
         """Return the sum of (length^2 - radius^2)+: by how much a sum of products is short of its trace."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
+
+    def squares(self, radii: FloatArray) -> FloatArray:
+        """Return the sum of min(length, radius)^2 at each radius."""
+        squares: FloatArray = (self.counts[:, None] * np.minimum(self.lengths[:, None], radii) ** 2).sum(axis=0)
+        return squares
+
+    def taken(
+        self, radii: FloatArray, m: int, tail: Tail, hidden: float = ALONG_HIDDEN, size: float = 1.0
+    ) -> FloatArray:
+        """Return what a clip at each radius takes off a sum of scores, along the direction of any one coefficient.
+
+        Parameters
+        ----------
+        radii : ndarray, shape (k,)
+        m : int
+            Coordinates: rows that differ do not all lie along one coefficient.
+        tail : Tail
+        hidden : float
+            Part of hidden rows that does, times m.
+        size : float
+            Mean score of a row over its length.
+        """
+        along, beyond = part_along(ALONG_SEEN, m, tail), part_along(hidden, m, tail)
+        moved = size * np.where(self.hidden, beyond, along) * self.counts
+        taken: FloatArray = (moved[:, None] * np.maximum(self.lengths[:, None] - radii, 0.0)).sum(axis=0)
+        return taken
+
+    def share_beyond(self, radius: float) -> float:
+        """Return the share of lengths that are longer."""
+        return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
+
+    def from_least(self, least: float) -> FloatArray:
+        """Return the lengths from the least on, two of them at least: clips that may be tried."""
+        return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
         """Return the radius R, at least `least`, with the smallest ``noise R^2 + sum of (length^2 - R^2)+``."""
@@ -233,24 +293,43 @@ def best_clip(
 
     Notes
     -----
-    The half-length is ``cv(a / s) s``: s^2 is the variance of the clipped score and of the noise, a the excess, and cv
-    the quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018). Rows that differ do not all lie along one coefficient.
     Scores of length l > B whose squares add up to S have an excess of S (l - B) / l^2, which is largest at l = 2 B.
     """
-    seen, hidden = (1.0, 1.0) if tail.aligned else (min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
-    p, counts = lengths.lengths, lengths.counts
-    moved = np.where(lengths.hidden, hidden, seen) * counts
-    tried = p[p > min(m**0.5 / 2, p[-2])]
-    variance = ((counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) + unseen) / m
-    excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
-    worst = np.minimum(2 * tried, max(float(p[-1]), 1e-300))
-    excess += (hidden if unseen_along is None else unseen_along) * unseen * np.maximum(worst - tried, 0.0) / worst**2
-    excess += always
-    s = np.sqrt(variance + (noise * tried) ** 2)
+    tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
+    along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
+    worst = np.minimum(2 * tried, longest)
+    excess = lengths.taken(tried, m, tail) + along * unseen * np.maximum(worst - tried, 0.0) / worst**2 + always
+    clip = shortest_clip(tried, (lengths.squares(tried) + unseen) / m, excess, noise)
+    return replace(clip, aligned=lengths.excess(clip.radius), unseen=unseen / m)
+
+
+def part_along(part: float, m: int, tail: Tail) -> float:
+    """Return which part of a sum of lengths may lie along the direction of one of m coefficients."""
+    return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
+
+
+def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
+    """Return the clip whose interval, of half-length ``cv(a / s) s``, is shortest.
+
+    Parameters
+    ----------
+    radii : ndarray, shape (k,)
+        Ascending.
+    variance : ndarray, shape (k,)
+        Of a coordinate of the score that is clipped at each radius.
+    excess : ndarray, shape (k,)
+        a: what the clip may have moved it by.
+    noise : float
+        Standard deviation of the noise of a coordinate at radius 1.
+
+    Notes
+    -----
+    s^2 is the variance with that of the noise, and cv the quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018).
+    """
+    s = np.sqrt(variance + (noise * radii) ** 2)
     half = critical(excess / s) * s
     k = int(np.argmin(half))
-    B = float(tried[k])
-    return Clip(B, float(excess[k]), float(variance[k]), noise * B, float(half[k]), lengths.excess(B), unseen / m)
+    return Clip(float(radii[k]), float(excess[k]), float(variance[k]), float(noise * radii[k]), float(half[k]))
 
 
 def predicted_length(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, score_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_HIDDEN,
     ALONG_SEEN,
@@ -41,10 +41,11 @@ from privstats.estimators.constants import (
     UNUSUAL,
 )
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, critical, edges
+from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.levels import KeptLevels, level_notes
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import Start, sd_of
+from privstats.estimators.one_step import ReleasedScore
+from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import (
     Prefix,
     TransformedAsk,
@@ -249,7 +250,7 @@ class _Steps:
         w = start.remapped(metric)
         lengths = self.lengths(w, "score sizes", "")
         clip = self.last_clip(w, lengths)
-        beyond = float(lengths.counts[lengths.lengths > clip.radius].sum()) / self.prefix.sizes.scores
+        beyond = lengths.share_beyond(clip.radius)
         score, meat, meat_noise, loading = self.score(w, clip)
 
         # 4. the Hessian, of rows as long as it can show
@@ -274,10 +275,8 @@ class _Steps:
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
         ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
-        released = self.ask(self.scores(name, item, w, Shells(m, ends)), by=self.by.counts)
-        sd = sd_of(released.law)
-        total = self.prefix.total(released.value, self.prefix.sizes.scores)
-        return Lengths.denoised(released.value, sd, ends, total, self.tail, self.by.shares)
+        question = self.scores(name, item, w, Shells(m, ends))
+        return Lengths.released(self.ask, self.by, question, self.prefix.total(self.prefix.sizes.scores), self.tail)
 
     def taken(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
@@ -358,26 +357,14 @@ class _Steps:
 
     def last_clip(self, w: Start, lengths: Lengths) -> Clip:
         """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
-        m, p, counts = w.m, lengths.lengths, lengths.counts
-        noise = self.unit_noise_of_score(w)
-        along = (ALONG_SEEN, ALONG_SEEN if self.dispersed else ALONG_HIDDEN)
-        seen, unseen = (1.0, 1.0) if self.tail.aligned else (min(1.0, (a / m) ** 0.5) for a in along)
-        moved = np.where(lengths.hidden, unseen, seen) * counts
-        tried = p[p > min(m**0.5 / 2, p[-2])]
-        tried, taken = self.tried(w, tried)
-        variance = (counts[:, None] * np.minimum(p[:, None], tried) ** 2).sum(axis=0) / m
-        excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0) + np.linalg.norm(taken, axis=1)
-        s = np.sqrt(variance + (noise * tried) ** 2)
-        half = critical(excess / s) * s
-        k = int(np.argmin(half))
-        return Clip(float(tried[k]), float(excess[k]), float(variance[k]), float(noise * tried[k]), float(half[k]))
+        m, hidden = w.m, ALONG_SEEN if self.dispersed else ALONG_HIDDEN
+        tried, taken = self.tried(w, lengths.from_least(m**0.5 / 2))
+        excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(taken, axis=1)
+        return shortest_clip(tried, lengths.squares(tried) / m, excess, self.unit_noise_of_score(w))
 
     def unit_noise_of_score(self, w: Start) -> float:
-        if not self.by.free_products:
-            return self.unit_noise("score", "", w)
-        within = SumAndProducts(w.m)
-        law = self.ask.law(self.scores("score", "", w, within), by=self.by.vector)
-        return float(np.sqrt(np.diag(law.covariance(within.sums()))[0]))
+        within = SumAndProducts(w.m) if self.by.free_products else Ball(w.m)
+        return score_sd(self.ask, self.scores("score", "", w, within), self.by)
 
     def score(self, w: Start, clip: Clip) -> tuple[FloatArray, FloatArray, NoisyMatrix | None, Loading]:
         """Return the clipped score, its meat with its noise, and the loading of the score's noise.
@@ -386,14 +373,10 @@ class _Steps:
         stands clear of noise.
         """
         m, n, radius = w.m, self.prefix.sizes.scores, clip.radius
-        if self.by.free_products:
-            within = SumAndProducts(m, radius)
-            released = self.ask(self.scores("score", "", w, within), by=self.by.vector)
-            value, loading = within.sums() @ released.value, Loading(within.sums(), released.law)
-            noisy = NoisyMatrix.of(released).mapped(np.eye(m + 1)[:, 1:])
-        else:
-            released = self.ask(self.scores("score", "", w, Ball(m, radius)), by=self.by.vector)
-            value, loading = released.value, Loading(np.eye(m), released.law)
+        within = SumAndProducts(m, radius) if self.by.free_products else Ball(m, radius)
+        score = ReleasedScore.of(self.ask(self.scores("score", "", w, within), by=self.by.vector))
+        value, loading, noisy = score.value, score.noise, score.products
+        if noisy is None:
             if not (self.intervals and (self.robust or self.dispersed)):
                 return value, n * np.eye(m), None, loading
             noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
@@ -407,17 +390,14 @@ class _Steps:
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
         ends = edges(m**0.5 / 2, max(cap, m**0.5))
-        counts = self.ask(Sum("leverages", of, within=Shells(m, ends), keep=self.keep), by=self.by.counts)
-        sd = sd_of(counts.law)
-        total = self.prefix.total(counts.value, rows)
-        lengths = Lengths.denoised(counts.value, sd, ends, total, TAILS["leverages"], self.by.shares)
+        leverages = Sum("leverages", of, within=Shells(m, ends), keep=self.keep)
+        lengths = Lengths.released(self.ask, self.by, leverages, self.prefix.total(rows), TAILS["leverages"])
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
         radius = lengths.radius(noise, LEAST_HESSIAN_RADIUS * m**0.5)
-        return NoisyMatrix.of(
-            self.ask(question.inside(radius), by=self.by.matrix), floor=min(FEW * sd * radius**2, FEW_SHARE * rows)
-        )
+        few = min(FEW * lengths.sd * radius**2, FEW_SHARE * rows)
+        return NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
 
     def solved(
         self,
@@ -466,7 +446,7 @@ class _Steps:
             meat_noise=meat_noise,
         )
         used = self.prefix.sizes.diagnostics
-        return equation.solve(names, notes, {"clipped_share": min(beyond, 1.0), "last_step": went.move, **used})
+        return equation.solve(names, notes, {"clipped_share": beyond, "last_step": went.move, **used})
 
     def went(
         self, start: Start, metric: FloatArray, inverse: FloatArray, step: FloatArray, spread: FloatArray

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import OptionError
-from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail
+from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.constants import (
-    ALONG_HIDDEN,
-    ALONG_SEEN,
     ETA_SIGNAL,
     LEAST_WEIGHTED_RADIUS,
     LEFT_OUT,
@@ -27,11 +25,11 @@ from privstats.estimators.constants import (
     SKEW_RADII,
     TYPICAL_ROW,
 )
-from privstats.estimators.histogram import TAILS, Lengths, Tail, critical, edges
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.levels import level_notes
 from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.preconditioner import Start, entry_sd, sd_of
+from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
@@ -108,26 +106,7 @@ class PerturbedLikelihood:
         return estimate
 
 
-@dataclass(frozen=True, eq=False)
-class Radius:
-    """How long weighted rows may be.
-
-    Parameters
-    ----------
-    radius : float
-        Of a row's score, over its largest slope.
-    excess : float
-        What weights may have taken off the score, along one coefficient.
-    share : float
-        Of the rows, that weigh less.
-    """
-
-    radius: float
-    excess: float
-    share: float
-
-
-def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Radius:
+def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
     """Return the radius of weighted rows with the shortest honest interval.
 
     Parameters
@@ -143,16 +122,9 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     m : int
     tail : Tail
     """
-    one = tail.aligned
-    seen, unseen = (1.0 if one else min(1.0, (a / m) ** 0.5) for a in (ALONG_SEEN, ALONG_HIDDEN))
-    p, counts = lengths.lengths, lengths.counts
-    moved = size * np.where(lengths.hidden, unseen, seen) * counts
+    p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
-    excess = (moved[:, None] * np.maximum(p[:, None] - tried, 0.0)).sum(axis=0)
-    s = np.sqrt(variance + (noise * tried) ** 2)
-    k = int(np.argmin(critical(excess / s) * s))
-    share = float(counts[p > tried[k]].sum() / max(counts.sum(), 1e-300))
-    return Radius(float(tried[k]), float(excess[k]), share)
+    return shortest_clip(tried, np.full(len(tried), variance), lengths.taken(tried, m, tail, size=size), noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +146,8 @@ class _Fit:
 
     def estimate(self) -> NormalEstimate:
         # 2. how long rows are, and what they may weigh
-        radius = self.radius()
-        within = self.within(radius.radius)
+        clip, less = self.radius()
+        within = self.within(clip.radius)
 
         # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
         drawn = self.ask(self.question(within), by=self.mechanism)
@@ -186,18 +158,18 @@ class _Fit:
         metric = whitening(self.prefix.made_up, self.information(near))
         hessian = self.hessian(near, metric, within)
         meat = self.meat(near, metric, within) if self.robust else hessian
-        return self.solved(drawn, at, near, metric, hessian, meat, radius)
+        return self.solved(drawn, at, near, metric, hessian, meat, clip, less)
 
-    def radius(self) -> Radius:
+    def radius(self) -> tuple[Clip, float]:
+        """Return how long weighted rows may be, and the share of the rows that weigh less."""
         m, start, n = self.prefix.m, self.start, self.prefix.sizes.rows
         ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=self.prefix.levels.keep)
-        counts = self.ask(question, by=self.by.counts)
-        total = self.prefix.total(counts.value, n)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, self.tail, self.by.shares)
+        lengths = Lengths.released(self.ask, self.by, question, self.prefix.total(n), self.tail)
         spread = float(self.information(start).mean())
         law = self.ask.law(self.question(self.within(1.0)), by=self.mechanism)
-        return best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)
+        clip = best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)
+        return clip, lengths.share_beyond(clip.radius)
 
     def within(self, radius: float) -> WeightedLosses:
         start, unit = self.start, self.loss.half
@@ -278,7 +250,8 @@ class _Fit:
         metric: FloatArray,
         hessian: NoisyMatrix,
         meat: NoisyMatrix,
-        radius: Radius,
+        clip: Clip,
+        less: float,
     ) -> NormalEstimate:
         m, law = self.prefix.m, drawn.law
         pull = metric @ (law.ridge * drawn.value)
@@ -308,9 +281,7 @@ class _Fit:
             signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
             usual=self.prefix.sizes.rows,
             remaining=float(np.linalg.norm(inverse @ pull)),
-            clipped=(Allowance(metric, radius.excess + left_out),),
+            clipped=(Allowance(metric, clip.excess + left_out),),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
-        return equation.solve(
-            names, (*notes, *on_few), {"clipped_share": min(radius.share, 1.0), **self.prefix.sizes.diagnostics}
-        )
+        return equation.solve(names, (*notes, *on_few), {"clipped_share": less, **self.prefix.sizes.diagnostics})

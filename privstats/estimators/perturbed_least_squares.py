@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from privstats.estimators.base import entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
     CORNERS,
@@ -36,8 +37,8 @@ from privstats.estimators.constants import (
     TILT_SHARE,
     UNEXPLAINED,
 )
-from privstats.estimators.histogram import Clip, Lengths, best_clip, edges, predicted_length, with_tail
-from privstats.estimators.preconditioner import Start, entry_sd, sd_of
+from privstats.estimators.histogram import Clip, Lengths, best_clip, edges, part_along, predicted_length, with_tail
+from privstats.estimators.preconditioner import Start
 from privstats.estimators.sufficient_statistics import Branch
 from privstats.gate.questions import Sum, Values
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation
@@ -199,7 +200,8 @@ class PerturbedSquares(Branch):
         of = ProductSizes(start.P, start.residual / start.sigma, self.curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
-        sd, total = sd_of(counts.law), self.total(counts.value, n)
+        sd, known = sd_of(counts.law), self.total(n)
+        total = max(float(counts.value.sum()), 1.0) if known is None else known
         lengths = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, self.tail, self.by.shares)
         taken = self.taken(counts.value[len(ends) :], sd) if far else 0.0
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -214,8 +216,7 @@ class PerturbedSquares(Branch):
         else:
             many = np.r_[sd, np.zeros(len(counts) - 1)]
         middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * ends)
-        along = 1.0 if self.tail.aligned else min(1.0, (ALONG_SEEN / self.start.m) ** 0.5)
-        return float((many * middle).sum()) * along
+        return float((many * middle).sum()) * part_along(ALONG_SEEN, self.start.m, self.tail)
 
     # 4. what scores vary by
     def squares(self, at: Start, clip: Clip, within: WeightedLosses, noise: float) -> FloatArray:
@@ -262,7 +263,7 @@ class PerturbedSquares(Branch):
             ),
             freedom=self.freedom,
         )
-        share = float(lengths.counts[lengths.lengths > clip.radius].sum() / max(lengths.counts.sum(), 1.0))
+        share = lengths.share_beyond(clip.radius)
         facts = {"sigma": at.sigma, "clipped_share": share, **self.sizes.diagnostics}
         return self.given(equation.solve(self.box.design.names, self.notes(), facts))
 

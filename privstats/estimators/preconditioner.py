@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.base import Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     COARSE_LEAST,
     COARSE_MOST,
@@ -34,7 +33,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.frame import KnownMoments, PublicBox, StandardFrame
 from privstats.estimators.levels import KeptLevels
-from privstats.gate.questions import Ask, Laws, Sum
+from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
 from privstats.losses.rows import HeldBeside, HessianRows, One, Scores, WeightedLinear
@@ -363,20 +362,6 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
     return basis
-
-
-def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
-    law = ask.law(question.inside(1.0), by=by.products)
-    i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
-    variance = law.variance()
-    off = variance[i != j]
-    return float(np.sqrt(off[0] if off.size else variance[0]))
-
-
-def sd_of(law: Any) -> float:
-    """Return the standard deviation of a coordinate, all of which have the same."""
-    return float(np.sqrt(law.variance()[0]))
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:

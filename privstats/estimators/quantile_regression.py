@@ -17,7 +17,17 @@ import numpy as np
 from scipy.stats import norm
 
 from privstats.errors import OptionError
-from privstats.estimators.base import NORMAL, PURE, Noises, PublicFacts, check_split, check_tail
+from privstats.estimators.base import (
+    NORMAL,
+    PURE,
+    Noises,
+    PublicFacts,
+    check_split,
+    check_tail,
+    entry_sd,
+    score_sd,
+    sd_of,
+)
 from privstats.estimators.constants import (
     ATOM_SDS,
     CHECK_RADIUS,
@@ -54,12 +64,13 @@ from privstats.estimators.constants import (
     UNIT_SIZE,
 )
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import Lengths, edges
+from privstats.estimators.histogram import Clip, Lengths, edges
 from privstats.estimators.levels import level_notes
-from privstats.estimators.objective_perturbation import ROWS, Radius, best_radius
-from privstats.estimators.preconditioner import Start, entry_sd, sd_of
+from privstats.estimators.objective_perturbation import ROWS, best_radius
+from privstats.estimators.one_step import ReleasedScore
+from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of
-from privstats.gate.questions import Ask, Question, Sum, Values
+from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import (
     Allowance,
     Coordinates,
@@ -290,9 +301,7 @@ class Shared:
         m = prefix.m
         ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
         question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
-        counts = ask(question, by=by.counts)
-        total = prefix.total(counts.value, prefix.sizes.rows)
-        lengths = Lengths.denoised(counts.value, sd_of(counts.law), ends, total, ROWS[tail], by.shares)
+        lengths = Lengths.released(ask, by, question, prefix.total(prefix.sizes.rows), ROWS[tail])
         return cls(ask, by, prefix, unit, spread, constant, lengths, tail, public.design, public.intervals)
 
 
@@ -400,14 +409,7 @@ class OneOrder:
         within = SumAndProducts(self.m, size) if products else Ball(self.m, size)
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
-    def noise_at_one(self, question: Question) -> float:
-        """Return the noise sd of a coordinate of a sum of scores."""
-        law = self.ask.law(question, by=self.by.vector)
-        if isinstance(question.within, SumAndProducts):
-            return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
-        return float(np.sqrt(law.variance()[0]))
-
-    def radius(self, noise: float) -> Radius:
+    def radius(self, noise: float) -> Clip:
         """Return the radius at which rows are held in the last score."""
         spread = self.tau * (1 - self.tau)
         tail = ROWS[self.shared.tail]
@@ -426,7 +428,7 @@ class OneOrder:
             Sum("density", Within(start.eta, (near, narrow, width)), Fractions(3), self.keep, self.label("")),
             by=self.by.counts,
         )
-        sd = float(np.sqrt(counts.law.variance()[0]))
+        sd = sd_of(counts.law)
         nearest, *others = counts.value
         seen = np.maximum(others, self.n * f0 * np.array([narrow, width]) / 2)
         expected = near / narrow * seen[0]
@@ -476,7 +478,7 @@ class OneOrder:
         meat: FloatArray,
         noise: Loading,
         density: Density,
-        radius: Radius,
+        radius: Clip,
         farthest: float,
     ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
         """Return the equation of the last step, with all that its density may be wrong by."""
@@ -515,7 +517,10 @@ class OneOrder:
             ),
             freedom=max(self.prefix.sizes.scores - m, 1.0),
         )
-        facts = {"clipped_share": min(radius.share, 1.0), "last_step": length / density.width}
+        facts = {
+            "clipped_share": min(self.shared.lengths.share_beyond(radius.radius), 1.0),
+            "last_step": length / density.width,
+        }
         return equation, notes, {**facts, **self.prefix.sizes.diagnostics}
 
 
@@ -578,17 +583,11 @@ class OneOrderSteps(OneOrder):
 
         # 4. the check score, of rows as long as the interval is shortest; its Hessian through a kernel
         products, loss = self.by.free_products, CheckLoss(self.tau)
-        unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, products))
+        unit = score_sd(self.ask, self.score("score", "", start, loss, 1.0, products), self.by)
         radius = self.radius(unit)
-        released = self.ask(self.score("score", "", start, loss, radius.radius, products), by=self.by.vector)
-        usual = self.usual_meat(radius.radius)
-        noisy = None
-        if products:
-            sums = released.within.sums()
-            score, noise = sums @ released.value, Loading(sums, released.law)
-            noisy = NoisyMatrix.of(released).mapped(np.eye(m + 1)[:, 1:])
-        else:
-            score, noise = released.value, Loading(np.eye(m), released.law)
+        asked = self.score("score", "", start, loss, radius.radius, products)
+        score = ReleasedScore.of(self.ask(asked, by=self.by.vector))
+        usual, noisy = self.usual_meat(radius.radius), score.products
         if not products and self.shared.intervals:
             of = ClippedScores(loss, start.P, start.eta, radius.radius)
             within = Products(m, self.largest * radius.radius)
@@ -600,7 +599,7 @@ class OneOrderSteps(OneOrder):
             meat = noisy.shrunk(level * np.eye(m))
             meat = meat * (level * m / float(np.trace(meat)))
         density = self.density(start, residuals, radius.radius, unit * radius.radius)
-        return self.solved(start, score, meat, noise, density, radius, FARTHEST_STEP)
+        return self.solved(start, score.value, meat, score.noise, density, radius, FARTHEST_STEP)
 
     def usual_meat(self, radius: float) -> float:
         """Return the mean eigenvalue that the meat has by the histogram of lengths, if the model is right."""
@@ -644,7 +643,7 @@ class Perturbed(OneOrder):
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         loss = CheckLoss(self.tau)
-        unit = self.noise_at_one(self.score("score", "", start, loss, 1.0, False))
+        unit = score_sd(self.ask, self.score("score", "", start, loss, 1.0, False), self.by)
         radius = self.radius(unit)
         h = self.half_width(start, residuals, radius.radius)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import OptionError, quote
-from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     BLURS,
     FAR_BOUNDS,
@@ -28,7 +28,7 @@ from privstats.estimators.constants import (
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Tail
 from privstats.estimators.levels import KeptLevels, clamped_note, level_notes
-from privstats.estimators.preconditioner import Sizes, Start, cleared, entry_sd, sizes_of
+from privstats.estimators.preconditioner import Sizes, Start, cleared, sizes_of
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
@@ -148,9 +148,9 @@ class Branch:
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
-    def total(self, counts: FloatArray, public: float) -> float:
-        """Return what the counts of a histogram add up to: a public or released number, but for rows with weights."""
-        return max(float(counts.sum()), 1.0) if self.box.design.weighted else public
+    def total(self, number: float) -> float | None:
+        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
+        return None if self.box.design.weighted else number
 
     @property
     def freedom(self) -> float:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from privstats.estimators.base import Noises, PublicFacts
+from privstats.estimators.base import Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN, READABLE
 from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
 from privstats.estimators.levels import KeptLevels, readable_levels
-from privstats.estimators.preconditioner import Sizes, Start, coarse, entry_sd, sizes_of, whitened_again
+from privstats.estimators.preconditioner import Sizes, Start, coarse, sizes_of, whitened_again
 from privstats.gate.questions import Ask, Question, Sum
 from privstats.losses.psi import OfTransformed, Transform
 from privstats.losses.rows import Linear, WeightedColumns
@@ -120,9 +120,9 @@ class Prefix:
     def m(self) -> int:
         return self.start.m
 
-    def total(self, counts: FloatArray, known: float) -> float:
-        """Return how many contributions a histogram has: of rows with weights it is their own number."""
-        return max(float(counts.sum()), 1.0) if self.box.design.weighted else known
+    def total(self, number: float) -> float | None:
+        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
+        return None if self.box.design.weighted else number
 
     def coordinates(self, theta: FloatArray) -> FloatArray:
         """Return the coordinates of w whose step moves theta by this, shape (m,)."""
