@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privstats.estimators.adaptive import SHARES, Adaptive, Lengthened
+from privstats.estimators.adaptive import SHARES, Adaptive
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
 from privstats.estimators.constants import BLURRED_SPREAD, MOST_FIRST_NOISE_OF_SQUARES, MOST_STEPS
 from privstats.estimators.frame import PublicBox, Scales, column_scales
+from privstats.estimators.least_squares import Lengthened
 from privstats.estimators.means import Means
 from privstats.estimators.preconditioner import Sizes
 from privstats.gate.questions import Ask

@@ -74,7 +74,7 @@ ALONG_SEEN = 4.0  # visible rows beyond the clip lie along one coefficient by at
 ALONG_HIDDEN = 2.0  # ... hidden ones by at most sqrt(this / m)
 PER_BIN = 5  # lengths a bin, log-uniform
 
-# --- the choice between moments and steps (histogram, adaptive, sufficient_statistics)
+# --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
 NOISES = 16  # evenly spread noises of the histogram over which a length is foretold
 REFERENCE = 20_000  # made-up rows on which it is
 USUAL_RADIUS = 2.0  # squared radius of the Hessian, in m, where its noise is foretold
@@ -82,7 +82,7 @@ EDGE_OF_NOISE = 1.5  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of a
 LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
 DROWNED = 0.22  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
-# --- Hessian (adaptive, likelihood)
+# --- Hessian (least_squares, likelihood)
 BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: free under normal noise
 RESIDUAL_CLIP = 2.5  # clip of that residual, in residual scales
 RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
@@ -90,7 +90,7 @@ RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
 FEW = 2.3  # a direction is unidentified if so many sds of a count of rows at the radius could make it,
 FEW_SHARE = 0.2  # ... or, if that is less, this share of the rows
 
-# --- first step, meat and score (adaptive)
+# --- first step, meat and score (least_squares, one_step)
 FIRST_LEAST, FIRST_NOISE, FIRST_MOST = 3.0, 3.0, 6.0  # first clip in sqrt(m): at least, by its noise, at most
 MEAT_LEAST, MEAT_NOISE = 4.0, 0.2  # squared radius of the meat: this times m, or what makes noise this share of it
 MEAT_WORTH = 0.15  # a meat is released if 4 m of its sds at radius 1 are below this share of the scores
@@ -113,7 +113,7 @@ BLURS = 2.0  # the residual variance may be so many of its sds larger, where it 
 MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOISE
 MOMENTS_READ = 4.0  # sds of the noise of a level that moments can read
 
-# --- made-up rows and the start of a loss (transformed, likelihood)
+# --- made-up rows and the start of a loss (made_up, beginning, likelihood)
 MADE_UP = 4096  # public rows on which expectations over predictors are taken
 FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
 MOST_IN_MEAN = 0.98  # of the second moments that the mean explains without an intercept, at most

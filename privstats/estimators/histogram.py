@@ -153,7 +153,7 @@ class Lengths:
         return squares
 
     def taken(
-        self, radii: FloatArray, m: int, tail: Tail, hidden: float = ALONG_HIDDEN, size: float = 1.0
+        self, radii: FloatArray, m: int, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
         """Return what a clip at each radius takes off a sum of scores, along the direction of any one coefficient.
 
@@ -163,12 +163,12 @@ class Lengths:
         m : int
             Coordinates: rows that differ do not all lie along one coefficient.
         tail : Tail
-        hidden : float
-            Part of hidden rows that does, times m.
+        hidden : float, optional
+            Part of hidden rows that does, times m; by default `ALONG_HIDDEN`.
         size : float
             Mean score of a row over its length.
         """
-        along, beyond = part_along(ALONG_SEEN, m, tail), part_along(hidden, m, tail)
+        along, beyond = part_along(ALONG_SEEN, m, tail), part_along(ALONG_HIDDEN if hidden is None else hidden, m, tail)
         moved = size * np.where(self.hidden, beyond, along) * self.counts
         taken: FloatArray = (moved[:, None] * np.maximum(self.lengths[:, None] - radii, 0.0)).sum(axis=0)
         return taken

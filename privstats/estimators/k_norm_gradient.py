@@ -19,7 +19,7 @@ from privstats.estimators.filling import FILLED, filling_hessian, noise_through
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.levels import KeptLevels
 from privstats.estimators.preconditioner import Start, sizes_of
-from privstats.estimators.sufficient_statistics import Branch
+from privstats.estimators.sufficient_statistics import UnclippedSquares
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
@@ -113,7 +113,7 @@ class ChosenLeastSquares(ABC):
         rows, known = rows_of(ask, self.noises, public)
         robust = self.cov_type != "nonrobust"
         sizes = sizes_of(ask, self.noises, public, rows)
-        branch = Branch(ask, self.noises, box, start, levels, sizes, public, robust)
+        squares = UnclippedSquares(ask, self.noises, box, start, levels, sizes, public, robust)
         hessian = released_moments(ask, self.noises, public, box, rows)
         P, c = to_columns(box), box.c
         ridge = float(getattr(chosen.law, "ridge", 0.0))
@@ -124,18 +124,18 @@ class ChosenLeastSquares(ABC):
         T, T_inverse = hessian.power(-0.5) * rows**0.5, hessian.power(0.5) / rows**0.5
         meat = sigma**2 * hessian.value
         if robust:
-            whitened = branch.meat(replace(start, sigma=sigma).remapped(T), "meat")
+            whitened = squares.meat(replace(start, sigma=sigma).remapped(T), "meat")
             meat = T_inverse @ whitened @ T_inverse.T
         unit = 1.0 + box.offset_reach
         return EstimatingEquation(
             score=score,
             hessian=hessian,
-            meat=branch.small_sample * meat,
+            meat=squares.small_sample * meat,
             noises=(P @ self.noise(chosen.law, P.T @ hessian.value @ P / unit**2),),
             coordinates=Coordinates(theta, np.eye(c), levels.hidden),
-            signal=branch.signal,
+            signal=squares.signal,
             remaining=float(np.linalg.norm(step)),
-            freedom=branch.freedom,
+            freedom=squares.freedom,
         ).solve(box.design.names, (), {"sigma": sigma, **known})
 
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, score_sd, sd_of
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, sd_of
+from privstats.estimators.beginning import begun_about, offset_of, scales_of
 from privstats.estimators.constants import (
-    ALONG_HIDDEN,
     ALONG_SEEN,
     BURN_IN,
     BURN_IN_EXCESS,
@@ -32,7 +32,6 @@ from privstats.estimators.constants import (
     FEWEST_OUTCOMES,
     IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
-    LEFT_OUT,
     LEVEL_ROWS,
     MISSED_BEND,
     MOST_FIRST_NOISE,
@@ -41,31 +40,24 @@ from privstats.estimators.constants import (
     UNUSUAL,
 )
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, Tail, edges, shortest_clip
-from privstats.estimators.levels import KeptLevels, level_notes
+from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, edges, shortest_clip
+from privstats.estimators.levels import KeptLevels
+from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import ReleasedScore
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
-from privstats.estimators.transformed import (
-    Prefix,
-    TransformedAsk,
-    TransformedBox,
-    offset_of,
-    prefix_of,
-    scales_of,
-    whitening,
-)
+from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
+from privstats.inference.estimate import Allowance, Estimate
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
 from privstats.inference.notes import Note, about_rows, note
-from privstats.inference.tables import PointEstimate
 from privstats.losses.families import Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
-from privstats.losses.rows import HessianRows, Scores
+from privstats.losses.rows import HessianRows
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
-from privstats.sets.vectors import Ball, Products, SumAndProducts
+from privstats.sets.vectors import Ball, Products
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -124,49 +116,49 @@ class LikelihoodSteps:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        prefix = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
+        problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
         heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
         tail = (TAILS if heavy else BOUNDED_TAILS)[self.tail]
-        estimate = _Steps(ask, by, prefix, loss, tail, public.intervals, self.cov_type != "nonrobust").estimate(
-            design.names
-        )
+        problem = replace(problem, tail=tail, robust=self.cov_type != "nonrobust")
+        estimate = NewtonSteps.of(problem, loss=loss).equation().solve(design.names)
         if self.margins:
-            return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
-        return estimate if public.intervals else PointEstimate.alone(estimate)
+            return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
+        return problem.given(estimate)
 
 
 def rough_fit(
     ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
-) -> Prefix:
+) -> Problem:
     """Return whitened predictors, and the start that the family makes of least squares of its transform."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
     offset = offset_of(about, by, PublicBox(public.design), scales)
-    prefix = prefix_of(about, by, box, scales, sizes, share_of, rows_for_one=rows_for_one, intervals=public.intervals)
-    prefix = replace(prefix, offset=offset)
-    return replace(prefix, start=started(prefix, loss))
+    problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, rows_for_one=rows_for_one)
+    problem = replace(problem, offset=offset)
+    return replace(problem, start=started(problem, loss))
 
 
-def started(prefix: Prefix, loss: Likelihood) -> Start:
+def started(problem: Problem, loss: Likelihood) -> Start:
     """Return the start of the family: its own slopes and constant, from those of least squares."""
-    start, c, rows = prefix.start, prefix.constant, prefix.made_up
-    fit, half = prefix.coordinates(start.theta), loss.transformed_half
-    added = prefix.made_up_offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # taken off in the fit
+    start, c, rows, scales = problem.start, problem.constant, problem.made_up.rows, problem.scales
+    assert scales is not None
+    fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.made_up.offset
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # taken off in the fit
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
-        eta = loss.family.linked(expected) - prefix.made_up_offset
+        eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
     mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
     slopes = (fit - mean * c) * half
-    noise = prefix.scales.sd[-1] * half * (1 + prefix.box.offset_reach)
-    least = max(FEWEST_OUTCOMES, float(noise)) / prefix.scales.rows
+    noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
+    least = max(FEWEST_OUTCOMES, float(noise)) / scales.rows
     rows = rows - rows.mean(axis=0)
     if added.any():  # the offset is one more predictor, of slope 1
         slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
     b, a = loss.family.start(slopes, loss.from_transformed(mean) + float(added.mean()), rows, least)
-    moved = start.to_theta @ (b[: len(c)] + (a - float(prefix.made_up_offset.mean())) * c)
+    moved = start.to_theta @ (b[: len(c)] + (a - float(offset.mean())) * c)
     return replace(start, theta=moved, loss=loss, sigma=1.0)
 
 
@@ -218,16 +210,28 @@ class LastStep:
 
 
 @dataclass(frozen=True, eq=False)
-class _Steps:
-    """The steps: what each asks, and what it makes of the releases."""
+class BurnedIn(Pilot):
+    """Where steps of known length end.
 
-    ask: Ask
-    by: Noises
-    prefix: Prefix
-    loss: Likelihood
-    tail: Tail
-    intervals: bool
-    robust: bool
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of a coordinate of the noise of the last of them.
+    """
+
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonSteps(OneStep):
+    """Newton steps of a likelihood.
+
+    Parameters
+    ----------
+    loss : Likelihood
+    """
+
+    loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
 
     @property
     def dispersed(self) -> bool:
@@ -235,61 +239,56 @@ class _Steps:
         return isinstance(self.loss.family, Gamma)
 
     @property
-    def keep(self) -> Any:
-        return self.prefix.levels.keep
+    def asks_meat(self) -> bool:
+        return self.public.intervals and (self.robust or self.dispersed)
 
-    def estimate(self, names: Any) -> NormalEstimate:
-        # 2. a start, and steps of known length
-        start, last = self.prefix.start, None
+    @property
+    def signal_of_row(self) -> float:
+        """Standard deviation of linear predictors."""
+        return ETA_SIGNAL
+
+    def spread(self, at: Start) -> float:
+        """Return the standard deviation of scores of made-up rows."""
+        return float(self.loss.family.weight(self.eta(at)).mean()) ** 0.5
+
+    # 2. a start, and steps of known length
+    def pilot(self) -> BurnedIn:
+        start, last = self.start, None
         for k in range(BURN_IN):
             start, last = self.burn_in(start, last, k)
-        before = last.noise if last else 0.0
-
-        # 3. sizes of scores, and the score clipped where the interval is shortest
-        metric = self.metric(start)
-        w = start.remapped(metric)
-        lengths = self.lengths(w, "score sizes", "")
-        clip = self.last_clip(w, lengths)
-        beyond = lengths.share_beyond(clip.radius)
-        score, meat, meat_noise, loading = self.score(w, clip)
-
-        # 4. the Hessian, of rows as long as it can show
-        hessian = self.hessian(w)
-        return self.solved(names, start, w, metric, clip, score, meat, meat_noise, loading, hessian, before, beyond)
+        return BurnedIn(start, last.noise if last else 0.0)
 
     def eta(self, start: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
-        eta = self.prefix.made_up @ self.prefix.coordinates(start.theta)
-        return self.loss.family.fitted(eta + self.prefix.made_up_offset)
+        eta = self.made_up.rows @ self.along(start.theta)
+        return self.loss.family.fitted(eta + self.made_up.offset)
 
-    def metric(self, start: Start) -> FloatArray:
+    def metric(self, pilot: Pilot) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
-        return whitening(self.prefix.made_up, self.loss.family.weight(self.eta(start)))
+        return whitening(self.made_up.rows, self.loss.family.weight(self.eta(pilot.start)))
 
-    def scores(self, name: str, item: str, w: Start, within: Any) -> Sum:
-        return Sum(name, Scores(self.loss, w.P, w.eta), within=within, keep=self.keep, item=item, folded=True)
-
-    def lengths(self, w: Start, name: str, item: str) -> Lengths:
-        """Return the denoised histogram of lengths of scores."""
+    # 3. sizes of scores, and the clip
+    def lengths(self, w: Start, name: str = "score sizes", item: str = "") -> Lengths:
+        """Release sizes of scores."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
         ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
-        question = self.scores(name, item, w, Shells(m, ends))
-        return Lengths.released(self.ask, self.by, question, self.prefix.total(self.prefix.sizes.scores), self.tail)
+        question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))
+        return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
-    def taken(self, w: Start, radii: FloatArray) -> FloatArray:
+    def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
 
         Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
         in a histogram: so this part is not left to it.
         """
-        rows, eta = self.prefix.made_up[::EVERY_MADE_UP], self.eta(w)[::EVERY_MADE_UP]
+        rows, eta = self.made_up.rows[::EVERY_MADE_UP], self.eta(w)[::EVERY_MADE_UP]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
         # coordinates of w at the made-up rows: w was remapped, the rows are in the first coordinates
-        rows = rows @ np.linalg.lstsq(self.prefix.start.W, w.W, rcond=None)[0]
+        rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), SKEW_RADII) if len(radii) > SKEW_RADII else radii
@@ -299,35 +298,32 @@ class _Steps:
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
             off[k] = (rows * cut[:, None]).mean(axis=0)
         between = [np.interp(radii, tried, column) for column in off.T]
-        return self.prefix.sizes.scores * np.stack(between, axis=1)
+        return self.sizes.scores * np.stack(between, axis=1)
 
     def tried(self, w: Start, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the radii that leave scores of rare outcomes, and what each takes off the sum, shape (k, m)."""
-        taken = self.taken(w, radii)
+        taken = self.expected_cut(w, radii)
         size = np.linalg.norm(taken, axis=1)
         first = min(int(np.flatnonzero(size > MOST_TAKEN * size.max()).max(initial=-1)) + 1, len(radii) - 1)
         return radii[first:], taken[first:]
 
-    def unit_noise(self, name: str, item: str, w: Start) -> float:
-        """Return the noise sd of a coordinate of a score that is clipped at 1."""
-        return sd_of(self.ask.law(self.scores(name, item, w, Ball(w.m)), by=self.by.vector))
-
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
         """Return the start after a step along a clipped score, no longer than is linear; and the step."""
-        metric = self.metric(start)
+        metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.lengths(w, "step sizes", str(k + 1))
         name, item = ("first step", str(k + 1)) if k < BURN_IN - 1 else ("second step", "")
-        noise = self.unit_noise(name, item, w)
+        question = Sum(name, w.scores, within=Ball(w.m), keep=self.keep, item=item, folded=self.folded)
+        noise = sd_of(self.ask.law(question, by=self.by.vector))
         seen = replace(lengths, counts=np.where(lengths.hidden, 0.0, lengths.counts))
         tried, taken = self.tried(w, seen.lengths)
         cut = BURN_IN_EXCESS * np.array([seen.excess(B) for B in tried]) + np.linalg.norm(taken, axis=1)
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
-        release = self.ask(self.scores(name, item, w, Ball(w.m, B)), by=self.by.vector)
+        release = self.ask(question.inside(B), by=self.by.vector)
         score = release.value + taken[best]  # rare outcomes that are clipped do not move the start away from them
         value = score if last is None else self.bent(last, metric, score, noise * B)
-        step = self.shortened(metric @ (value / self.prefix.sizes.rows))
+        step = self.shortened(metric @ (value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def bent(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
@@ -338,7 +334,7 @@ class _Steps:
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
-        expected = length * self.prefix.sizes.rows
+        expected = length * self.rows
         if np.hypot(last.noise, noise) >= CURVATURE_SD * expected:
             return score
         along = along / length
@@ -348,140 +344,102 @@ class _Steps:
 
     def shortened(self, step: FloatArray) -> FloatArray:
         """Return a step, its constant and its slopes each no longer than eta may move."""
-        c = self.prefix.constant
+        c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
         along = min(1.0, CONSTANT_STEP / max(float(np.linalg.norm(on)), 1e-9))
         across = min(1.0, self.loss.family.slope_step / max(float(np.linalg.norm(side)), 1e-9))
         return on * along + side * across
 
-    def last_clip(self, w: Start, lengths: Lengths) -> Clip:
+    def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
         """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
-        m, hidden = w.m, ALONG_SEEN if self.dispersed else ALONG_HIDDEN
+        m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried, taken = self.tried(w, lengths.from_least(m**0.5 / 2))
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(taken, axis=1)
-        return shortest_clip(tried, lengths.squares(tried) / m, excess, self.unit_noise_of_score(w))
+        return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
 
-    def unit_noise_of_score(self, w: Start) -> float:
-        within = SumAndProducts(w.m) if self.by.free_products else Ball(w.m)
-        return score_sd(self.ask, self.scores("score", "", w, within), self.by)
-
-    def score(self, w: Start, clip: Clip) -> tuple[FloatArray, FloatArray, NoisyMatrix | None, Loading]:
-        """Return the clipped score, its meat with its noise, and the loading of the score's noise.
-
-        The histogram of sizes tells the meat's level better than the meat does; of the meat's shape as much is used as
-        stands clear of noise.
-        """
-        m, n, radius = w.m, self.prefix.sizes.scores, clip.radius
-        within = SumAndProducts(m, radius) if self.by.free_products else Ball(m, radius)
-        score = ReleasedScore.of(self.ask(self.scores("score", "", w, within), by=self.by.vector))
-        value, loading, noisy = score.value, score.noise, score.products
-        if noisy is None:
-            if not (self.intervals and (self.robust or self.dispersed)):
-                return value, n * np.eye(m), None, loading
-            noisy = NoisyMatrix.of(self.ask(self.scores("meat", "", w, Products(m, radius)), by=self.by.matrix))
-        target = max(clip.variance, 0.25 * n) * np.eye(m)
-        kept = noisy.kept(target)
-        return value, noisy.shrunk(target), noisy.mapped(kept**0.5 * np.eye(m)), loading
-
-    def hessian(self, w: Start) -> NoisyMatrix:
+    # 4. the Hessian, and the variance of scores
+    def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Bread:
         """Return the sum of products of Hessian rows, held at the radius at which noise and what is cut balance."""
-        m, rows = w.m, self.prefix.sizes.rows
+        m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
         ends = edges(m**0.5 / 2, max(cap, m**0.5))
         leverages = Sum("leverages", of, within=Shells(m, ends), keep=self.keep)
-        lengths = Lengths.released(self.ask, self.by, leverages, self.prefix.total(rows), TAILS["leverages"])
+        lengths = Lengths.released(self.ask, self.by, leverages, self.total(rows), TAILS["leverages"])
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
         radius = lengths.radius(noise, LEAST_HESSIAN_RADIUS * m**0.5)
         few = min(FEW * lengths.sd * radius**2, FEW_SHARE * rows)
-        return NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
+        matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
+        return Bread(matrix, w.to_theta, np.eye(m), rows)
 
-    def solved(
-        self,
-        names: Any,
-        start: Start,
-        w: Start,
-        metric: FloatArray,
-        clip: Clip,
-        score: FloatArray,
-        meat: FloatArray,
-        meat_noise: NoisyMatrix | None,
-        loading: Loading,
-        hessian: NoisyMatrix,
-        before: float,
-        beyond: float,
-    ) -> NormalEstimate:
-        m, n = w.m, self.prefix.sizes.scores
-        step = hessian.power(-1.0) @ score
-        if not self.robust:  # the scores' variance is the information, times the dispersion
-            dispersion = float(np.trace(hessian.power(-1.0) @ meat)) / m if self.dispersed else 1.0
-            meat, meat_noise = dispersion * hessian.nearest_positive(1e-3 * self.prefix.sizes.rows), None
-        noise = float(np.trace(loading.covariance())) / m
-        weight = float(self.loss.family.weight(self.eta(start)).mean())
-        left_out = LEFT_OUT * weight**0.5 * self.prefix.levels.left_out
-        spread = meat + (noise + before**2) * np.eye(m)
-        went = self.went(start, metric, hessian.power(-1.0), step, spread)
-        hidden, notes = self.prefix.levels.hidden, self.notes()
-        far = went.size > 1
+    def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+        """Return the scores' variance: as they are, or as the information says, times the dispersion.
+
+        The histogram of sizes tells its level better than products of scores do; of their shape as much is used as
+        stands clear of noise.
+        """
+        m, n, noise, hessian = self.m, self.sizes.scores, None, bread.matrix
+        value = n * np.eye(m)
+        if last.products is not None:
+            target = max(clip.variance, 0.25 * n) * np.eye(m)
+            value, kept = last.products.shrunk(target), last.products.kept(target)
+            noise = last.products.mapped(kept**0.5 * np.eye(m))
+        if not self.robust:
+            dispersion = float(np.trace(hessian.power(-1.0) @ value)) / m if self.dispersed else 1.0
+            value, noise = dispersion * hessian.nearest_positive(1e-3 * self.rows), None
+        return Meat(value, self.freedom, noise)
+
+    def doubts(self, step: Step) -> Doubts:
+        """Return what the curvature of scores along the last step may have moved, and what rests on too few rows."""
+        names, m = self.box.design.names, self.m
+        noise = float(np.trace(step.last.noise.covariance())) / m
+        spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
+        went = self.went(step, spread)
+        far, notes = went.size > 1, []
         if far.any():
             about = tuple(name for name, one in zip(names, far, strict=True) if one)
-            notes = (*notes, note("far step", about, size=float(went.size[far].max())))
-        few, on_few = few_outcomes(names, went.effective, self.prefix.levels)
-        hidden, notes = np.column_stack([hidden, went.directions[:, far | few]]), (*notes, *on_few)
-        equation = EstimatingEquation(
-            score=score,
-            hessian=hessian,
-            meat=meat,
-            noises=(loading,),
-            coordinates=Coordinates(w.theta, w.to_theta, hidden),
-            signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
-            usual=self.prefix.sizes.rows,
-            remaining=float(np.linalg.norm(step)),
-            clipped=(Allowance(np.eye(m), clip.excess + left_out),),
+            notes.append(note("far step", about, size=float(went.size[far].max())))
+        few, on_few = few_outcomes(names, went.effective, self.levels)
+        return Doubts(
+            remaining=float(np.linalg.norm(step.step)),
             moved=(Allowance(went.directions * went.bent, 1.0),),
-            freedom=max(n - m, 1.0),
-            meat_noise=meat_noise,
+            not_given=went.directions[:, far | few],
+            notes=(*notes, *on_few),
+            facts={"last_step": went.move},
         )
-        used = self.prefix.sizes.diagnostics
-        return equation.solve(names, notes, {"clipped_share": beyond, "last_step": went.move, **used})
 
-    def went(
-        self, start: Start, metric: FloatArray, inverse: FloatArray, step: FloatArray, spread: FloatArray
-    ) -> LastStep:
+    def went(self, step: Step, spread: FloatArray) -> LastStep:
         """Return how far the last step went, seen from each coefficient.
 
         Parameters
         ----------
-        inverse : ndarray, shape (m, m)
-            Of the Hessian, where it is identified.
-        step : ndarray, shape (m,)
+        step : Step
         spread : ndarray, shape (m, m)
             Expected second moments of a score: sampling error and noise of the last two steps.
         """
-        to_original = self.prefix.box.design.to_original(response=False)[0]
+        start, inverse = step.pilot.start, step.inverse
+        to_original = self.box.design.to_original(response=False)[0]
+        metric = self.metric(step.pilot)
         to_coefficients = to_original @ start.to_theta @ metric
         through = to_coefficients @ inverse
-        rows, family, eta = self.prefix.made_up @ metric, self.loss.family, self.eta(start)
-        along = rows @ step
+        rows, family, eta = self.made_up.rows @ metric, self.loss.family, self.eta(start)
+        along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
         of = rows @ through.T  # how a row's score moves each coefficient
         influence = (low + high)[:, None] * of**2
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
-        bend = self.prefix.sizes.rows * ((high - low) * along)[:, None] * of / 2
+        bend = self.rows * ((high - low) * along)[:, None] * of / 2
         bent = np.abs(bend.mean(axis=0)) + MISSED_BEND * np.abs(bend).mean(axis=0)
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
-        changed = np.abs(to_coefficients @ step)
+        changed = np.abs(to_coefficients @ step.step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))
         share = effective_share(family, eta + along, rows, inverse, spread, to_coefficients)
-        effective = self.prefix.sizes.rows * share
+        effective = self.rows * share
         return LastStep(size, effective, bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2))))
-
-    def notes(self) -> tuple[Note, ...]:
-        return level_notes(self.prefix.box, self.prefix.levels)
 
 
 def effective_share(

@@ -7,8 +7,7 @@ keeps eps alone. Its ridge is centred at a start from the same releases, and tak
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, ch
 from privstats.estimators.constants import (
     ETA_SIGNAL,
     LEAST_WEIGHTED_RADIUS,
-    LEFT_OUT,
     LONGER_ROW,
     MOST_CURVED,
     RIDGE_FARTHEST,
@@ -26,21 +24,21 @@ from privstats.estimators.constants import (
     TYPICAL_ROW,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, edges, shortest_clip
-from privstats.estimators.levels import level_notes
 from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
+from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
 from privstats.estimators.preconditioner import Start
-from privstats.estimators.transformed import Prefix, whitening
 from privstats.gate.questions import Ask, Sum, Values
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, Loading, NormalEstimate
+from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
 from privstats.losses.convex import Logistic, RowLoss
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood, LossRows, MallowsRows
 from privstats.losses.rows import Linear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
 from privstats.numerics.law import FloatArray
-from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products
 from privstats.sets.weighted_losses import WeightedLosses
@@ -97,12 +95,12 @@ class PerturbedLikelihood:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        prefix = rough_fit(ask, by, public, loss, share_of=("coefficients",))
-        robust = self.cov_type != "nonrobust"
-        fit = _Fit(ask, by, prefix, loss, ObjectivePerturbation(self.split), ROWS[self.tail], design, robust)
-        estimate = fit.estimate()
+        problem = rough_fit(ask, by, public, loss, share_of=("coefficients",))
+        problem = replace(problem, tail=ROWS[self.tail], robust=self.cov_type != "nonrobust")
+        fit = TiltedLikelihood.of(problem, loss=loss, mechanism=ObjectivePerturbation(self.split))
+        estimate = fit.equation().solve(design.names)
         if self.margins:
-            return with_marginal_effects(ask, by, design, loss.family, prefix.levels, estimate)
+            return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
         return estimate
 
 
@@ -128,56 +126,66 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
-    """The fit: what each stage asks, and what it makes of the releases."""
+class WeightedBread(Bread):
+    """The Hessian of weighted rows.
 
-    ask: Ask
-    by: Noises
-    prefix: Prefix
-    loss: Likelihood
-    mechanism: ObjectivePerturbation
-    tail: Tail
-    design: Any
-    robust: bool
+    Parameters
+    ----------
+    near : Start
+        Where it is taken: about where the ridge is taken off.
+    within : WeightedLosses
+        What rows weigh.
+    """
+
+    near: Start
+    within: WeightedLosses
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLikelihood(OneStep):
+    """The fit: what each stage asks, and what it makes of the releases.
+
+    Parameters
+    ----------
+    loss : Likelihood
+    mechanism : ObjectivePerturbation
+    """
+
+    loss: Likelihood = field(kw_only=True)
+    mechanism: ObjectivePerturbation = field(kw_only=True)
 
     @property
-    def start(self) -> Start:
-        return self.prefix.start
+    def signal_of_row(self) -> float:
+        """Standard deviation of linear predictors."""
+        return ETA_SIGNAL
 
-    def estimate(self) -> NormalEstimate:
-        # 2. how long rows are, and what they may weigh
-        clip, less = self.radius()
-        within = self.within(clip.radius)
+    def spread(self, at: Start) -> float:
+        """Return the mean information of made-up rows."""
+        return float(self.information(at).mean())
 
-        # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
-        drawn = self.ask(self.question(within), by=self.mechanism)
-        at = self.start.moved(drawn.value)
-        near = self.near(drawn, at)
+    def pilot(self) -> Pilot:
+        return Pilot(self.start)
 
-        # 4. Hessian and meat, in the metric of the information that made-up rows have there
-        metric = whitening(self.prefix.made_up, self.information(near))
-        hessian = self.hessian(near, metric, within)
-        meat = self.meat(near, metric, within) if self.robust else hessian
-        return self.solved(drawn, at, near, metric, hessian, meat, clip, less)
+    # 2. how long rows are, and what they may weigh
+    def lengths(self, w: Start) -> Lengths:
+        """Release lengths of rows."""
+        m, start = self.m, self.start
+        shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
+        question = Sum("leverages", Linear(start.P), within=shells, keep=self.keep)
+        return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
-    def radius(self) -> tuple[Clip, float]:
-        """Return how long weighted rows may be, and the share of the rows that weigh less."""
-        m, start, n = self.prefix.m, self.start, self.prefix.sizes.rows
-        ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
-        question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=self.prefix.levels.keep)
-        lengths = Lengths.released(self.ask, self.by, question, self.prefix.total(n), self.tail)
-        spread = float(self.information(start).mean())
+    def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
+        spread = self.spread(self.start)
         law = self.ask.law(self.question(self.within(1.0)), by=self.mechanism)
-        clip = best_radius(lengths, sd_of(law), n * spread, 2 * spread, m, self.tail)
-        return clip, lengths.share_beyond(clip.radius)
+        return best_radius(lengths, sd_of(law), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def within(self, radius: float) -> WeightedLosses:
         start, unit = self.start, self.loss.half
-        reach = float(np.abs(start.theta).sum()) + float(np.abs(self.design.offset_bounds).max(initial=0.0))
+        reach = float(np.abs(start.theta).sum()) + float(np.abs(self.box.design.offset_bounds).max(initial=0.0))
         longest = max(start.longest, radius)
         limit = min(longest, MOST_CURVED * radius)
         return WeightedLosses(
-            self.prefix.m, self.row_loss, radius, radius * limit, longest, (0.0, unit), (-reach - 1.0, reach + 1.0)
+            self.m, self.row_loss, radius, radius * limit, longest, (0.0, unit), (-reach - 1.0, reach + 1.0)
         )
 
     @property
@@ -186,7 +194,7 @@ class _Fit:
 
     def question(self, within: WeightedLosses) -> Values:
         rows = LossRows(self.start.P, self.start.eta, self.loss.center, self.loss.half)
-        return Values("coefficients", rows, within=within, keep=self.prefix.levels.keep)
+        return Values("coefficients", rows, within=within, keep=self.keep)
 
     def information(self, at: Start) -> FloatArray:
         """Return the weight of made-up rows in the information at theta."""
@@ -194,42 +202,57 @@ class _Fit:
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
-        return self.prefix.made_up @ self.prefix.coordinates(at.theta) + self.prefix.made_up_offset
+        return self.made_up.rows @ self.along(at.theta) + self.made_up.offset
 
-    def near(self, drawn: Release, at: Start) -> Start:
+    def near(self, last: LastRelease) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
-        n, ridge, rows = self.prefix.sizes.rows, drawn.law.ridge, self.prefix.made_up
-        step = np.zeros(self.prefix.m)
+        n, ridge, rows, at = self.rows, last.ridge, self.made_up.rows, last.at
+        step: FloatArray = np.zeros(self.m)
         for _ in range(RIDGE_STEPS):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
-            step = np.linalg.solve(A + ridge * np.eye(len(step)), ridge * drawn.value)
+            step = np.asarray(np.linalg.solve(A + ridge * np.eye(len(step)), last.value), dtype=float)
         return at.moved(step * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
 
-    def hessian(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Return the released products of Hessian rows of weighted rows."""
-        made_up = self.prefix.made_up @ metric * np.sqrt(self.information(at))[:, None]
-        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
-        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.prefix.m) ** 0.5)
-        question = self.products("hessian", at, metric, within, squared=True).inside(radius)
-        return NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+    # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
+    def last(self, w: Start, clip: Clip) -> LastRelease:
+        """Return the pull of the ridge at the minimiser."""
+        drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
+        return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    def meat(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
+    # 4. Hessian and meat, in the metric of the information that made-up rows have there
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
+        """Return the released products of Hessian rows of weighted rows."""
+        within, at = self.within(clip.radius), self.near(last)
+        metric = whitening(self.made_up.rows, self.information(at))
+        made_up = self.made_up.rows @ metric * np.sqrt(self.information(at))[:, None]
+        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
+        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.m) ** 0.5)
+        question = self.products("hessian", at, metric, within, squared=True).inside(radius)
+        matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+        return WeightedBread(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)
+
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: WeightedBread) -> Meat:
+        hessian = bread.matrix
+        meat = self.products_of_scores(bread.near, bread.back, bread.within) if self.robust else hessian
+        return Meat(meat.shrunk(hessian.nearest_positive(1e-3 * self.rows)), self.freedom)
+
+    def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Return the released products of scores of weighted rows, with what their radius cuts off added.
 
         Scores of a rare outcome are longer than Hessian rows, by the root of its odds. The radius is where noise and
         what is cut off balance if the model is right; what is cut off is that of made-up rows and their own responses.
         """
-        m, family = self.prefix.m, self.loss.family
+        m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
-        made_up, eta = self.prefix.made_up, self.eta(at)
+        made_up, eta = self.made_up.rows, self.eta(at)
         y, p = family.responses(eta)
         length = np.maximum(np.linalg.norm(made_up, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         rows = made_up @ metric * weight[:, None]
         squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
         tried = np.geomspace(min(LEAST_WEIGHTED_RADIUS * m, 0.5 * squared.max()), squared.max(), SKEW_RADII)
-        n, noise = self.prefix.sizes.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
+        n, noise = self.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
         cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
         best = float(tried[int(np.argmin(noise * tried + cut))])
         released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
@@ -240,48 +263,24 @@ class _Fit:
         """Return the question for products of Hessian rows, or of scores, of weighted rows."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
-        return Sum(name, rows, within=Products(self.prefix.m), keep=self.prefix.levels.keep, folded=not squared)
+        return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
-    def solved(
-        self,
-        drawn: Release,
-        at: Start,
-        near: Start,
-        metric: FloatArray,
-        hessian: NoisyMatrix,
-        meat: NoisyMatrix,
-        clip: Clip,
-        less: float,
-    ) -> NormalEstimate:
-        m, law = self.prefix.m, drawn.law
-        pull = metric @ (law.ridge * drawn.value)
-        inverse = hessian.power(-1.0)
-        shaped = meat.shrunk(hessian.nearest_positive(1e-3 * self.prefix.sizes.rows))
-        noise = Loading(metric, law)
-        left_out = LEFT_OUT * float(self.information(at).mean()) * self.prefix.levels.left_out
-        through = float(np.trace(inverse @ (shaped + noise.covariance()) @ inverse)) / m
-        notes = level_notes(self.prefix.box, self.prefix.levels)
-        names, to_original = self.design.names, self.design.to_original(response=False)[0]
+    def doubts(self, step: Step) -> Doubts:
+        """Return what the Hessian's noise adds to the meat, and what rests on too few rows."""
+        hessian, names = step.bread.matrix, self.box.design.names
+        through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(
             self.loss.family,
-            self.eta(near),
-            self.prefix.made_up @ metric,
-            inverse,
-            shaped + noise.covariance(),
-            to_original @ at.to_theta @ metric,
+            self.eta(step.bread.near),
+            self.made_up.rows @ step.bread.back,
+            step.inverse,
+            step.spread,
+            self.box.design.to_original(response=False)[0] @ step.bread.to_theta,
         )
-        few, on_few = few_outcomes(names, self.prefix.sizes.rows * share, self.prefix.levels)
-        hidden = np.column_stack([self.prefix.levels.hidden, np.linalg.inv(to_original)[:, few]])
-        equation = EstimatingEquation(
-            score=pull,
-            hessian=hessian,
-            meat=shaped + through * hessian.mean_square(),
-            noises=(noise,),
-            coordinates=Coordinates(at.theta, at.to_theta @ metric, hidden),
-            signal=ETA_SIGNAL * self.prefix.sizes.rows**0.5,
-            usual=self.prefix.sizes.rows,
-            remaining=float(np.linalg.norm(inverse @ pull)),
-            clipped=(Allowance(metric, clip.excess + left_out),),
-            freedom=max(self.prefix.sizes.scores - m, 1.0),
+        few, notes = few_outcomes(names, self.rows * share, self.levels)
+        return Doubts(
+            remaining=float(np.linalg.norm(step.step)),
+            meat=replace(step.meat, value=step.meat.value + through * hessian.mean_square()),
+            not_given=np.linalg.inv(self.box.design.to_original(response=False)[0])[:, few],
+            notes=notes,
         )
-        return equation.solve(names, (*notes, *on_few), {"clipped_share": less, **self.prefix.sizes.diagnostics})

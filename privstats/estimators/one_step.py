@@ -1,52 +1,456 @@
-"""One noisy estimating equation: what is known when a loss begins, its last release, and the solution."""
+"""One noisy estimating equation for all losses: what is known when a loss begins, its last release, and the equation.
+
+`OneStep.equation` is the method of METHODS.md, section 2, from the pilot on. What differs between losses are its hooks;
+what differs between promises is the last release: a score that is clipped, or what minimises a perturbed loss.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
+from privstats.estimators.constants import FAR_BOUNDS, LEFT_OUT
+from privstats.estimators.frame import PublicBox, Scales
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail
+from privstats.estimators.levels import KeptLevels, level_notes
+from privstats.estimators.made_up import MadeUp
+from privstats.estimators.preconditioner import Sizes, Start, whitened_again
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
-from privstats.sets.vectors import SumAndProducts
+from privstats.sets.vectors import Ball, Products, SumAndProducts
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedScore:
-    """A released sum of clipped scores, and their second moments where these are free.
+class Problem:
+    """What is known where a loss begins: all of it is public, or released.
+
+    Parameters
+    ----------
+    ask : Ask
+    by : Noises
+    box : PublicBox
+    start : Start
+        Whitened predictors, and coefficients to begin at.
+    levels : KeptLevels
+    sizes : Sizes
+        Of kept rows and scores.
+    public : PublicFacts
+    robust : bool
+        Whether the variance of errors may differ between rows.
+    tail : Tail
+        How hidden counts of scores may fall.
+    scales : Scales, optional
+        Of columns, where they were released.
+    offset : tuple of two floats
+        Released mean and standard deviation of the offset; 0 without one.
+    """
+
+    ask: Ask
+    by: Noises
+    box: PublicBox
+    start: Start
+    levels: KeptLevels
+    sizes: Sizes
+    public: PublicFacts
+    robust: bool = True
+    tail: Tail = TAILS["usual"]
+    scales: Scales | None = None
+    offset: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of(cls, problem: Problem, **own: Any) -> Self:
+        """Return the problem as one of this class, with what is this class's own."""
+        return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
+
+    @property
+    def m(self) -> int:
+        return self.start.m
+
+    @property
+    def rows(self) -> float:
+        return self.sizes.rows
+
+    @property
+    def keep(self) -> Any:
+        return self.levels.keep
+
+    @property
+    def folded(self) -> bool:
+        """Whether the scores of a unit's rows are added."""
+        return self.public.by_unit
+
+    def total(self, number: float) -> float | None:
+        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
+        return None if self.box.design.weighted else number
+
+    def whitened_again(self, share_of: tuple[str, ...]) -> Self:
+        """Return the problem with predictors whitened once more, where noise may have hidden a weak direction."""
+        start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
+        return replace(self, start=start)
+
+    # coordinates of w
+    def along(self, theta: FloatArray) -> FloatArray:
+        """Return the coordinates of w whose step moves theta by this, shape (m,)."""
+        return self.start.coordinates(theta, self.levels.hidden)
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept, shape (m,)."""
+        one = self.box.intercept
+        return np.zeros(self.m) if one is None else self.along(np.eye(self.box.c)[one])
+
+    @cached_property
+    def made_up(self) -> MadeUp:
+        """Public rows with the released moments of w."""
+        assert self.scales is not None
+        return MadeUp(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
+
+    # degrees of freedom
+    @property
+    def counted(self) -> float:
+        """Number of scores: of rows whose weights are parts of their bound, the rows handed over if that is public."""
+        if self.box.design.weighted and self.public.offered is not None and not self.folded:
+            return float(self.public.offered)
+        return self.sizes.scores
+
+    @property
+    def freedom(self) -> float:
+        """Residual degrees of freedom."""
+        return max(self.counted - self.m, 1.0)
+
+    @property
+    def small_sample(self) -> float:
+        """Factor of HC1."""
+        return max(self.counted, 1.0) / self.freedom
+
+    # what the reader is told
+    def given(self, estimate: NormalEstimate) -> Estimate:
+        """Return the estimate, without intervals where none are wanted."""
+        return estimate if self.public.intervals else PointEstimate.alone(estimate)
+
+    @cached_property
+    def far_columns(self) -> dict[int, float]:
+        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
+        coded = {j for factor in self.box.design.factors for j in factor.columns}
+        coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
+        made = {j for j, *_ in self.box.products}
+        reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
+        return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
+
+    def far_bounds(self) -> tuple[Note, ...]:
+        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
+        names = self.box.design.names
+        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
+
+
+@dataclass(frozen=True, eq=False)
+class LastRelease:
+    """A score and its noise, in coordinates of w: of clipped rows, or of a perturbed loss where it is smallest.
 
     Parameters
     ----------
     value : ndarray, shape (m,)
+        The sum of clipped scores at theta; at a minimiser, the pull of its ridge.
     noise : Loading
         Of `value`.
     sd : float
         Of a coordinate of the noise.
     radius : float
         The clip.
+    at : Start
+        Where the score is.
+    ridge : float
+        Of the perturbed loss.
     products : NoisyMatrix, optional
+        Second moments of clipped scores, where they were released.
     """
 
     value: FloatArray
     noise: Loading
     sd: float
     radius: float
+    at: Start
+    ridge: float = 0.0
     products: NoisyMatrix | None = None
 
     @classmethod
-    def of(cls, release: Release) -> ReleasedScore:
+    def of(cls, release: Release, at: Start) -> LastRelease:
+        """Return a released sum of clipped scores."""
         within = release.within
         if not isinstance(within, SumAndProducts):
-            sd = float(np.sqrt(release.law.variance()[0]))
-            return cls(release.value, Loading(np.eye(within.dim), release.law), sd, within.radius)
+            noise = Loading(np.eye(within.dim), release.law)
+            return cls(release.value, noise, sd_of(release.law), within.radius, at)
         sums = within.sums()
         sd = float(np.sqrt(release.law.covariance(sums[:1])[0, 0]))
         products = NoisyMatrix.of(release).mapped(np.eye(within.m + 1)[:, 1:])
-        return cls(sums @ release.value, Loading(sums, release.law), sd, within.radius, products)
+        return cls(sums @ release.value, Loading(sums, release.law), sd, within.radius, at, products=products)
+
+    @classmethod
+    def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
+        """Return the pull of the ridge where a perturbed loss is smallest, a step of ``unit * drawn`` from the start.
+
+        The gradient is zero there: scores add up to the pull and the tilt, whose law is known.
+        """
+        law: Any = drawn.law
+        pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
+        return cls(pull, noise, sd_of(law), radius, start.moved(unit * drawn.value), law.ridge)
 
     @property
     def products_sd(self) -> float:
-        """Standard deviation of the noise of an entry of `products` off the diagonal."""
+        """Standard deviation of the noise of an entry of `products` off the diagonal, if they came with the score."""
         return self.sd * self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Where the last release is asked. Losses add what they learnt on the way.
+
+    Parameters
+    ----------
+    start : Start
+    """
+
+    start: Start
+
+
+@dataclass(frozen=True, eq=False)
+class Bread:
+    """The Hessian, in coordinates t of theta. Losses add how wrong it may be.
+
+    Parameters
+    ----------
+    matrix : NoisyMatrix, shape (m, m)
+    to_theta : ndarray, shape (c, m)
+        A step t moves theta by this matrix times t.
+    back : ndarray, shape (m, m)
+        From the coordinates of the last score to those of the Hessian.
+    usual : float
+        Information that a direction usually has.
+    """
+
+    matrix: NoisyMatrix
+    to_theta: FloatArray
+    back: FloatArray
+    usual: float
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """All that is released where the equation is written.
+
+    Parameters
+    ----------
+    pilot : Pilot
+    lengths : Lengths
+        Of scores, or of rows where their scores are as long.
+    clip : Clip
+    last : LastRelease
+    bread : Bread
+    meat : Meat
+        In coordinates of the Hessian.
+    """
+
+    pilot: Any
+    lengths: Lengths
+    clip: Clip
+    last: LastRelease
+    bread: Any
+    meat: Meat
+
+    @cached_property
+    def score(self) -> FloatArray:
+        """The last score in coordinates of the Hessian, shape (m,)."""
+        return np.asarray(self.bread.back @ self.last.value, dtype=float)
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """Of the Hessian, on the directions that are told from noise, shape (m, m)."""
+        return self.bread.matrix.power(-1.0)
+
+    @cached_property
+    def step(self) -> FloatArray:
+        """The last step, shape (m,)."""
+        return self.inverse @ self.score
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Variance of the score, that of its noise included, shape (m, m)."""
+        return self.meat.value + (self.bread.back @ self.last.noise).covariance()
+
+
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """What else the equation may be wrong by.
+
+    Parameters
+    ----------
+    remaining : float
+        Length of the step that the Hessian's noise multiplies; 0 where `noises` has that noise.
+    known : ndarray, shape (m,), optional
+        About where unidentified directions lie; by default where the score is.
+    noises : tuple of Loading
+        Further noises of the score.
+    meat : Meat, optional
+        In place of the step's, with what the Hessian's noise adds to it.
+    clipped : tuple of Allowance
+        What else may have moved the score.
+    moved : tuple of Allowance
+        What may have moved theta.
+    not_given : ndarray, shape (c, k), optional
+        Directions of theta about which no interval holds; each coefficient that has a part in one is not given.
+    notes : tuple of Note
+        Why.
+    facts : mapping of str to float
+        Diagnostics.
+    """
+
+    remaining: float = 0.0
+    known: FloatArray | None = None
+    noises: tuple[Loading, ...] = ()
+    meat: Meat | None = None
+    clipped: tuple[Allowance, ...] = ()
+    moved: tuple[Allowance, ...] = ()
+    not_given: FloatArray | None = None
+    notes: tuple[Note, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """An equation, and what the reader is told beside its solution.
+
+    Parameters
+    ----------
+    equation : EstimatingEquation
+    notes : tuple of Note
+    facts : mapping of str to float
+    """
+
+    equation: EstimatingEquation
+    notes: tuple[Note, ...]
+    facts: Mapping[str, float]
+
+    def solve(self, names: Any) -> NormalEstimate:
+        """Return the estimate."""
+        return self.equation.solve(names, self.notes, self.facts)
+
+
+@dataclass(frozen=True, eq=False)
+class OneStep(Problem, ABC):
+    """The method, from a problem to its equation. Subclasses are losses, or their perturbed minimisers."""
+
+    def equation(self) -> Fitted:
+        """Ask all questions, and return the equation of the last step."""
+        pilot = self.pilot()
+        w = pilot.start.remapped(self.metric(pilot))
+        lengths = self.lengths(w)
+        clip = self.clip(pilot, w, lengths)
+        last = self.last(w, clip)
+        bread = self.hessian(pilot, w, clip, last)
+        meat = self.meat(pilot, clip, last, bread)
+        doubts = self.doubts(Step(pilot, lengths, clip, last, bread, meat))
+        meat, hidden = doubts.meat or meat, self.levels.hidden
+        if doubts.not_given is not None:
+            hidden = np.column_stack([hidden, doubts.not_given])
+        left_out = LEFT_OUT * self.spread(last.at) * self.levels.left_out
+        equation = EstimatingEquation(
+            score=bread.back @ last.value,
+            hessian=bread.matrix,
+            meat=meat.value,
+            noises=(bread.back @ last.noise, *doubts.noises),
+            coordinates=Coordinates(last.at.theta, bread.to_theta, hidden),
+            signal=self.signal_of_row * bread.usual**0.5,
+            usual=bread.usual,
+            known=doubts.known,
+            remaining=doubts.remaining,
+            clipped=(Allowance(bread.back, clip.excess + left_out), *doubts.clipped),
+            moved=doubts.moved,
+            freedom=meat.freedom,
+            meat_noise=meat.noise,
+        )
+        facts = {"clipped_share": lengths.share_beyond(clip.radius), **doubts.facts, **self.sizes.diagnostics}
+        return Fitted(equation, (*self.notes(), *doubts.notes), facts)
+
+    def estimate(self) -> Estimate:
+        """Return the solution of the equation, without intervals where none are wanted."""
+        return self.given(self.equation().solve(self.box.design.names))
+
+    # what a loss says of itself
+    @abstractmethod
+    def pilot(self) -> Pilot:
+        """Return where the last release is asked."""
+
+    def metric(self, pilot: Any) -> FloatArray:
+        """Return T: the last score is about predictors w'T, shape (m, m)."""
+        return np.eye(self.m)
+
+    @abstractmethod
+    def lengths(self, w: Start) -> Lengths:
+        """Return the denoised histogram from which the clip follows."""
+
+    @abstractmethod
+    def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
+        """Return the clip with the shortest interval."""
+
+    @abstractmethod
+    def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Bread:
+        """Return the released Hessian."""
+
+    @abstractmethod
+    def meat(self, pilot: Any, clip: Clip, last: LastRelease, bread: Any) -> Meat:
+        """Return the sampling variance of the last score, in coordinates of the Hessian."""
+
+    def doubts(self, step: Step) -> Doubts:
+        """Return what else the equation may be wrong by: by default the Hessian's noise times the step."""
+        return Doubts(remaining=float(np.linalg.norm(step.step)))
+
+    def spread(self, at: Start) -> float:
+        """Return the standard deviation of psi, in units of the coordinates of the last score."""
+        return 1.0
+
+    @property
+    @abstractmethod
+    def signal_of_row(self) -> float:
+        """Standard deviation of linear predictors, of which an unidentified direction may hide so much."""
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels."""
+        return level_notes(self.box, self.levels)
+
+    # the last release: a clipped score
+    @property
+    def asks_meat(self) -> bool:
+        """Whether products of the last scores are asked where they do not come with their sum."""
+        return False
+
+    def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
+        """Return the question for the sum of clipped scores, with their products where these are free."""
+        within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
+        return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
+
+    def score_sd(self, w: Start, name: str = "score") -> float:
+        """Return the noise of a coordinate of a sum of scores that are clipped at 1."""
+        return score_sd(self.ask, self.score(name, w, 1.0), self.by)
+
+    def last(self, w: Start, clip: Clip) -> LastRelease:
+        """Return the last release."""
+        question = self.score("score", w, clip.radius)
+        last = LastRelease.of(self.ask(question, by=self.by.vector), w)
+        if last.products is not None or not self.asks_meat:
+            return last
+        within = Products(w.m, question.within.radius)  # type: ignore[attr-defined]
+        asked = replace(question, name="meat", within=within)
+        return replace(last, products=NoisyMatrix.of(self.ask(asked, by=self.by.matrix)))

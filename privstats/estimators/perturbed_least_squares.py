@@ -20,7 +20,6 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     CORNERS,
     EDGE_OF_NOISE,
-    FAR_BOUNDS,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
@@ -28,7 +27,6 @@ from privstats.estimators.constants import (
     LEAST_CURVATURE,
     LEAST_EIGENVALUE,
     LEAST_VARIANCE,
-    LEFT_OUT,
     MOST_CURVATURE,
     RIDGE,
     SECOND_NOISE,
@@ -38,18 +36,17 @@ from privstats.estimators.constants import (
     UNEXPLAINED,
 )
 from privstats.estimators.histogram import Clip, Lengths, best_clip, edges, part_along, predicted_length, with_tail
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
 from privstats.estimators.preconditioner import Start
-from privstats.estimators.sufficient_statistics import Branch
 from privstats.gate.questions import Sum, Values
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation
+from privstats.inference.estimate import Allowance
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
 from privstats.numerics.law import FloatArray
-from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
@@ -59,22 +56,37 @@ LONGEST_SIZE = 2.0**40  # of a score, in least sizes: bins of a second strip sti
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedSquares(Branch):
+class WithMatrix(Pilot):
+    """The start, which is where the loss is centred.
+
+    Parameters
+    ----------
+    matrix : NoisyMatrix
+        Sum of w w'.
+    """
+
+    matrix: NoisyMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStrips(Lengths):
+    """Sizes of scores, and what the bound of curvature takes off those of long rows.
+
+    Parameters
+    ----------
+    lost : float
+        Along one coefficient.
+    """
+
+    lost: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedSquares(OneStep):
     """A second matrix, sizes of scores, the perturbed minimiser, and squares of its scores.
 
     Scores, their sizes and residuals are in residual scales; A is in rows.
     """
-
-    def estimate(self) -> Estimate:
-        """Ask the questions of the branch, and solve."""
-        start = self.start
-        A = self.hessian()
-        clip, lengths = self.clip()
-        within = self.within(clip.radius, self.curvature)
-        drawn = self.ask(self.coefficients(within), by=self.mechanism)
-        at = start.moved(start.sigma * drawn.value)
-        meat = self.squares(at, clip, within, sd_of(drawn.law))
-        return self.solved(A, at, drawn, clip, lengths, meat)
 
     def length(self) -> float:
         """Return the predicted length over that without privacy, for rows a little heavier than normal ones."""
@@ -106,7 +118,10 @@ class PerturbedSquares(Branch):
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
 
-    def hessian(self) -> NoisyMatrix:
+    def pilot(self) -> WithMatrix:
+        return WithMatrix(self.start, self.both_matrices())
+
+    def both_matrices(self) -> NoisyMatrix:
         """Return the sum of products of whitened rows: of the coarse matrix, and of a second one where that is weak.
 
         Both are combined in the axes of the coarse matrix, of which the weak ones have most of its noise.
@@ -188,14 +203,13 @@ class PerturbedSquares(Branch):
             )
         return min(crude, float((length * residual).max()))
 
-    def clip(self) -> tuple[Clip, Lengths]:
-        """Release sizes of scores at the start, and choose the clip with the shortest interval.
+    def lengths(self, w: Start) -> TwoStrips:
+        """Release sizes of scores at the start.
 
         Rows with more than the largest curvature lose a part of their score whatever the clip is: they are counted
-        apart, by what they lose. Where sizes do not add up to what residuals of unit variance have, rare outcomes lie
-        beyond all visible bins: their residuals have one sign, so that all of them may lie along one coefficient.
+        apart, by what they lose.
         """
-        start, m, n, ends = self.start, self.start.m, self.sizes.rows, self.ends
+        start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
         of = ProductSizes(start.P, start.residual / start.sigma, self.curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
@@ -203,12 +217,21 @@ class PerturbedSquares(Branch):
         sd, known = sd_of(counts.law), self.total(n)
         total = max(float(counts.value.sum()), 1.0) if known is None else known
         lengths = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, self.tail, self.by.shares)
-        taken = self.taken(counts.value[len(ends) :], sd) if far else 0.0
+        taken = self.taken_by_curvature(counts.value[len(ends) :], sd) if far else 0.0
+        return TwoStrips(lengths.counts, lengths.lengths, lengths.hidden, sd, taken)
+
+    def clip(self, pilot: WithMatrix, w: Start, lengths: TwoStrips) -> Clip:
+        """Return the clip with the shortest interval.
+
+        Where sizes do not add up to what residuals of unit variance have, rare outcomes lie beyond all visible bins:
+        their residuals have one sign, so that all of them may lie along one coefficient.
+        """
+        m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
         unseen = n * m - seen if seen < SUM_SEEN * n * m else 0.0
-        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, taken, 1.0), lengths
+        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
 
-    def taken(self, counts: FloatArray, sd: float) -> float:
+    def taken_by_curvature(self, counts: FloatArray, sd: float) -> float:
         """Return what the bound of curvature may take off the scores of long rows, along one coefficient."""
         ends = np.asarray(self.ends)
         if (counts > IN_SIGHT * sd).any():
@@ -218,60 +241,51 @@ class PerturbedSquares(Branch):
         middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * ends)
         return float((many * middle).sum()) * part_along(ALONG_SEEN, self.start.m, self.tail)
 
-    # 4. what scores vary by
-    def squares(self, at: Start, clip: Clip, within: WeightedLosses, noise: float) -> FloatArray:
-        """Return the variance of each coordinate of the score, from released squares, shape (m,).
+    # 3. the minimiser
+    def last(self, w: Start, clip: Clip) -> LastRelease:
+        """Return the pull of the ridge at the minimiser."""
+        question = self.coefficients(self.within(clip.radius, self.curvature))
+        return LastRelease.of_minimiser(
+            self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
+        )
 
-        Parameters
-        ----------
-        noise : float
-            Standard deviation of a coordinate of the tilt.
-        """
-        m, level = at.m, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
+    def hessian(self, pilot: WithMatrix, w: Start, clip: Clip, last: LastRelease) -> Bread:
+        return Bread(pilot.matrix, last.at.sigma * last.at.to_theta, np.eye(self.m), self.rows)
+
+    # 4. what scores vary by
+    def meat(self, pilot: WithMatrix, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+        return Meat(self.small_sample * np.diag(self.squares(clip, last)), self.freedom)
+
+    def squares(self, clip: Clip, last: LastRelease) -> FloatArray:
+        """Return the variance of each coordinate of the score, from released squares, shape (m,)."""
+        m, at, level = self.m, last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return np.full(m, level)
-        residual = at.residual / at.sigma
-        of = ClippedProductScores(at.P, residual, clip.radius, within.curvature, self.limit)
+        curvature = self.within(clip.radius, self.curvature).curvature
+        of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, curvature, self.limit)
         question = Sum("squares of scores", of, SquaredEntries(m), self.levels.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
-        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + noise**2) / unit)))
+        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
         released = self.ask(question.inside(radius), by=self.by.counts)
         return np.maximum(released.value, level)
 
-    def solved(
-        self, A: NoisyMatrix, at: Start, drawn: Release, clip: Clip, lengths: Lengths, meat: FloatArray
-    ) -> Estimate:
-        """Return the estimate: the minimiser, less its ridge."""
-        m, n, law = at.m, self.sizes.rows, drawn.law
-        pull, noise = law.ridge * drawn.value, Loading(np.eye(m), law)
-        inverse = A.power(-1.0)
-        through = inverse @ (np.diag(meat) + noise.covariance()) @ inverse
-        V = np.linalg.eigh(at.W.T @ at.W)[1]
-        step = np.diag(V.T @ through @ V) + (V.T @ inverse @ pull) ** 2
-        of_hessian = Loading(V * np.sqrt(A.entry_variances(V) @ step))  # of A in a step of that size
-        equation = EstimatingEquation(
-            score=pull,
-            hessian=A,
-            meat=self.small_sample * np.diag(meat),
-            noises=(noise, of_hessian),
-            coordinates=Coordinates(at.theta, at.sigma * at.to_theta, self.levels.hidden),
-            signal=UNEXPLAINED * n**0.5,
-            usual=n,
-            clipped=(
-                Allowance(np.eye(m), clip.excess + LEFT_OUT * self.levels.left_out),
-                *self.far_rows(at, max(clip.aligned - clip.excess, 0.0)),
-            ),
-            freedom=self.freedom,
-        )
-        share = lengths.share_beyond(clip.radius)
-        facts = {"sigma": at.sigma, "clipped_share": share, **self.sizes.diagnostics}
-        return self.given(equation.solve(self.box.design.names, self.notes(), facts))
+    # 5. the equation
+    @property
+    def signal_of_row(self) -> float:
+        """Standard deviation of residuals that noise may have left unexplained, in residual scales."""
+        return UNEXPLAINED
 
-    def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels, bounds and tails, the response's bounds included."""
-        reach = (1 + abs(self.start.center)) / self.start.frame.scale
-        far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
-        return (*super().notes(), *far)
+    def doubts(self, step: Step) -> Doubts:
+        """Return what noise of the matrix and far rows may have moved."""
+        at, A = step.last.at, step.bread.matrix
+        V = np.linalg.eigh(at.W.T @ at.W)[1]
+        through = V.T @ step.inverse @ step.spread @ step.inverse @ V
+        moved = np.diag(through) + (V.T @ step.step) ** 2
+        return Doubts(
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # of A in a step of that size
+            clipped=self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0)),
+            facts={"sigma": at.sigma},
+        )
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
         """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""

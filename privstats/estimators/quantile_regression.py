@@ -8,6 +8,7 @@ comments are stages.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,9 +26,9 @@ from privstats.estimators.base import (
     check_split,
     check_tail,
     entry_sd,
-    score_sd,
     sd_of,
 )
+from privstats.estimators.beginning import begun_about, scales_of
 from privstats.estimators.constants import (
     ATOM_SDS,
     CHECK_RADIUS,
@@ -52,7 +53,6 @@ from privstats.estimators.constants import (
     LEAST_CHECK_CURVATURE,
     LEAST_SIZE,
     LEAST_SMOOTHED,
-    LEFT_OUT,
     MOST_CURVED,
     MOST_FIRST_NOISE,
     MOST_SMOOTHED,
@@ -65,24 +65,16 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
-from privstats.estimators.levels import level_notes
 from privstats.estimators.objective_perturbation import ROWS, best_radius
-from privstats.estimators.one_step import ReleasedScore
+from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
-from privstats.estimators.transformed import Prefix, TransformedAsk, TransformedBox, prefix_of, scales_of
+from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum, Values
-from privstats.inference.estimate import (
-    Allowance,
-    Coordinates,
-    Estimate,
-    EstimatingEquation,
-    Loading,
-    NormalEstimate,
-    Stacked,
-    quantile_scores,
-)
+from privstats.inference.estimate import Allowance, Estimate, NormalEstimate, Stacked, quantile_scores
 from privstats.inference.matrix import NoisyMatrix
-from privstats.inference.notes import Note, note
+from privstats.inference.meat import Meat
+from privstats.inference.noise import Loading
+from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import SmoothedCheck
 from privstats.losses.psi import (
@@ -156,9 +148,8 @@ class QuantileSteps:
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
-        fits = [OneOrderSteps(shared, tau, item_of(self.taus, tau)).equation() for tau in self.taus]
-        estimate = stacked(fits, self.taus, public.design.names)
-        return estimate if public.intervals else PointEstimate.alone(estimate)
+        fits = [shared.order(CheckSteps, tau, item_of(self.taus, tau)) for tau in self.taus]
+        return shared.problem.given(stacked(fits, self.taus, public.design.names))
 
 
 @dataclass(frozen=True)
@@ -197,7 +188,7 @@ class PerturbedQuantile:
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         mechanism = ObjectivePerturbation(self.split)
-        fits = [Perturbed(shared, tau, item_of(self.taus, tau), mechanism).equation() for tau in self.taus]
+        fits = [shared.order(Perturbed, tau, item_of(self.taus, tau), mechanism=mechanism) for tau in self.taus]
         estimate = stacked(fits, self.taus, public.design.names)
         if not public.intervals:
             return PointEstimate.alone(estimate)
@@ -223,17 +214,15 @@ def item_of(taus: tuple[float, ...], tau: float) -> str:
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
-def stacked(
-    fits: list[tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]], taus: tuple[float, ...], names: Any
-) -> NormalEstimate:
+def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEstimate:
     """Return the estimate of one order, or of several whose sampling errors are correlated."""
-    notes = tuple(dict.fromkeys(note for _, notes, _ in fits for note in notes))
-    facts: dict[str, float] = {}
-    for _, _, own in fits:
-        facts = {name: max(value, facts.get(name, -np.inf)) for name, value in own.items()}
     if len(fits) == 1:
-        return fits[0][0].solve(names, notes, facts)
-    whole = Stacked(tuple(equation for equation, _, _ in fits), quantile_scores(taus))
+        return fits[0].solve(names)
+    notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
+    facts: dict[str, float] = {}
+    for fit in fits:
+        facts = {name: max(value, facts.get(name, -np.inf)) for name, value in fit.facts.items()}
+    whole = Stacked(tuple(fit.equation for fit in fits), quantile_scores(taus))
     return whole.solve([f"{name}" for _ in taus for name in names], notes, facts)
 
 
@@ -243,32 +232,20 @@ class Shared:
 
     Parameters
     ----------
-    ask : Ask
-    by : Noises
-    prefix : Prefix
-        Its start is in half-ranges of the response.
-    unit : float
-        Released scale of the response.
-    spread : float
-        Standard deviation that linear predictors have at most: the response's, released by its moments, or `unit`.
+    problem : Problem
+        Its start is in half-ranges of the response, whose released scale is the start's sigma.
+    size : float
+        Standard deviation that linear predictors have at most: the response's, released by its moments, or its scale.
     center : ndarray, shape (c,)
         Coefficients of the constant that is the response's released median.
-    lengths : Lengths
+    leverages : Lengths
         Of whitened predictors.
-    tail : str
-    design : Design
     """
 
-    ask: Ask
-    by: Noises
-    prefix: Prefix
-    unit: float
-    spread: float
+    problem: Problem
+    size: float
     center: FloatArray
-    lengths: Lengths
-    tail: str
-    design: Any
-    intervals: bool
+    leverages: Lengths
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
@@ -278,31 +255,27 @@ class Shared:
         plain = TransformedBox(public.design)
         scales, sizes = scales_of(ask, by, public, plain)
         center, unit = released_response_scale(ask, plain)
-        half, spread = CLIPPED_AT * unit, max(unit, float(scales.scale[-1]))
+        half, size = CLIPPED_AT * unit, max(unit, float(scales.scale[-1]))
         about = TransformedAsk(ask, Standardized(center, unit, CLIPPED_AT))
         middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
         middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
         scales = replace(scales, center=middle, scale=scale, blurred=blurred)
-        prefix = prefix_of(
-            about,
-            by,
-            TransformedBox(public.design, half),
-            scales,
-            sizes,
-            share_of,
-            item,
-            KERNEL_ROWS[by.shares] / sparsest(taus),
-            public.intervals,
-        )
-        start = prefix.start
-        constant = start.to_theta @ prefix.constant * center
-        theta = start.theta * half + constant
-        prefix = replace(prefix, start=replace(start, theta=theta, sigma=unit))
-        m = prefix.m
-        ends = edges(m**0.5 / 2, max(start.longest, m**0.5))
-        question = Sum("leverages", Linear(start.P), within=Shells(m, ends), keep=prefix.levels.keep)
-        lengths = Lengths.released(ask, by, question, prefix.total(prefix.sizes.rows), ROWS[tail])
-        return cls(ask, by, prefix, unit, spread, constant, lengths, tail, public.design, public.intervals)
+        box, rows_for_one = TransformedBox(public.design, half), KERNEL_ROWS[by.shares] / sparsest(taus)
+        problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, item, rows_for_one)
+        start = problem.start
+        constant = start.to_theta @ problem.constant * center
+        start = replace(start, theta=start.theta * half + constant, sigma=unit)
+        problem = replace(problem, start=start, tail=ROWS[tail])
+        m = problem.m
+        shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
+        question = Sum("leverages", Linear(start.P), within=shells, keep=problem.keep)
+        leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
+        return cls(problem, size, constant, leverages)
+
+    def order(self, kind: type[OneOrder], tau: float, item: str, **own: Any) -> Fitted:
+        """Return the equation of an order."""
+        known = {"size": self.size, "center": self.center, "leverages": self.leverages}
+        return kind.of(self.problem, tau=tau, item=item, **known, **own).equation()
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
@@ -345,36 +318,45 @@ class Residuals:
 
 
 @dataclass(frozen=True, eq=False)
-class OneOrder:
-    """What the fits of one order share."""
+class Centred(Pilot):
+    """A start near the quantile.
 
-    shared: Shared
-    tau: float
-    item: str
+    Parameters
+    ----------
+    residuals : Residuals
+        About it.
+    """
+
+    residuals: Residuals
+
+
+@dataclass(frozen=True, eq=False)
+class OneOrder(OneStep):
+    """What the fits of one order share.
+
+    Parameters
+    ----------
+    tau : float
+    item : str
+        What tells its questions from those of other orders.
+    size, center, leverages
+        Of `Shared`.
+    """
+
+    tau: float = field(kw_only=True)
+    item: str = field(kw_only=True)
+    size: float = field(kw_only=True)
+    center: FloatArray = field(kw_only=True)
+    leverages: Lengths = field(kw_only=True)
 
     @property
-    def ask(self) -> Ask:
-        return self.shared.ask
+    def signal_of_row(self) -> float:
+        """Standard deviation that linear predictors have at most."""
+        return self.size
 
-    @property
-    def by(self) -> Noises:
-        return self.shared.by
-
-    @property
-    def prefix(self) -> Prefix:
-        return self.shared.prefix
-
-    @property
-    def m(self) -> int:
-        return self.prefix.m
-
-    @property
-    def n(self) -> float:
-        return self.prefix.sizes.rows
-
-    @property
-    def keep(self) -> Any:
-        return self.prefix.levels.keep
+    def spread(self, at: Start) -> float:
+        """Return the density of normal residuals at the quantile, in their standard deviations."""
+        return float(norm.pdf(norm.ppf(self.tau)))
 
     @property
     def largest(self) -> float:
@@ -387,50 +369,67 @@ class OneOrder:
     def residuals(self, start: Start, item: str) -> Residuals:
         """Release the quantile of the residuals, and their scale about it, by ranks."""
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
-        scale = StretchedResiduals(start.eta, STRETCH * self.shared.unit)
+        scale = StretchedResiduals(start.eta, STRETCH * self.start.sigma)
         question = Values(
             "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
         )
         quantile = scale.back(float(self.ask(question, by=Rank((self.tau,))).value[0]))
         order = NEAR_ORDER * min(self.tau, 1 - self.tau)
-        least = max(1e-4 * self.shared.unit, 1e-12)
+        least = max(1e-4 * self.start.sigma, 1e-12)
         size = log_size(self.ask, start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
         density = order / (2 * size)
         return Residuals(quantile, density, float(norm.pdf(norm.ppf(self.tau)) / density))
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
         """Return the start with its constant moved to the residuals' quantile."""
-        far = 2 * residuals.sigma if start is not self.prefix.start else np.inf
-        return start.moved(self.prefix.constant * float(np.clip(residuals.quantile, -far, far)))
+        far = 2 * residuals.sigma if start is not self.start else np.inf
+        return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
-    def score(self, name: str, item: str, start: Start, loss: CheckLoss, radius: float, products: bool) -> Sum:
-        """Return the question for the score of rows held at a radius."""
-        of, size = ClippedScores(loss, start.P, start.eta, radius), self.largest * radius
-        within = SumAndProducts(self.m, size) if products else Ball(self.m, size)
+    @property
+    @abstractmethod
+    def farthest(self) -> float:
+        """Kernel half-widths that a linear last step has at most."""
+
+    def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
+        """Return the question for the score of the loss smoothed over h, of rows held at a radius."""
+        of, within = (
+            ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
+            Ball(self.m, self.largest * radius),
+        )
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
-    def radius(self, noise: float) -> Clip:
+    def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
+        """Return the question for the score of rows held at a radius, with its products where these are free."""
+        question = self.smooth_score(name, item, w, 0.0, radius)
+        size = self.largest * radius
+        return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
+
+    def lengths(self, w: Start) -> Lengths:
+        """Return lengths of rows, which all orders share: scores are about as long."""
+        return self.leverages
+
+    def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
         """Return the radius at which rows are held in the last score."""
         spread = self.tau * (1 - self.tau)
-        tail = ROWS[self.shared.tail]
-        return best_radius(self.shared.lengths, noise, self.n * spread, 2 * spread, self.m, tail)
+        return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
-    def density(self, start: Start, residuals: Residuals, radius: float, noise: float) -> Density:
+    def hessian(self, pilot: Centred, w: Start, clip: Clip, last: LastRelease) -> Density:
         """Release the Hessian through a kernel, and its level from counts near the quantile."""
+        start, residuals, radius, noise = last.at, pilot.residuals, clip.radius, self.score_sd(w) * clip.radius
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
         held, width, straight = self.kernel(2 * m**0.5 * entry_sd(self.ask, plain, self.by), residuals, radius)
         of = Shortened(start.P, start.eta, width, radius)
         released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
         narrow = min(width, KERNEL_LEVEL * sigma)
-        near = min(narrow / 2, 2 * (m * (self.n * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.n * f0))
+        near = min(narrow / 2, 2 * (m * (self.rows * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.rows * f0))
         counts = self.ask(
             Sum("density", Within(start.eta, (near, narrow, width)), Fractions(3), self.keep, self.label("")),
             by=self.by.counts,
         )
         sd = sd_of(counts.law)
         nearest, *others = counts.value
-        seen = np.maximum(others, self.n * f0 * np.array([narrow, width]) / 2)
+        seen = np.maximum(others, self.rows * f0 * np.array([narrow, width]) / 2)
         expected = near / narrow * seen[0]
         atom = max(nearest - expected - ATOM_SDS * float(np.hypot(sd, expected**0.5)), 0.0)
         z = float(norm.ppf(self.tau))
@@ -439,7 +438,8 @@ class OneOrder:
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
         relative = float(np.sqrt(1 / seen[0] + sd**2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
-        return Density(matrix, straight, width / sigma, relative, atom)
+        level = max(float(np.trace(matrix.value)) / m, 1e-300)
+        return Density(matrix, w.to_theta, np.eye(m), level, straight, width / sigma, relative, atom)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
         """Return the radius of rows of the Hessian, its kernel's half-width, and the half-width at the least radius.
@@ -455,82 +455,53 @@ class OneOrder:
         radius : float
             Of rows in the score: longer ones enter the Hessian with length ``sqrt(radius |w|)``.
         """
-        m, lengths, sigma = self.m, self.shared.lengths, residuals.sigma
+        m, lengths, sigma = self.m, self.leverages, residuals.sigma
         near = 2 * residuals.density * sigma  # part of the rows in a kernel of half-width sigma
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = DENSITY_RADIUS * m**0.5
-        most = np.sqrt(DENSITY_NOISE * self.n * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
+        most = np.sqrt(DENSITY_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
         tried = np.r_[least, size[(size > least) & (size < most)]]
         share = np.where(tried > least, DENSITY_NOISE, KERNEL_NOISE)
-        wide = np.maximum(KERNEL_WIDTH * self.n**-0.2, unit * tried**2 / (share * self.n * near))
+        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (share * self.rows * near))
         width = np.clip(wide, KERNEL_NARROWEST, KERNEL_WIDEST)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
         best = int(np.argmin(unit * tried**2 / (near * width) + DENSITY_CUT * cut))
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
-    def notes(self) -> tuple[Note, ...]:
-        return level_notes(self.prefix.box, self.prefix.levels)
-
-    def solved(
-        self,
-        start: Start,
-        score: FloatArray,
-        meat: FloatArray,
-        noise: Loading,
-        density: Density,
-        radius: Clip,
-        farthest: float,
-    ) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
-        """Return the equation of the last step, with all that its density may be wrong by."""
-        m, hidden, notes = self.m, self.prefix.levels.hidden, self.notes()
-        inverse = density.matrix.power(-1.0)
-        step = inverse @ score
-        length = float(np.linalg.norm(step))
-        pilot = self.prefix.coordinates(start.theta - self.shared.center)
-        away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.shared.spread)
-        size = max(length / (farthest * density.width), away)
-        names = tuple(self.shared.design.names)
-        if size > 1:
-            hidden, notes = np.eye(len(names)), (*notes, note("far step", names, size=size))
-        back = density.matrix.power(1.0) @ step
-        filling = meat + noise.covariance()
-        through = float(np.trace(inverse @ filling @ inverse)) / m
-        uncertain = through * density.matrix.mean_square() + density.relative**2 * filling
+    def doubts(self, step: Step) -> Doubts:
+        """Return all that the density of the last step may be wrong by."""
+        m, density, names = self.m, step.bread, tuple(self.box.design.names)
+        length = float(np.linalg.norm(step.step))
+        pilot = self.along(step.last.at.theta - self.center)
+        away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.size)
+        far = max(length / (self.farthest * density.width), away)
+        back = density.matrix.power(1.0) @ step.step
+        through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
+        uncertain = through * density.matrix.mean_square() + density.relative**2 * step.spread
         bent = min(max(length / density.width, density.wide**2), 1.0)
         bent = KERNEL_BEND * max(bent, KERNEL_SHAPE * density.wide**4)
-        far = float(np.sqrt(max(float(back @ back) - float(np.trace(filling)), 0.0)))  # of the start from the solution
-        left_out = LEFT_OUT * float(norm.pdf(norm.ppf(self.tau))) * self.prefix.levels.left_out
-        equation = EstimatingEquation(
-            score=score,
-            hessian=density.matrix,
-            meat=meat + uncertain,
-            noises=(noise, Loading(density.relative * back[:, None])),
-            coordinates=Coordinates(start.theta, start.to_theta, hidden),
-            signal=self.shared.spread * density.level**0.5,
-            usual=density.level,
-            known=-pilot,
+        from_solution = float(np.sqrt(max(float(back @ back) - float(np.trace(step.spread)), 0.0)))
+        return Doubts(
             remaining=length,
+            known=-pilot,
+            noises=(Loading(density.relative * back[:, None]),),
+            meat=replace(step.meat, value=step.meat.value + uncertain),
             clipped=(
-                Allowance(np.eye(m), radius.excess + left_out),
-                Allowance(np.eye(m), bent * far),  # in what direction a kernel is wrong is not known
+                Allowance(np.eye(m), bent * from_solution),  # in what direction a kernel is wrong is not known
                 Allowance(np.eye(m), density.atom),
             ),
-            freedom=max(self.prefix.sizes.scores - m, 1.0),
+            not_given=np.eye(len(names)) if far > 1 else None,
+            notes=(note("far step", names, size=far),) if far > 1 else (),
+            facts={"last_step": length / density.width},
         )
-        facts = {
-            "clipped_share": min(self.shared.lengths.share_beyond(radius.radius), 1.0),
-            "last_step": length / density.width,
-        }
-        return equation, notes, {**facts, **self.prefix.sizes.diagnostics}
 
 
 @dataclass(frozen=True, eq=False)
-class Density:
-    """The Hessian of the check loss: density-weighted second moments.
+class Density(Bread):
+    """The Hessian of the check loss: density-weighted second moments. Rows times density is what is usual.
 
     Parameters
     ----------
-    matrix : NoisyMatrix
     width : float
         Half-width of a kernel for rows of usual length: about as far the loss is quadratic.
     wide : float
@@ -541,33 +512,31 @@ class Density:
         Rows in excess of the density in the nearest neighbourhood of the quantile, where the score then jumps.
     """
 
-    matrix: NoisyMatrix
     width: float
     wide: float
     relative: float
     atom: float
 
-    @property
-    def level(self) -> float:
-        """Mean eigenvalue: rows times the density at the quantile."""
-        return max(float(np.trace(self.matrix.value)) / len(self.matrix.value), 1e-300)
-
 
 @dataclass(frozen=True, eq=False)
-class OneOrderSteps(OneOrder):
+class CheckSteps(OneOrder):
     """Newton steps for one order."""
 
-    def equation(self) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
-        m, n = self.m, self.n
+    @property
+    def farthest(self) -> float:
+        return FARTHEST_STEP
+
+    def pilot(self) -> Centred:
+        m, n = self.m, self.rows
 
         # 2. where the quantile is, about; steps whose loss has a known curvature, which cannot overshoot
-        start = self.prefix.start
+        start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         held = CHECK_RADIUS * m**0.5
         for k, smooth in enumerate(FIRST_WIDTHS):
             h = smooth * residuals.sigma
-            question = self.score("first step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
+            question = self.smooth_score("first step", str(k + 1), start, h, held)
             start = start.moved(2 * h / n * self.ask(question, by=self.by.vector).value)
         residuals = self.residuals(start, "second")
         start = self.recentred(start, residuals)
@@ -577,35 +546,28 @@ class OneOrderSteps(OneOrder):
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
             rough = curvature + DAMPING * n / (2 * h) * np.eye(m)
-            question = self.score("second step", str(k + 1), start, CheckLoss(self.tau, h), held, False)
+            question = self.smooth_score("second step", str(k + 1), start, h, held)
             step = np.asarray(np.linalg.solve(rough, self.ask(question, by=self.by.vector).value), dtype=float)
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
+        return Centred(start, residuals)
 
-        # 4. the check score, of rows as long as the interval is shortest; its Hessian through a kernel
-        products, loss = self.by.free_products, CheckLoss(self.tau)
-        unit = score_sd(self.ask, self.score("score", "", start, loss, 1.0, products), self.by)
-        radius = self.radius(unit)
-        asked = self.score("score", "", start, loss, radius.radius, products)
-        score = ReleasedScore.of(self.ask(asked, by=self.by.vector))
-        usual, noisy = self.usual_meat(radius.radius), score.products
-        if not products and self.shared.intervals:
-            of = ClippedScores(loss, start.P, start.eta, radius.radius)
-            within = Products(m, self.largest * radius.radius)
-            asked = Sum("meat", of, within=within, keep=self.keep, item=self.label(""), folded=True)
-            noisy = NoisyMatrix.of(self.ask(asked, by=self.by.matrix))
-        meat = usual * np.eye(m)
-        if noisy is not None:
-            level = self.level(noisy, usual)
-            meat = noisy.shrunk(level * np.eye(m))
-            meat = meat * (level * m / float(np.trace(meat)))
-        density = self.density(start, residuals, radius.radius, unit * radius.radius)
-        return self.solved(start, score.value, meat, score.noise, density, radius, FARTHEST_STEP)
+    # 4. the check score, of rows as long as the interval is shortest; its Hessian through a kernel
+    @property
+    def asks_meat(self) -> bool:
+        return self.public.intervals
+
+    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, bread: Density) -> Meat:
+        usual, meat = self.usual_meat(clip.radius), np.eye(self.m)
+        if last.products is None:
+            return Meat(usual * meat, self.freedom)
+        level = self.level(last.products, usual)
+        meat = last.products.shrunk(level * meat)
+        return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
         """Return the mean eigenvalue that the meat has by the histogram of lengths, if the model is right."""
-        lengths = self.shared.lengths
-        squares = float((lengths.counts * np.minimum(lengths.lengths, radius) ** 2).sum()) / self.m
-        return self.tau * (1 - self.tau) * max(squares, self.n) * self.prefix.sizes.scores / self.n
+        squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
+        return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
         """Return the mean eigenvalue of a noisy meat, moved toward the usual one by what noise explains of its gap.
@@ -625,45 +587,47 @@ class OneOrderSteps(OneOrder):
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
         released = NoisyMatrix.of(self.ask(question, by=self.by.matrix)).mapped(np.eye(self.m) / np.sqrt(2 * h))
-        least = max(LEAST_CHECK_CURVATURE * self.n * residuals.density, self.m**0.5 * sd / (2 * h))
+        least = max(LEAST_CHECK_CURVATURE * self.rows * residuals.density, self.m**0.5 * sd / (2 * h))
         return released.nearest_positive(least)
 
 
 @dataclass(frozen=True, eq=False)
 class Perturbed(OneOrder):
-    """A perturbed minimiser of the smoothed loss as the pilot, and one step by the check score, for one order."""
+    """A perturbed minimiser of the smoothed loss as the pilot, and one step by the check score, for one order.
 
-    mechanism: ObjectivePerturbation
+    Parameters
+    ----------
+    mechanism : ObjectivePerturbation
+    """
 
-    def equation(self) -> tuple[EstimatingEquation, tuple[Note, ...], dict[str, float]]:
-        m = self.m
+    mechanism: ObjectivePerturbation = field(kw_only=True)
 
+    @property
+    def farthest(self) -> float:
+        return FARTHEST_FROM_PILOT
+
+    def pilot(self) -> Centred:
         # 2. where the quantile is, about, and how wide the loss is smoothed
-        start = self.prefix.start
+        start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
-        loss = CheckLoss(self.tau)
-        unit = score_sd(self.ask, self.score("score", "", start, loss, 1.0, False), self.by)
-        radius = self.radius(unit)
-        h = self.half_width(start, residuals, radius.radius)
+        radius = self.clip(None, start, self.leverages).radius
+        h = self.half_width(start, residuals, radius)
 
-        # 3. the pilot, and about where its ridge is taken off
-        law = self.ask.law(self.question(start, h, radius.radius), by=self.mechanism)
-        drawn = self.ask(self.question(start, h, radius.radius), by=self.mechanism)
-        flat = self.n * residuals.density
-        pilot = start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge)))
+        # 3. the minimiser, and about where its ridge is taken off
+        law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
+        drawn = self.ask(self.question(start, h, radius), by=self.mechanism)
+        flat = self.rows * residuals.density
+        return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-        # 4. the check score there, and its Hessian through a kernel
-        released = self.ask(self.score("score", "", pilot, loss, radius.radius, False), by=self.by.vector)
-        meat = self.tau * (1 - self.tau) * self.n * np.eye(m)
-        density = self.density(pilot, residuals, radius.radius, unit * radius.radius)
-        noise = Loading(np.eye(m), released.law)
-        return self.solved(pilot, released.value, meat, noise, density, radius, FARTHEST_FROM_PILOT)
+    # 4. the check score there, and its Hessian through a kernel
+    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, bread: Density) -> Meat:
+        return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
-        wanted = law.ridge / (PILOT_RIDGE * self.n * residuals.density)
+        wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, LEAST_SMOOTHED * residuals.sigma, MOST_SMOOTHED * residuals.sigma))
 
     def question(self, start: Start, h: float, radius: float) -> Values:

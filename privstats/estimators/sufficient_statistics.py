@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     BLURS,
-    FAR_BOUNDS,
     LEAST_EIGENVALUE,
     LEAST_SIGMA,
     MOMENTS_MEAT_LEAST,
@@ -26,11 +24,11 @@ from privstats.estimators.constants import (
     USUAL_RESIDUAL,
 )
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import TAILS, Tail
-from privstats.estimators.levels import KeptLevels, clamped_note, level_notes
+from privstats.estimators.levels import KeptLevels, clamped_note
+from privstats.estimators.one_step import Problem
 from privstats.estimators.preconditioner import Sizes, Start, cleared, sizes_of
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
@@ -85,61 +83,13 @@ class SufficientStatistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
-    """What is known where a branch begins.
-
-    Parameters
-    ----------
-    ask : Ask
-    by : Noises
-    box : PublicBox
-    start : Start
-    levels : KeptLevels
-    sizes : Sizes
-        Of kept rows and scores.
-    public : PublicFacts
-    robust : bool
-        Whether the variance of errors may differ between rows.
-    tail : Tail
-        How hidden counts of scores may fall.
-    """
-
-    ask: Ask
-    by: Noises
-    box: PublicBox
-    start: Start
-    levels: KeptLevels
-    sizes: Sizes
-    public: PublicFacts
-    robust: bool = True
-    tail: Tail = TAILS["usual"]
-
-    @property
-    def folded(self) -> bool:
-        """Whether the scores of a unit's rows are added."""
-        return self.public.by_unit
-
-    def coordinates(self, start: Start, nothing: bool = False) -> Coordinates:
-        """Return theta's coordinates; `nothing`: no coefficient is to be given."""
-        hidden = np.eye(self.box.c) if nothing else self.levels.hidden
-        return Coordinates(start.theta, start.to_theta, hidden)
-
-    def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate, without intervals where none are wanted."""
-        return estimate if self.public.intervals else PointEstimate.alone(estimate)
+class UnclippedSquares(Problem):
+    """Least squares of a response within its bounds, whose scores are not clipped."""
 
     @property
     def signal(self) -> float:
         """Root sum of squares of the response, of which unidentified directions explain a part."""
         return self.start.frame.scale * self.sizes.rows**0.5
-
-    @property
-    def flat(self) -> FloatArray:
-        """Coefficients of the constant that is the response's released mean; zero without an intercept, shape (c,)."""
-        flat = np.zeros(self.box.c)
-        if self.box.intercept is not None:
-            flat[self.box.intercept] = self.start.center
-        return flat
 
     def unexplained(self, sigma: float) -> float:
         """Return the largest root sum of squares that an unidentified direction may explain.
@@ -147,45 +97,6 @@ class Branch:
         It is left in the residuals, so it is at most theirs, and at most the response's.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
-
-    def total(self, number: float) -> float | None:
-        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
-        return None if self.box.design.weighted else number
-
-    @property
-    def freedom(self) -> float:
-        """Residual degrees of freedom."""
-        return max(self.counted - self.start.m, 1.0)
-
-    @property
-    def counted(self) -> float:
-        """Number of scores: of rows whose weights are parts of their bound, the rows handed over if that is public."""
-        if self.box.design.weighted and self.public.offered is not None and not self.folded:
-            return float(self.public.offered)
-        return self.sizes.scores
-
-    @property
-    def small_sample(self) -> float:
-        """Factor of HC1."""
-        return max(self.counted, 1.0) / self.freedom
-
-    @cached_property
-    def far_columns(self) -> dict[int, float]:
-        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
-        coded = {j for factor in self.box.design.factors for j in factor.columns}
-        coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
-        made = {j for j, *_ in self.box.products}
-        reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
-        return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
-
-    def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels, bounds and tails."""
-        return (*level_notes(self.box, self.levels), *self.levels.clamped, *self._far_bounds())
-
-    def _far_bounds(self) -> tuple[Note, ...]:
-        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
-        names = self.box.design.names
-        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped where few of normal ones would be.
@@ -208,7 +119,7 @@ class Branch:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(Branch):
+class Moments(UnclippedSquares):
     """Moments of (1, columns, response): their Hessian and score share one noise.
 
     Parameters
@@ -407,7 +318,7 @@ class Moments(Branch):
             hessian=A,
             meat=meat.value,
             noises=(noise,),
-            coordinates=self.coordinates(self.start),
+            coordinates=Coordinates(self.start.theta, self.start.to_theta, self.levels.hidden),
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
         )

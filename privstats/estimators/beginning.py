@@ -1,0 +1,114 @@
+"""What all losses release first: scales, the levels that can be read, and whitened predictors with a start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privstats.estimators.base import Noises, PublicFacts, entry_sd
+from privstats.estimators.constants import READABLE
+from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
+from privstats.estimators.levels import readable_levels
+from privstats.estimators.one_step import Problem
+from privstats.estimators.preconditioner import Sizes, coarse, sizes_of
+from privstats.estimators.transformed import TransformedAsk, TransformedBox
+from privstats.gate.questions import Ask, Sum
+from privstats.losses.rows import Linear, WeightedColumns
+from privstats.sets.vectors import Products, Squares
+
+
+def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
+    """Release the mean and the standard deviation of the offset, in units of the linear predictor."""
+    if not box.design.offset:
+        return 0.0, 0.0
+    low, high = box.design.offset_bounds
+    middle, half = ((low + high) / 2, (high - low) / 2) if box.intercept is not None else (0.0, max(-low, high))
+    half = max(half, 1e-9)
+    entry = np.zeros((box.width, 1))
+    entry[box.c] = 1 / half
+    if box.intercept is not None:
+        entry[box.intercept] = -middle / half
+    within = Squares(1, counted=False)
+    release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
+    mean, square = release.value / scales.rows
+    sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
+    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # before the release it is evenly spread
+    variance = float(square) - mean**2
+    clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
+    return middle + half * mean, half * float(np.sqrt(np.clip(variance, 0.0, 1.0))) if clear else 0.0
+
+
+def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
+    """Release column scales, and the numbers of rows and scores where they are not public."""
+    scales = column_scales(ask, by, box, public.used)
+    released = (scales.rows, scales.rows_sd) if public.used is None else ()
+    return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
+
+
+def begun(
+    ask: Ask,
+    by: Noises,
+    public: PublicFacts,
+    box: PublicBox,
+    scales: Scales,
+    sizes: Sizes,
+    needed: float,
+    share_of: tuple[str, ...],
+    worth: bool = True,
+) -> Problem:
+    """Return what is known after levels, columns that are read again, and the coarse matrix.
+
+    Parameters
+    ----------
+    ask : Ask
+    by : Noises
+    public : PublicFacts
+    box : PublicBox
+    scales : Scales
+    sizes : Sizes
+        Of all rows.
+    needed : float
+        Rows without which a level cannot be read.
+    share_of : tuple of str
+        Labels of the questions of whose shares optional questions take a part.
+    worth : bool
+        Whether optional questions are worth their price.
+    """
+    levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
+    frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
+    sizes = sizes.without(levels.left_out)
+    start = coarse(ask, by, box, frame, levels, sizes.rows)
+    return Problem(ask, by, box, start, levels, sizes, public, scales=scales)
+
+
+def begun_about(
+    ask: Ask,
+    about: TransformedAsk,
+    by: Noises,
+    public: PublicFacts,
+    box: TransformedBox,
+    scales: Scales,
+    sizes: Sizes,
+    share_of: tuple[str, ...],
+    item: str = "",
+    rows_for_one: float = 1.0,
+) -> Problem:
+    """Return the problem of a loss whose start is least squares of a transformed response.
+
+    Parameters
+    ----------
+    ask : Ask
+    about : TransformedAsk
+        The same conversation about the transformed response.
+    item : str
+        Of the question for the Hessian, whose noise says which levels are readable.
+    rows_for_one : float
+        How many rows have the information that one has of a mean or a median: a level needs so many times as many.
+    """
+    rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
+    needed = READABLE[by.shares] * rows_for_one * entry_sd(ask, rough, by)
+    problem = begun(about, by, public, box, scales, sizes, needed, share_of).whitened_again(share_of)
+    plain = PublicBox(box.design)
+    start = replace(problem.start, offset=plain.offset, offset_reach=plain.offset_reach)
+    return replace(problem, ask=ask, start=start)

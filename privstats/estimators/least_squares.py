@@ -1,0 +1,494 @@
+"""Least squares and Huber's loss by one noisy Newton step and a clipped score.
+
+Stages, as the comments number them: 2 leverages, 3 Hessian, 3b first step, 4 meat, 5 score sizes, 6 score. Every clip
+and radius is a function of earlier releases, and each question's sensitivity holds for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privstats.estimators.base import Noises, entry_sd, score_sd, sd_of
+from privstats.estimators.constants import (
+    ALONG_SEEN,
+    BESIDE,
+    EDGE_OF_NOISE,
+    FEW,
+    FEW_SHARE,
+    FIRST_LEAST,
+    FIRST_MOST,
+    FIRST_NOISE,
+    LEAST_EIGENVALUE,
+    LEAST_RATIO,
+    LITTLE_SEEN,
+    MEAT_LEAST,
+    MEAT_NOISE,
+    MEAT_WORTH,
+    MOST_RATIO,
+    MOVE,
+    MOVE_SDS,
+    RADIUS_NOISE,
+    RARE_RADIUS,
+    RESIDUAL_CLIP,
+    UNSEEN_SDS,
+    USUAL_RADIUS,
+)
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.preconditioner import Sizes, Start, cleared, roots
+from privstats.gate.questions import Laws, Sum
+from privstats.inference.estimate import Allowance
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note
+from privstats.losses.base import Loss, SquaredLoss
+from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
+from privstats.numerics.law import FloatArray
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
+
+SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
+MEDIAN = 0.6744897501960817  # of |N(0, 1)|
+
+
+def hessian_entry_sd(ask: Laws, by: Noises, loss: Loss, m: int) -> float:
+    """Return the standard deviation of the noise of an entry of the Hessian whose rows are clipped at 1."""
+    beside = by.free_products and isinstance(loss, SquaredLoss)
+    question = Sum("hessian", lambda block: block, within=Products(m + beside))
+    return entry_sd(ask, question, by) * (1 + BESIDE**2 if beside else 1.0)
+
+
+def relative_noise(m: int, entry: float) -> float:
+    """Return the largest eigenvalue of a Hessian's noise, in the Hessian's.
+
+    Parameters
+    ----------
+    m : int
+        Coordinates.
+    entry : float
+        Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
+    """
+    return EDGE_OF_NOISE * m**1.5 * entry
+
+
+@dataclass(frozen=True, eq=False)
+class Lengthened:
+    """How much longer the intervals of steps are expected to be than without privacy: from laws, and so free.
+
+    Parameters
+    ----------
+    ask : Laws
+    by : Noises
+    loss : Loss
+    tail : Tail
+    """
+
+    ask: Laws
+    by: Noises
+    loss: Loss = SquaredLoss()  # noqa: RUF009
+    tail: Tail = TAILS["usual"]
+
+    def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
+        """Return the length before the questions are known by more than their names and sets."""
+        within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
+        shells = Shells(m, edges(m**0.5 / 8, longest * psi))
+        named = (("score", within), ("first step", within), ("score sizes", shells))
+        asked = tuple(Sum(name, lambda block: block, within=one, folded=folded) for name, one in named)
+        return self.length(asked, longest, psi, sizes)
+
+    def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
+        """Return the length for rows a little heavier than normal ones.
+
+        Two noises: that of the score, and that of the Hessian times the error of the first step; and what the Hessian's
+        noise does to its weakest direction.
+
+        Parameters
+        ----------
+        asked : tuple of Sum
+            For the score and the first step, each clipped at 1, and for the sizes of scores.
+        longest : float
+            A bound on the length of preconditioned predictors.
+        psi : float
+            A bound on |psi|, in its standard deviations.
+        sizes : Sizes
+        """
+        score, first_step, counts = asked
+        m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
+        noise, sd = score_sd(self.ask, score, self.by), sd_of(self.ask.law(counts, by=self.by.counts))
+        usual = predicted_length(noise, sd, m, sizes.scores, self.tail, longest * psi, self.by.shares) / 1.96
+        entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, longest**2 / m) / rows
+        first = FIRST_LEAST * m**0.5 * score_sd(self.ask, first_step, self.by) / rows
+        length = np.hypot(usual, rows**0.5 * m**1.5 * entry * first)
+        return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A metric of scores: ``root`` and its inverse."""
+
+    root: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray) -> Metric:
+        return cls(*roots(matrix))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreVariance:
+    """The variance of a score, and the metric in which the final score is taken.
+
+    Parameters
+    ----------
+    value : ndarray, shape (m, m)
+    metric : Metric
+        Of `value` and the ridge of rare levels.
+    released : bool
+        Whether it was released, or assumed to be that of errors of equal variance.
+    """
+
+    value: FloatArray
+    metric: Metric
+    released: bool
+
+    @classmethod
+    def of(cls, value: FloatArray, ridge: FloatArray, released: bool) -> ScoreVariance:
+        return cls(value, Metric.of(value + ridge), released)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedHessian:
+    """A Hessian, and how wrong it may be.
+
+    Parameters
+    ----------
+    matrix : NoisyMatrix
+    sd : float
+        Of the noise of an entry off the diagonal.
+    cut : float
+        What its radius cut off, along the direction of one coefficient.
+    all_cut : float
+        The same if all rows beyond the radius lay along one direction.
+    """
+
+    matrix: NoisyMatrix
+    sd: float
+    cut: float
+    all_cut: float
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStep(Pilot):
+    """Where the first step ends, and what was learnt on the way.
+
+    Parameters
+    ----------
+    began : Start
+        Where it begins, in coordinates of the Hessian.
+    hessian : ReleasedHessian
+    T, T_inverse : ndarray, shape (m, m)
+        Root of the Hessian's inverse, and of the Hessian, in rows.
+    score : LastRelease
+        The first one.
+    plain : Metric
+        In which it was taken.
+    variance : ScoreVariance
+    """
+
+    began: Start
+    hessian: ReleasedHessian
+    T: FloatArray
+    T_inverse: FloatArray
+    score: LastRelease
+    plain: Metric
+    variance: ScoreVariance
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(OneStep):
+    """Leverages, Hessian, a first step, meat, sizes of scores, and one score clipped where the interval is shortest.
+
+    Parameters
+    ----------
+    loss : Loss
+    """
+
+    loss: Loss = SquaredLoss()  # noqa: RUF009
+
+    @property
+    def scores(self) -> float:
+        return self.sizes.scores
+
+    def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
+        """Return the question for the histogram of score lengths."""
+        return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
+
+    @property
+    def lengthened(self) -> Lengthened:
+        return Lengthened(self.ask, self.by, self.loss, self.tail)
+
+    def length(self) -> float:
+        """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
+        start = self.start
+        psi = start.largest_psi / start.sigma
+        asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
+        sizes = self.score_sizes(start, edges(start.m**0.5 / 8, start.longest * psi))
+        return self.lengthened.length((*asked, sizes), start.longest, psi, self.sizes)
+
+    @property
+    def signal_of_row(self) -> float:
+        """Standard deviation of the response."""
+        return self.start.frame.scale
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels, bounds and tails."""
+        return (*super().notes(), *self.levels.clamped, *self.far_bounds())
+
+    # 1b to 4. the pilot
+    def pilot(self) -> FirstStep:
+        start = self.with_loss(self.whitened_again(("score",)).start)
+        read, start = self.first_hessian(start)
+        T, T_inverse = read.matrix.power(-0.5) * self.rows**0.5, read.matrix.power(0.5) / self.rows**0.5
+        ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
+        x = start.remapped(T)
+        score, moved, plain = self.first_step(x, ridge)
+        return FirstStep(moved, start, read, T, T_inverse, score, plain, self.filling(moved, plain, score, ridge))
+
+    def metric(self, pilot: FirstStep) -> FloatArray:
+        """Return the metric in which scores vary alike in all directions."""
+        return pilot.variance.metric.inverse
+
+    def with_loss(self, start: Start) -> Start:
+        """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
+        loss = self.loss.in_units(self.box.design.response_center, self.box.design.response_half)
+        if loss.needs_scale:
+            loss = loss.with_scale(self.residual_scale(start))
+        return start.of_loss(loss, self.box.intercept)
+
+    def residual_scale(self, start: Start) -> float:
+        """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
+        ends = edges(SCALE_BINS, start.largest_psi)
+        question = Sum("residual scale", RowResiduals(start.eta), Shells(1, ends), self.levels.keep)
+        counts = np.maximum(self.ask(question, by=self.by.counts).value, 0.0)
+        below = np.r_[0.0, np.cumsum(counts)] / max(counts.sum(), 1.0)
+        return float(np.exp(np.interp(0.5, below, np.log(np.r_[ends[0] / 2, ends]))) / MEDIAN)
+
+    def first_hessian(self, start: Start) -> tuple[ReleasedHessian, Start]:
+        """2, 3. Release leverages, then the Hessian at the radius they suggest; a better start where it is free."""
+        m, squares = start.m, isinstance(start.loss, SquaredLoss)
+        ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
+        leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
+        lengths = Lengths.released(self.ask, self.by, leverages, self.total(self.rows), TAILS["leverages"])
+
+        beside = BESIDE if squares and self.by.free_products else 0.0
+        within = Products(m + (beside > 0))
+        unit = entry_sd(self.ask, Sum("hessian", start.hessian_rows, within), self.by)
+        rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
+        rare = rare if np.isfinite(self.levels.least) else 0.0
+        radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
+        few = min(FEW * lengths.sd * radius**2, FEW_SHARE * self.rows)
+
+        limit = RESIDUAL_CLIP * start.sigma
+        of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows
+        question = Sum("hessian", of, within, self.levels.keep).inside(radius * np.sqrt(1 + beside**2))
+        both = NoisyMatrix.of(self.ask(question, by=self.by.products), floor=few)
+        A = both.mapped(np.eye(within.m)[:, :m])
+        if beside:
+            start = start.moved(A.power(-1.0) @ both.value[:m, m] * limit / (beside * radius))
+        entry = unit * radius**2 * (1 + beside**2)
+        cut = lengths.square_excess(radius)
+        return ReleasedHessian(A, entry, cut * min(1.0, 2.0 / m), cut), start
+
+    def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
+        """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
+        m = x.m
+        plain = Metric.of(np.eye(m) + ridge)
+        wide = max(
+            FIRST_LEAST * m**0.5,
+            FIRST_NOISE * self.scores**0.5 / self.score_sd(x, "first step"),
+        )
+        radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
+        held = x.remapped(plain.inverse)
+        first = LastRelease.of(self.ask(self.score("first step", held, radius), by=self.by.vector), held)
+        return first, x.moved(plain.root @ first.value / self.rows), plain
+
+    def filling(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
+        """4. Return the variance of a score, from the first step's products where they are free."""
+        m, flat = x.m, x.sigma**2 * np.eye(x.m)
+        usual = 0.25 * self.scores * x.sigma**2
+        if first.products is not None and not self.robust:
+            level = max(self.mean_square(x.remapped(plain.inverse), first.products.value), 0.25 * x.sigma**2)
+            return ScoreVariance.of(level * np.eye(m), x.sigma**2 * ridge, True)
+        if first.products is not None:
+            products = first.products.value
+            value = cleared(products, first.products_sd, max(float(np.trace(products)) / m, usual))
+            return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+        question = Sum(
+            "meat",
+            x.remapped(plain.inverse).scores,
+            Products(m),
+            self.levels.keep,
+            within_share_of=("score",),
+            folded=self.folded,
+        )
+        if not self.public.intervals:
+            return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
+        unit = entry_sd(self.ask, question, self.by)
+        wanted = self.robust and 4 * m * unit < MEAT_WORTH * self.scores
+        if not self.ask.decide("meat", bool(wanted)):
+            return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
+        radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
+        released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
+        value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
+        return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
+
+    # 5. the clip
+    def lengths(self, w: Start) -> Lengths:
+        """Release sizes of scores."""
+        sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi))
+        return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
+
+    def clip(self, pilot: FirstStep, w: Start, lengths: Lengths) -> Clip:
+        variance = float(np.trace(pilot.variance.value)) / w.m
+        squares, unseen = self.squares(w, variance, float((lengths.counts * lengths.lengths**2).sum()) / w.m)
+        clip = best_clip(lengths, self.score_sd(w), w.m, self.tail, w.m * unseen)
+        return replace(clip, least=squares / self.rows)
+
+    def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
+        """Return the least sum of squared residuals, and what of it the histogram may hide, over their variance.
+
+        Rare outcomes are long scores behind a gap, too few for any bin to stand out. Where the histogram shows much
+        less than the coarse matrix allows, or the response may have two values, one of them rare,
+        all squares are summed up at once, without a clip. Where they are not, nothing is hidden, but what rare outcomes
+        may be.
+
+        Parameters
+        ----------
+        u : Start
+        variance : float
+            Mean of that of a score's coordinates: about that of residuals.
+        seen : float
+            What the histogram shows of the same sum.
+        """
+        most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
+        of = SquaredResiduals(u.eta, largest)
+        question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of=("score",))
+        if not self.public.intervals:
+            return 0.0, 0.0
+        known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
+        rare = known and np.isfinite(rarer)
+        most = max(most, rarer * largest**2) if rare else most
+        doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
+        if doubted:
+            sd = sd_of(self.ask.law(question, by=self.by.counts)) * largest**2
+            doubted = UNSEEN_SDS * sd < (1 - LITTLE_SEEN) * most
+        if not self.ask.decide("residual squares", bool(doubted)):
+            return 0.0, max(most / variance - seen, 0.0) if rare else 0.0
+        released = self.ask(question, by=self.by.counts)
+        noise = UNSEEN_SDS * sd_of(released.law) * largest**2
+        squares = float(released.value[0]) * largest**2
+        hidden = squares - variance * seen
+        hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > noise else 0.0
+        return max(squares - noise, 0.0) / variance, hides
+
+    def mean_square(self, x: Start, products: FloatArray) -> float:
+        """Return the mean square of psi, from products of scores: along the constant they are its squares."""
+        if self.box.intercept is None:
+            return float(np.trace(products)) / x.m / self.scores
+        one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
+        return float(one @ products @ one) / self.scores
+
+    # 6. the equation
+    def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
+        """Return the variance of the final score per row, in its metric."""
+        inverse, m = M.metric.inverse, len(M.value)
+        expected = inverse @ M.value @ inverse
+        most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
+        least = max(LEAST_RATIO, clip.least)
+        if final.products is None:
+            ratio = clip.variance / self.scores
+            return expected * (float(np.clip(ratio, max(1.0, clip.least), most)) if M.released else ratio)
+        if not self.robust:
+            ratio = self.mean_square(final.at, final.products.value) / float(M.value[0, 0])
+            return expected * float(np.clip(ratio, least, most))
+        seen = final.products.value / self.scores
+        ratio = float(np.clip(np.trace(seen) / np.trace(expected), least, most))
+        values, V = np.linalg.eigh(seen - ratio * expected)
+        clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
+        return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
+
+    def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Bread:
+        """Return the Hessian of the pilot, in coordinates of the start."""
+        back = pilot.T_inverse @ pilot.variance.metric.root
+        return Bread(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
+
+    def meat(self, pilot: FirstStep, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+        L, sampling = bread.back, self.sampling(pilot.variance, clip, last)
+        return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
+
+    def doubts(self, step: Step) -> Doubts:
+        """Return what the Hessian's noise and clips may have moved: the loss is quadratic, the score linear."""
+        pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
+        first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
+        root, moved = pilot.variance.metric.root, pilot.start
+        went = T @ (root @ last.value / n)
+        began = float(((T @ plain.root @ first.value) ** 2).sum()) / n**2
+        cut = float((step.lengths.counts * np.maximum(step.lengths.lengths * moved.sigma - first.radius, 0.0)).sum())
+        cut *= min(1.0, (ALONG_SEEN / m) ** 0.5)
+        squared = max(
+            float(went @ went) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2,
+            first.sd**2 * float((T**2).sum()) / n**2
+            + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
+            + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
+        )
+        # what the estimate moved between the first clip and the last one, beyond its noise
+        to_theta = start.to_theta
+        noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
+        noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
+        sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", to_theta @ T, noise, to_theta @ T), 0.0)) / n
+        change = to_theta @ went
+        beyond = np.sign(change) * np.maximum(np.abs(change) - MOVE_SDS[self.by.shares] * sd, 0.0)
+        back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ beyond
+        falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
+        remaining = float(np.sqrt(squared))
+        return Doubts(
+            remaining=remaining,
+            known=-start.coordinates(moved.theta - self.flat, self.levels.hidden),
+            noises=(Loading(np.sqrt(read.cut**2 * squared / m) * np.eye(m)),),
+            clipped=(
+                Allowance(back[:, None], MOVE * falling),
+                *self.far_rows(start, step.bread.back, clip, read, went, remaining),
+            ),
+            facts={"sigma": moved.sigma},
+        )
+
+    @property
+    def flat(self) -> FloatArray:
+        """Coefficients of the constant that is the response's released mean; zero without an intercept, shape (c,)."""
+        flat = np.zeros(self.box.c)
+        if self.box.intercept is not None:
+            flat[self.box.intercept] = self.start.center
+        return flat
+
+    def far_rows(
+        self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, went: FloatArray, remaining: float
+    ) -> tuple[Allowance, ...]:
+        """Return what rows far out in a column with wide bounds may have moved: all of them lie along that column.
+
+        Elsewhere rows beyond a clip are taken to lie along different coefficients, and so are scores of a bounded psi:
+        a far row has no large residual beside, that would move a coefficient by itself.
+        """
+        if self.loss.bounded and not self.tail.aligned:
+            return ()
+        back, allowances = np.linalg.pinv(L), []
+        for j in self.far_columns:
+            along = start.W[j] / max(float(np.linalg.norm(start.W[j])), 1e-300)
+            in_score = back @ along
+            unit = in_score / max(float(np.linalg.norm(in_score)), 1e-300)
+            allowances.append(Allowance((L @ unit)[:, None], max(clip.aligned - clip.excess, 0.0)))
+            step = abs(float(along @ went)) + remaining / start.m**0.5
+            allowances.append(Allowance(along[:, None], read.all_cut * step))
+        return tuple(allowances)

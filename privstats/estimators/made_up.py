@@ -1,0 +1,118 @@
+"""Public rows with the released moments of whitened predictors: they tell what a weighted second moment may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN
+from privstats.estimators.frame import PublicBox, Scales
+from privstats.estimators.levels import KeptLevels
+from privstats.estimators.preconditioner import Start
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MadeUp:
+    """Rows that nobody has, as far as the releases tell like those of the data.
+
+    Parameters
+    ----------
+    box : PublicBox
+    scales : Scales
+    levels : KeptLevels
+    start : Start
+    constant : ndarray, shape (m,)
+        Coordinates of the constant; zero without an intercept.
+    about_offset : tuple of two floats
+        Released mean and standard deviation of the offset.
+    """
+
+    box: PublicBox
+    scales: Scales
+    levels: KeptLevels
+    start: Start
+    constant: FloatArray
+    about_offset: tuple[float, float]
+
+    @cached_property
+    def second_moments(self) -> FloatArray:
+        """Second moments of w: the identity, but for dummies of rare levels, whose information was raised."""
+        W = self.start.W
+        return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Mean of w, shape (m,)."""
+        S, c = self.second_moments, self.constant
+        if c.any():
+            return np.asarray(S @ c / max(float(c @ S @ c), 1e-300), dtype=float)
+        mean = self.scales.sums[:-1] / self.scales.rows @ self.start.P[: self.box.c]
+        squared = float(mean @ np.linalg.pinv(S) @ mean)
+        return np.asarray(mean * min(1.0, (MOST_IN_MEAN / max(squared, 1e-300)) ** 0.5), dtype=float)
+
+    @cached_property
+    def offset(self) -> FloatArray:
+        """Offset of the rows, apart from their predictors, shape (rows,)."""
+        mean, sd = self.about_offset
+        return mean + sd * standard_rows(self.box.c + 1, MADE_UP)[:, -1] if sd else np.full(MADE_UP, mean)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Rows w, shape (rows, m); a constant is 1 in each.
+
+        Codes of factors are drawn by their released frequencies, numbers are normal, all of them apart; then the rows
+        are mapped so that their moments are those of w, by the map that moves normal rows the least.
+        """
+        w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
+        S, c, mean = self.second_moments, self.constant, self.mean
+        w = w - w.mean(axis=0)
+        target = S - (np.outer(S @ c, S @ c) / max(float(c @ S @ c), 1e-300) if c.any() else np.outer(mean, mean))
+        root, found = _power(target, 0.5), w.T @ w / len(w)
+        return np.asarray(mean + w @ (root @ _power(root @ found @ root, -0.5) @ root), dtype=float)
+
+
+def _power(matrix: FloatArray, exponent: float) -> FloatArray:
+    """Return the power of a matrix on the directions that it has, zero on the others."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    some = values > 1e-9 * max(float(values[-1]), 1e-300)
+    return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
+
+
+def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
+    """Return public rows z, shape (rows, width): factors by released frequencies, other columns normal, all apart."""
+    design, rows = box.design, np.zeros((MADE_UP, box.width))
+    normal = standard_rows(box.c, MADE_UP)
+    rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
+    if box.intercept is not None:
+        rows[:, box.intercept] = 1.0
+    for k, factor in enumerate(design.factors):
+        if not factor.used or not factor.columns:
+            continue
+        counts = np.where(levels.kept[k], np.maximum(levels.counts[k], 0.0), 0.0)
+        if not counts.sum() > 0:
+            continue
+        places = (np.arange(MADE_UP) + 0.5) / MADE_UP
+        codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
+        order = np.argsort(normal[:, factor.columns[0]])  # public, and apart from the other columns
+        values = np.asarray(factor.contrasts, dtype=float)[codes]
+        rows[np.ix_(order, list(factor.columns))] = values
+    return rows
+
+
+@cache
+def standard_rows(m: int, k: int) -> FloatArray:
+    """Return k public rows with mean zero and the identity as second moments, exactly, and normal to the eye."""
+    rows = public_stream(7).standard_normal((k, m))
+    rows -= rows.mean(axis=0)
+    rows.flags.writeable = False
+    return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / k), rows.T).T
+
+
+def whitening(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the symmetric matrix T for which rows T have the identity as second moments, weighted, floored."""
+    values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows))
+    return (vectors / np.sqrt(np.maximum(values, FLAT * max(values[-1], 1e-300)))) @ vectors.T
