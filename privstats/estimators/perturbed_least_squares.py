@@ -20,6 +20,7 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     CORNERS,
     EDGE_OF_NOISE,
+    FAR_BOUNDS,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
@@ -43,6 +44,7 @@ from privstats.inference.estimate import Allowance
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
@@ -286,6 +288,12 @@ class PerturbedSquares(OneStep):
             clipped=self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0)),
             facts={"sigma": at.sigma},
         )
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what the reader must know of levels, bounds and tails, the response's bounds included."""
+        reach = (1 + abs(self.start.center)) / self.start.frame.scale
+        far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
+        return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
         """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""
