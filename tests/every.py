@@ -38,6 +38,7 @@ NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
     "lm huber": call("lm", "y ~ x + g", MU, EPS, BOTH, loss="huber"),
+    "lm huber objpert": call("lm", "y ~ x + g", EPS, loss="huber", mech="objpert"),
     "lm newton": call("lm", "y ~ x + g", MU, EPS, BOTH, mech="newton"),
     "lm collinear": call("lm", "y ~ x + I(x + z / 50)", MU, EPS, mech="newton"),
     "lm suffstats": call("lm", "y ~ x + g", EPS, MU, BOTH, mech="suffstats"),

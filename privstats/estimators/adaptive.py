@@ -38,10 +38,10 @@ from privstats.estimators.frame import (
     with_products,
 )
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS
-from privstats.estimators.least_squares import Steps, hessian_entry_sd, relative_noise
+from privstats.estimators.least_squares import Steps, hessian_entry_sd, relative_noise, with_loss
 from privstats.estimators.levels import readable_levels
 from privstats.estimators.one_step import Problem
-from privstats.estimators.perturbed_least_squares import PerturbedSquares
+from privstats.estimators.perturbed_least_squares import PerturbedHuber, PerturbedSquares
 from privstats.estimators.preconditioner import (
     Sizes,
     coarse,
@@ -74,6 +74,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
         "units": 0.02, "scales": 0.05, "levels": 0.14, "narrow scales": 0.12,
         "coarse matrix": 0.12, "moments": 0.71, "meat of moments": 0.12, "second matrix": 0.12,
         "score sizes": 0.12, "coefficients": 0.67, "squares of scores": 0.04,
+        "residual scale": 0.04, "hessian": 0.12,
     },
 }  # fmt: skip
 
@@ -117,12 +118,15 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         rest = 1 - shares["scales"] - coarse  # of either branch
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
+        if self.loss.needs_scale:
+            coefficients -= shares["residual scale"] + coarse
         return {
             **shares,
             "coarse matrix": coarse,
             "second matrix": AGAIN * coarse / coefficients,
             "moments": rest - shares["meat of moments"],
             "coefficients": coefficients,
+            "hessian": coarse,
         }
 
     @property
@@ -146,7 +150,7 @@ class Adaptive:
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
-        tails = BOUNDED_TAILS if self.loss.bounded else TAILS
+        tails = BOUNDED_TAILS if self.loss.bounded and not self.perturbs else TAILS
         robust, tail = self.cov_type != "nonrobust", tails[self.tail]
         entry = hessian_entry_sd(ask, by, self.loss, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
         needed = READABLE[by.shares] * entry
@@ -159,6 +163,9 @@ class Adaptive:
         problem = self.with_known_moments(*read) if self.perturbs else begun(*read)
         problem = replace(problem, robust=robust, tail=tail)
         levels = problem.levels
+        if self.perturbs and self.loss.needs_scale:
+            fit: Estimate = PerturbedHuber.of(replace(problem, start=with_loss(problem, self.loss))).estimate()
+            return fit
         branches: dict[str, Any] = {
             "moments": Moments.of(problem),
             "steps": Steps.of(problem, loss=self.loss),

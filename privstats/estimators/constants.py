@@ -46,6 +46,7 @@ TILT_SHARE = 0.94  # of the coefficients' budget; the ridge has the rest
 RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
 MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
 LEAST_CURVATURE = 2.0  # ... and at least this times m
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # one of these where psi is bounded, as far rows of long scores let it be
 SUM_SEEN = 0.5  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
 LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
 SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance

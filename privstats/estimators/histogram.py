@@ -159,7 +159,8 @@ class Lengths:
 
         Parameters
         ----------
-        radii : ndarray, shape (k,)
+        radii : ndarray, shape (k,) or (5 * bins, k)
+            Of all lengths, or of each.
         m : int
             Coordinates: rows that differ do not all lie along one coefficient.
         tail : Tail
@@ -252,6 +253,8 @@ class Clip:
         Variance of a coordinate of the score that no bin of the histogram shows.
     least : float
         Least variance of a row's coordinate, as squared residuals say; 0 where they were not summed up.
+    curvature : float
+        Largest curvature of a row's loss, where that is minimised.
     """
 
     radius: float
@@ -262,6 +265,7 @@ class Clip:
     aligned: float = 0.0
     unseen: float = 0.0
     least: float = 0.0
+    curvature: float = np.inf
 
 
 def best_clip(

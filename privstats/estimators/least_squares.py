@@ -36,7 +36,7 @@ from privstats.estimators.constants import (
     USUAL_RADIUS,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Sizes, Start, cleared, roots
 from privstats.gate.questions import Laws, Sum
 from privstats.inference.estimate import Allowance
@@ -207,6 +207,24 @@ class FirstStep(Pilot):
     variance: ScoreVariance
 
 
+def with_loss(problem: Problem, loss: Loss) -> Start:
+    """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
+    design = problem.box.design
+    loss = loss.in_units(design.response_center, design.response_half)
+    if loss.needs_scale:
+        loss = loss.with_scale(residual_scale(problem))
+    return problem.start.of_loss(loss, problem.box.intercept)
+
+
+def residual_scale(problem: Problem) -> float:
+    """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
+    ends = edges(SCALE_BINS, problem.start.largest_psi)
+    question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
+    counts = np.maximum(problem.ask(question, by=problem.by.counts).value, 0.0)
+    below = np.r_[0.0, np.cumsum(counts)] / max(counts.sum(), 1.0)
+    return float(np.exp(np.interp(0.5, below, np.log(np.r_[ends[0] / 2, ends]))) / MEDIAN)
+
+
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
     """Leverages, Hessian, a first step, meat, sizes of scores, and one score clipped where the interval is shortest.
@@ -249,7 +267,7 @@ class Steps(OneStep):
 
     # 1b to 4. the pilot
     def pilot(self) -> FirstStep:
-        start = self.with_loss(self.whitened_again(("score",)).start)
+        start = with_loss(self.whitened_again(("score",)), self.loss)
         read, start = self.first_hessian(start)
         T, T_inverse = read.matrix.power(-0.5) * self.rows**0.5, read.matrix.power(0.5) / self.rows**0.5
         ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
@@ -260,21 +278,6 @@ class Steps(OneStep):
     def metric(self, pilot: FirstStep) -> FloatArray:
         """Return the metric in which scores vary alike in all directions."""
         return pilot.variance.metric.inverse
-
-    def with_loss(self, start: Start) -> Start:
-        """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
-        loss = self.loss.in_units(self.box.design.response_center, self.box.design.response_half)
-        if loss.needs_scale:
-            loss = loss.with_scale(self.residual_scale(start))
-        return start.of_loss(loss, self.box.intercept)
-
-    def residual_scale(self, start: Start) -> float:
-        """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
-        ends = edges(SCALE_BINS, start.largest_psi)
-        question = Sum("residual scale", RowResiduals(start.eta), Shells(1, ends), self.levels.keep)
-        counts = np.maximum(self.ask(question, by=self.by.counts).value, 0.0)
-        below = np.r_[0.0, np.cumsum(counts)] / max(counts.sum(), 1.0)
-        return float(np.exp(np.interp(0.5, below, np.log(np.r_[ends[0] / 2, ends]))) / MEDIAN)
 
     def first_hessian(self, start: Start) -> tuple[ReleasedHessian, Start]:
         """2, 3. Release leverages, then the Hessian at the radius they suggest; a better start where it is free."""

@@ -10,7 +10,7 @@ With theta the minimiser, A the sum of ww' and E the sum of what clips take off 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,9 +18,11 @@ import numpy as np
 from privstats.estimators.base import entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
+    BOUNDED_RIDGES,
     CORNERS,
     EDGE_OF_NOISE,
     FAR_BOUNDS,
+    FLOOR,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
@@ -36,9 +38,18 @@ from privstats.estimators.constants import (
     TILT_SHARE,
     UNEXPLAINED,
 )
-from privstats.estimators.histogram import Clip, Lengths, best_clip, edges, part_along, predicted_length, with_tail
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
-from privstats.estimators.preconditioner import Start
+from privstats.estimators.histogram import (
+    Clip,
+    Lengths,
+    best_clip,
+    edges,
+    part_along,
+    predicted_length,
+    shortest_clip,
+    with_tail,
+)
+from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.preconditioner import Start, roots
 from privstats.gate.questions import Sum, Values
 from privstats.inference.estimate import Allowance
 from privstats.inference.matrix import NoisyMatrix
@@ -95,7 +106,7 @@ class PerturbedSquares(OneStep):
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
-        longest = start.longest * start.largest_psi / start.sigma
+        longest = start.longest * start.largest_residual / start.sigma
         length = predicted_length(sd_of(self.unit_law), sd, m, n, self.tail, longest, self.by.shares) / 1.96
         assert start.moments is not None
         noises = [self.weakest_sd, entry_sd(self.ask, self.second, self.by) * HELD_LEAST * m]
@@ -120,7 +131,7 @@ class PerturbedSquares(OneStep):
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
 
-    def pilot(self) -> WithMatrix:
+    def pilot(self) -> Pilot:
         return WithMatrix(self.start, self.both_matrices())
 
     def both_matrices(self) -> NoisyMatrix:
@@ -134,18 +145,22 @@ class PerturbedSquares(OneStep):
         if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > SECOND_NOISE * n)):
             return coarse
         weakest = float(np.clip(np.linalg.eigvalsh(coarse.value)[0] / n, 0.0, 1.0))
-        unit = entry_sd(self.ask, self.second, self.by)
-        squared = float(np.clip(HELD_NOISE * n * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
-        question = self.second.inside(min(squared**0.5, start.longest))
+        question = self.held(self.second, start, weakest)
         read = NoisyMatrix.of(self.ask(question, by=self.by.products))
         V = np.linalg.eigh(start.W.T @ start.W)[1]
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
+
+    def held(self, question: Sum, start: Start, weakest: float = 1.0) -> Sum:
+        """Return a question for products of rows, held where noise is a part of the weakest direction's."""
+        m, unit = start.m, entry_sd(self.ask, question, self.by)
+        squared = float(np.clip(HELD_NOISE * self.rows * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
+        return question.inside(min(squared**0.5, start.longest))
 
     # 2. the clip
     @cached_property
     def limit(self) -> float:
         """Largest clip of a residual: no row reaches it."""
-        return 2 * self.start.largest_psi / self.start.sigma
+        return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
         """Return the set of rows whose losses are minimised.
@@ -158,7 +173,7 @@ class PerturbedSquares(OneStep):
             Largest weight times squared length.
         """
         start, stretched = self.start, self.limit / radius
-        most = start.largest_psi / start.sigma
+        most = start.largest_residual / start.sigma
         far = most * max(1.0, stretched * min(start.longest, curvature**0.5))
         longest = max(start.longest, curvature * stretched) * FARTHER
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
@@ -178,8 +193,12 @@ class PerturbedSquares(OneStep):
     @cached_property
     def curvature(self) -> float:
         """Largest curvature of a row: as large as a ridge of `RIDGE` times the rows lets it be."""
-        m, n = self.start.m, self.sizes.rows
-        most = min(RIDGE * n / self.unit_law.ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
+        return self.curved(RIDGE)
+
+    def curved(self, ridge: float) -> float:
+        """Return the largest curvature of a row that a ridge of this part of the rows allows."""
+        m, n = self.m, self.rows
+        most = min(ridge * n / self.unit_law.ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
         return min(max(most, LEAST_CURVATURE * m), self.start.longest**2)
 
     @cached_property
@@ -192,7 +211,10 @@ class PerturbedSquares(OneStep):
     def largest_score(self) -> float:
         """The largest |w| |residual| over the box, by a lattice: between points the larger of neighbouring values."""
         start = self.start
-        crude, lattice = start.longest * start.largest_psi, self.box.vertices(self.levels.kept or None, CORNERS)
+        crude, lattice = (
+            start.longest * min(start.largest_residual, self.limit * start.sigma),
+            self.box.vertices(self.levels.kept or None, CORNERS),
+        )
         if lattice is None:
             return crude
         rows, numbers = lattice
@@ -203,9 +225,9 @@ class PerturbedSquares(OneStep):
             length, residual = (
                 np.maximum(value.take(here, axis), value.take(there, axis)) for value in (length, residual)
             )
-        return min(crude, float((length * residual).max()))
+        return min(crude, float((length * np.minimum(residual, self.limit * start.sigma)).max()))
 
-    def lengths(self, w: Start) -> TwoStrips:
+    def lengths(self, w: Start) -> Lengths:
         """Release sizes of scores at the start.
 
         Rows with more than the largest curvature lose a part of their score whatever the clip is: they are counted
@@ -231,7 +253,8 @@ class PerturbedSquares(OneStep):
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
         unseen = n * m - seen if seen < SUM_SEEN * n * m else 0.0
-        return best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
+        clip = best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
+        return replace(clip, curvature=self.curvature)
 
     def taken_by_curvature(self, counts: FloatArray, sd: float) -> float:
         """Return what the bound of curvature may take off the scores of long rows, along one coefficient."""
@@ -246,7 +269,7 @@ class PerturbedSquares(OneStep):
     # 3. the minimiser
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Return the pull of the ridge at the minimiser."""
-        question = self.coefficients(self.within(clip.radius, self.curvature))
+        question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
         )
@@ -263,8 +286,7 @@ class PerturbedSquares(OneStep):
         m, at, level = self.m, last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return np.full(m, level)
-        curvature = self.within(clip.radius, self.curvature).curvature
-        of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, curvature, self.limit)
+        of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
         question = Sum("squares of scores", of, SquaredEntries(m), self.levels.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
         radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
@@ -299,3 +321,79 @@ class PerturbedSquares(OneStep):
         """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
+
+
+@dataclass(frozen=True, eq=False)
+class CutBread(Bread):
+    """A Hessian of rows that are held at a radius.
+
+    Parameters
+    ----------
+    cut : float
+        What that cuts off at most, along the direction of one coefficient.
+    """
+
+    cut: float
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedHuber(PerturbedSquares):
+    """The same of Huber's loss, whose residuals are clipped at its own threshold as well.
+
+    Residuals are in released scales. Scores are not linear in theta, so that the Hessian is released where the loss is
+    smallest: rows inside the threshold, held at a radius. The squares of all rows add up to m a row, as they are
+    whitened, so that what the Hessian lacks of that bounds what the radius cut off.
+    """
+
+    def equation(self) -> Fitted:
+        """Whiten once more by both matrices, and go on: the Hessian is apart from them."""
+        A, W, n = self.both_matrices(), self.start.W, self.rows
+        values, V = np.linalg.eigh(A.value / n)
+        noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
+        raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
+        T = roots(raised + (W.T * self.levels.ridge) @ W)[1]
+        whitened = replace(self, start=self.start.remapped(T))
+        return super(PerturbedHuber, whitened).equation()
+
+    def pilot(self) -> Pilot:
+        return Pilot(self.start)
+
+    @cached_property
+    def limit(self) -> float:
+        """Largest clip of a residual: the loss's own."""
+        return self.start.largest_psi / self.start.sigma
+
+    def lengths(self, w: Start) -> Lengths:
+        """Release sizes of scores at the start."""
+        of = ProductSizes(self.start.P, self.start.residual / self.start.sigma, np.inf, self.ends[-1], self.limit)
+        question = Sum("score sizes", of, Shells(1, self.ends), self.keep)
+        return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
+
+    def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
+        """Return the clip with the shortest interval, and the bound of curvature, which takes off a part of far rows.
+
+        A score of length l whose residual is at the threshold k is of a row of length l / k: the bound L leaves
+        ``L k^2 / l`` of it. Hessian's noise meets the ridge, so that an interval is as much longer.
+        """
+        tried, noise, clips = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law), []
+        variance = lengths.squares(tried) / self.m
+        for ridge in BOUNDED_RIDGES:
+            curvature = self.curved(ridge)
+            held = np.minimum(tried, curvature * self.limit**2 / lengths.lengths[:, None])
+            clip = shortest_clip(tried, variance, lengths.taken(held, self.m, self.tail), noise)
+            clips.append(replace(clip, length=clip.length * (1 + ridge), curvature=curvature))
+        return min(clips, key=lambda clip: clip.length)
+
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
+        """Return the sum of products of rows whose residuals the loss does not clip."""
+        at, m = last.at, self.m
+        question = self.held(Sum("hessian", at.hessian_rows, Products(m), self.keep), at)
+        matrix = NoisyMatrix.of(self.ask(question, by=self.by.products))
+        short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
+        return CutBread(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
+
+    def doubts(self, step: Step) -> Doubts:
+        """Return what is so of squares, and what the Hessian's radius cut off times the step."""
+        doubts = super().doubts(step)
+        sd = step.bread.cut * float(np.linalg.norm(step.step)) / self.m**0.5
+        return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

@@ -156,10 +156,19 @@ class Start:
         return self.frame.longest(self.W)
 
     @cached_property
+    def reach(self) -> float:
+        """A bound on the linear predictor over the domain."""
+        return self.frame.reach(np.linalg.solve(self.frame.columns, self.theta)) + self.offset_reach
+
+    @cached_property
     def largest_psi(self) -> float:
         """A bound on |psi| over the domain."""
-        reach = self.frame.reach(np.linalg.solve(self.frame.columns, self.theta))
-        return self.loss.largest(reach + self.offset_reach)
+        return self.loss.largest(self.reach)
+
+    @cached_property
+    def largest_residual(self) -> float:
+        """A bound on |response - linear predictor| over the domain."""
+        return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
         """Return the step of w's coefficients that moves theta by this, but for directions without rows, shape (m,)."""

@@ -226,7 +226,7 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |r|`` of a row's score; beyond `beyond`, what `curvature` takes off a longer row's.
+    """The length ``weight |x| |clip(r, farthest)|`` of a row's score; beyond `beyond`, what `curvature` takes off.
 
     A row with ``weight |x|^2 > curvature`` loses ``(1 - curvature / (weight |x|^2))`` of its score, whatever the clip
     is: that part plus `beyond` is returned. So one histogram shows both sorts of rows, shape (n, 1).
@@ -236,11 +236,12 @@ class ProductSizes:
     residual: FloatArray
     curvature: float
     beyond: float
+    farthest: float = np.inf
 
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.residual]))
         squared = np.maximum(_squared_lengths(both[:, :-1]), 1e-300)
-        size = np.abs(both[:, -1]) * np.sqrt(squared) * block.weight
+        size = np.minimum(np.abs(both[:, -1]), self.farthest) * np.sqrt(squared) * block.weight
         part = self.curvature / np.maximum(squared * block.weight, 1e-300)
         taken = np.minimum(size * (1 - np.minimum(part, 1.0)), self.beyond)
         inside = np.minimum(size, self.beyond)

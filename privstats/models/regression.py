@@ -261,10 +261,14 @@ class LinearModel(Regression):
         noise = given.pop("noise", None)
         if self.loss == "huber":
             by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
-            entry = Candidate(Adaptive, {"noises": by, "branches": ("steps",), "loss": HuberLoss()}, shown)
-            choice = chosen(
-                mech, {"newton": entry}, ("newton", entry), given, "chosen by auto: the method of this loss"
-            )
+            loss: dict[str, Any] = {"noises": by, "loss": HuberLoss()}
+            table = {"newton": Candidate(Adaptive, {**loss, "branches": ("steps",)}, shown)}
+            auto = "newton"
+            if public.perturbs(design) and noise is None and not design.domain.scaled(design.reads):
+                table["objpert"] = _perturbed_least_squares(by, design, public, ("perturbed",), loss=HuberLoss())
+                auto = "newton" if public.is_ample(by, design) else "objpert"
+            because = "chosen by auto: the method of this loss"
+            choice = chosen(mech, table, (auto, table[auto]), given, because)
             return public.carried(choice, "loss='squares' with mech='suffstats'")
         refuse_scales(design)
         return _least_squares(mech, given, noise, design, public)
@@ -311,11 +315,11 @@ def _least_squares(
 
 
 def _perturbed_least_squares(
-    by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = ""
+    by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
     """Return least squares by a perturbed minimiser, or by moments where these are foretold to be shorter."""
     coarse = None if public.rows is None else coarse_share(public.foretold_noise(by, design))
-    fixed = {"noises": by, "branches": branches, "coarse": coarse}
+    fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
         return Candidate(Adaptive, fixed, "l2")
     return Candidate(Adaptive, fixed, None, {"suffstats": of_moments, "objpert": "l2"}, BRANCHES)

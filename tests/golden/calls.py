@@ -141,6 +141,7 @@ CALLS = {
     "auto product": ("lm", "y ~ x * z", {**MAIN, "mu": 1.0}),
     "huber mu": ("lm", "y ~ x + C(g)", {**HUBER, "mu": 1.0}),
     "huber eps": ("lm", "y ~ x + z", {**HUBER, "eps": 4.0}),
+    "huber steps eps": ("lm", "y ~ x + z", {**HUBER, "mech": "newton", "eps": 4.0}),
     "logit mu": ("glm", "b ~ x + C(g)", {**MAIN, "mu": 1.0}),
     "logit eps": ("glm", "b ~ x + C(g)", {**MAIN, "eps": 4.0}),
     "logit rare level": ("glm", "b ~ x + C(h)", {**MAIN, "mu": 1.0}),

@@ -157,6 +157,14 @@ def test_sizes_of_scores_are_told_apart_by_whether_curvature_takes_from_them(row
     assert np.allclose(found[far] - beyond, (size * (1 - curvature / squared))[far])
 
 
+def test_sizes_of_scores_stop_growing_at_the_threshold_of_a_loss(rows):
+    residual, limit = np.r_[-ETA[:-1], 1.0], 0.4
+    found = ProductSizes(P, residual, np.inf, 9.0, limit)(rows)[:, 0]
+    away = np.abs(rows.z @ residual)
+    assert 5 < (away > limit).sum() < N - 5
+    assert np.allclose(found, np.minimum(away, limit) * np.linalg.norm(rows.z @ P, axis=1) * rows.weight)
+
+
 def test_a_row_is_held_beside_its_one_and_never_longer(rows):
     matrix = np.column_stack([np.eye(5)[:, 0], 3 * P])
     held, root = HeldBeside(matrix, 0, 1.1)(rows), np.sqrt(rows.weight)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.losses.base import HuberLoss
 from tests.conftest import thinned
 
 WHOLE = 100_000
@@ -97,3 +98,37 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
         ps.dp_lm("y ~ x", rows, eps=2.0, domain={"x": (-5, 5), "y": (-b, b)}, mech="objpert", rng=1) for b in (5, 200)
     ]
     assert ["bounds of 'y'" in str(fit.summary()).replace("\n    ", " ") for fit in fits] == [False, True]
+
+
+def huber(A, y, scale):
+    """Huber's regression at a known scale."""
+    theta = np.linalg.lstsq(A, y, rcond=None)[0]
+    for _ in range(50):
+        weight = np.minimum(1.0, 1.345 * scale / np.maximum(np.abs(y - A @ theta), 1e-300))
+        theta = np.linalg.solve((A * weight[:, None]).T @ A, (A * weight[:, None]).T @ y)
+    return theta
+
+
+@thinned(1)
+def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch):
+    """Its estimand is that of the released scale of residuals."""
+    n, domain, scales = 2000, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, []
+    known = HuberLoss.with_scale
+    monkeypatch.setattr(HuberLoss, "with_scale", lambda loss, scale: scales.append(scale) or known(loss, scale))
+    whole = skewed(np.random.default_rng(0), WHOLE)
+    A, y = np.column_stack([np.ones(WHOLE), whole[["x", "z"]]]), whole["y"].to_numpy()
+    covered, lengths = [], {"objpert": [], "newton": []}
+    for seed in range(SEEDS):
+        rows = whole.sample(n, random_state=seed, ignore_index=True)
+        for mech, found in lengths.items():
+            call = {"eps": 2.0, "loss": "huber", "domain": domain, "rng": seed}
+            fit = ps.dp_lm("y ~ x + z", rows, mech=mech, **call)
+            found.append(1 / np.diff(fit.conf_int())[:, 0])
+            if mech == "objpert":
+                low, high = fit.conf_int().to_numpy().T
+                truth = huber(A, y, scales[-1] * 20)
+                covered.append((low <= truth) & (truth <= high))
+    assert ps.dp_lm("y ~ x + z", rows, **call).mech == "objpert"
+    assert np.mean(covered, axis=0).min() >= LEAST
+    sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 where none is given
+    assert (sharp["objpert"] > 1.2 * sharp["newton"]).all()
