@@ -18,6 +18,7 @@ from scipy.special import erfcx, expit
 from privstats.numerics.law import FloatArray
 
 FINEST, STEPS = 2.0**-30, 2**13  # of the grid on which slope and curvature of the logistic loss are traded
+LARGEST_EXPONENT = 700.0  # of e in float64
 PIECES, SLACK = 2**10, 1e-9  # of the same of other losses; what covers the rounding of their bounds
 
 
@@ -53,8 +54,19 @@ class RowLoss(ABC):
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         """Return the derivative to the precision of the decimal context, but for a few units in its last place."""
 
+    def steepest(self, y: FloatArray) -> FloatArray:
+        """Return the largest curvature at a response: that of `max_curvature`, but where it grows with y."""
+        return self.max_curvature * np.ones_like(y)
+
+    def slope_error(self, y: FloatArray) -> FloatArray:
+        """Return the largest error of a computed slope at a response, in units of rounding."""
+        return self.slope_ulps * np.ones_like(y)
+
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return pairs (slope, curvature): at any eta, for any y, both are at most those of one of the pairs."""
+        """Return pairs (slope, curvature): at any eta, for any y, both are at most those of one of the pairs.
+
+        Where curvature grows with y, that of a pair is per ``steepest(y) / max_curvature``.
+        """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
 
@@ -267,6 +279,49 @@ class ClippedSquares(RowLoss):
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         limit = Decimal(self.limit)
         return min(max(eta - y, -limit), limit)
+
+
+@dataclass(frozen=True)
+class ClippedExponential(RowLoss):
+    """The loss whose slope by eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
+
+    It is convex, for the slope does not fall in eta. Where it is steep, ``|exp(eta) - y| < 1``, the curvature
+    ``limit exp(eta)`` is below ``limit (1 + y)``; elsewhere the loss is linear. So rows of large y are weighted down
+    (`WeightedLosses`), and `max_curvature` is that of y = 0. Poisson scores ``exp(eta) - y`` that are clipped at c are
+    slopes of this loss at (eta - log c, y / c), gamma scores ``1 - y exp(-eta)`` at (log y - eta - log c, 1 / c).
+
+    Parameters
+    ----------
+    limit : float
+        The largest slope.
+    """
+
+    limit: float
+    log_curvature_rate, slope_ulps = math.inf, math.inf
+
+    @property
+    def max_slope(self) -> float:
+        return self.limit
+
+    @property
+    def max_curvature(self) -> float:
+        return self.limit
+
+    def steepest(self, y: FloatArray) -> FloatArray:
+        return self.limit * (1 + y)
+
+    def slope_error(self, y: FloatArray) -> FloatArray:
+        """Return the error of an exponential below 1 + y, to a few units of itself, and of a difference below 1."""
+        return self.limit * (8 * (1 + y))
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = np.exp(np.minimum(eta, LARGEST_EXPONENT))
+        over = mean - y
+        return self.limit * np.clip(over, -1.0, 1.0), np.where(np.abs(over) < 1, self.limit * mean, 0.0)
+
+    def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
+        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # no y is as large
+        return Decimal(self.limit) * min(max(over, Decimal(-1)), Decimal(1))
 
 
 def _mills(u: Decimal) -> Decimal:

@@ -22,20 +22,21 @@ class WeightedLosses(Set):
     """Rows (w, x, y, o), whose loss is ``w l(x't + o; y)`` for a convex l: for mechanisms that minimise its sum.
 
     A row is moved into the set by its weight: x is shortened to `longest`, and w is lowered until ``w |x| <= radius``
-    and ``w |x|_2^2 <= curvature``. Then, at every t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in
-    the norm of the geometry, and its curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max
-    l''``. A weight that depends on x alone leaves the minimiser of a right model where it is (Mallows 1975).
+    and ``w |x|_2^2 s(y) <= curvature``, s(y) the largest curvature at y over that of the loss (`steepest`; 1 for most
+    losses). Then, at every t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in the norm of the
+    geometry, and its curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max l''``. A weight
+    that depends on x alone leaves the minimiser of a right model where it is (Mallows 1975).
 
     Parameters
     ----------
     m : int
         Entries of x.
     loss : RowLoss
-        l, with the bounds `max_slope`, `max_curvature` and `frontier`, for any y in the range.
+        l, with the bounds `max_slope`, `max_curvature`, `steepest` and `frontier`, for any y in the range.
     radius : float
         Largest ``w |x|``.
     curvature : float
-        Largest ``w |x|_2^2``.
+        Largest ``w |x|_2^2 s(y)``.
     longest : float
         Largest ``|x|_2``.
     y, offset : tuple of float
@@ -84,9 +85,11 @@ class WeightedLosses(Set):
         x = x * np.minimum(1.0, self.longest / np.maximum(length, 1e-300))[:, None]
         squared = squared_length(x)
         size = {"l1": _absolute_sum, "l2": lambda _: np.sqrt(squared), "linf": _largest_entry}[self.geometry](x)
+        y = np.clip(y, *self.y)
+        squared = squared * (self.loss.steepest(y) / self.loss.max_curvature)
         most = np.minimum(self.radius / np.maximum(size, 1e-300), self.curvature / np.maximum(squared, 1e-300))
         weight = np.clip(weight, 0.0, np.where(most >= 1, 1.0, most * MARGIN))
-        return np.column_stack([weight, x, np.clip(y, *self.y), np.clip(offset, *self.offset)])
+        return np.column_stack([weight, x, y, np.clip(offset, *self.offset)])
 
     def contribution(self, rows: FloatArray) -> FloatArray:
         raise OptionError("losses are minimised, not added up; choose mech='newton' for sums")

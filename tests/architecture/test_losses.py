@@ -14,7 +14,7 @@ import privstats
 from privstats.formula.columns import bind_columns
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
-from privstats.losses import families, location, psi, rows
+from privstats.losses import clipped_likelihood, families, location, psi, rows
 from privstats.losses.base import HuberLoss, SquaredLoss
 from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.workflow import stage0
@@ -183,6 +183,7 @@ LOSSES = {
     "smoothed check": psi.CheckLoss(0.3, 0.2),
     **{f"{kind.name} {kind.link}": psi.Likelihood(kind(), 0.5, 0.5) for kind in families.FAMILIES.values()},
 }
+COUNTED = [(psi.Likelihood(kind(), 0.5, 0.5), P, THETA, 0.8, 2.0) for kind in (families.Poisson, families.Gamma)]
 X = location.ColumnValues((0,), 2)
 REGRESSIONS = {
     "Linear": [rows.Linear(Q)],
@@ -209,6 +210,9 @@ REGRESSIONS = {
     "WeightedRows": [rows.WeightedRows(Q)],
     "ClippedProductRows": [rows.ClippedProductRows(P, THETA, 0.6, 2.0, 1.5)],
     "ClippedProductScores": [rows.ClippedProductScores(P, THETA, 0.6, 2.0, 1.5)],
+    "ClippedLikelihoodRows": [clipped_likelihood.ClippedLikelihoodRows(*COUNTED[k], 9.0) for k in (0, 1)],
+    "ClippedLikelihoodScores": [clipped_likelihood.ClippedLikelihoodScores(*COUNTED[k], 9.0) for k in (0, 1)],
+    "LikelihoodSizes": [clipped_likelihood.LikelihoodSizes(*COUNTED[k], 9.0, 40.0) for k in (0, 1)],
     "ProductSizes": [rows.ProductSizes(P, THETA, 2.0, 4.0)],
     "LogDistance": [rows.LogDistance(THETA, 0.1, 1e-5)],
     "HeldBeside": [rows.HeldBeside(P, 0, 0.7)],

@@ -16,6 +16,7 @@ from privstats.losses.convex import (
     ClampedLogistic,
     ClampedPoisson,
     ClampedProbit,
+    ClippedExponential,
     ClippedSquares,
     Logistic,
     SmoothedCheck,
@@ -210,7 +211,8 @@ def test_an_offset_moves_the_centre_of_the_ridge():
 
 def test_weights_missing_cells_and_odd_values_stay_in_the_set():
     rng = np.random.default_rng(1)
-    for geometry, loss in product(LENGTHS, (Logistic(), SmoothedCheck(0.2, 0.1), ClippedSquares(0.4))):
+    every = (Logistic(), SmoothedCheck(0.2, 0.1), ClippedSquares(0.4), ClippedExponential(3.0))
+    for geometry, loss in product(LENGTHS, every):
         within = WeightedLosses(3, loss, 2.0, 5.0, 40.0, (0.0, 1.0), (-3.0, 3.0), geometry)
         wild = rng.normal(size=(600, 6)) * 10 ** rng.uniform(-2, 300, (600, 1))
         wild[::7, 2], wild[1::7, 1], wild[2::7, 0], wild[3::7] = np.nan, np.inf, -np.inf, 1e-310
@@ -221,7 +223,8 @@ def test_weights_missing_cells_and_odd_values_stay_in_the_set():
         assert ((weight >= 0) & (weight <= 1) & (y >= 0) & (y <= 1) & (np.abs(offset) <= 3)).all()
         sizes = np.array([LENGTHS[geometry](row) for row in x])
         assert (weight * sizes).max() <= within.radius
-        assert (weight * (x**2).sum(1)).max() <= within.curvature
+        steepest = loss.steepest(y) / loss.max_curvature
+        assert (weight * (x**2).sum(1) * steepest).max() <= within.curvature
         assert np.linalg.norm(x, axis=1).max() <= within.longest * (1 + 1e-12)
         assert (weight * sizes).max() > 0.85 * within.radius  # the bound is reached
         again = within.project(rows)
@@ -292,7 +295,10 @@ def exact_gradient(rows, theta, loss, ridge, tilt):
         return float(sum(g * g for g in slope).sqrt())
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2), ClippedSquares(0.7)])
+@pytest.mark.parametrize(
+    "loss",
+    [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2), ClippedSquares(0.7), ClippedExponential(2.0)],
+)
 @pytest.mark.parametrize("eps", [4.0, 0.01, 1e-8])
 def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
     """The gradient, in sixty digits, bounds the distance: the guard's noise of this scale makes twice that cost 1 %."""
@@ -312,7 +318,7 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         assert scale < 1e-4 / min(1.0, eps)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25)])
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), ClippedExponential(1.0)])
 def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(loss):
     """Rows whose residual is the half-width, or the limit, to the last bit: rounding decides their curvature."""
     rng = np.random.default_rng(8)
@@ -321,6 +327,9 @@ def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(los
         x, y = rng.uniform(-1, 1, (300, 3)), rng.uniform(0, 1, 300)
         width = getattr(loss, "half_width", getattr(loss, "limit", 0.0))
         offset = y + width * rng.choice([-1, 1], 300) - x @ theta
+        if isinstance(loss, ClippedExponential):
+            y = y + 1.5
+            offset = np.log(y + rng.choice([-1, 1], 300)) - x @ theta
         weight = rng.uniform(0, 1, 300)
         f = Tilted(x, y, offset, weight, loss, 0.1, rng.normal(size=3))
         gradient, wrong, _ = f.near(theta)
@@ -343,7 +352,7 @@ def test_separation_and_one_valued_responses_are_like_other_data(response):
 FAMILIES = {"poisson": ClampedPoisson(-1, 1, 5), "gamma": ClampedGamma(-1, 1, 5), "probit": ClampedProbit(-1, 1)}
 FAMILIES |= {"bounded logit": ClampedLogistic(-1, 1)}
 EVERY = {**FAMILIES, "median": SmoothedCheck(0.5, 0.3), "check": SmoothedCheck(0.9, 0.3), "logit": Logistic()}
-EVERY |= {"squares": ClippedSquares(0.5), "clipped squares": ClippedSquares(0.05)}
+EVERY |= {"squares": ClippedSquares(0.5), "clipped squares": ClippedSquares(0.05), "counts": ClippedExponential(2.0)}
 
 
 @thinned(2)
@@ -360,7 +369,8 @@ def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, rela
         b = count @ (slope * x) + gamma * theta
         return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / within.radius
 
-    corners = [[(x, y, 1)] for x in (-1.0, 0.3, 1.0) for y in (0.0, 0.5, 1.0)]
+    light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]  # 1 for most losses
+    corners = [[(x, y, w)] for x in (-1.0, 0.3, 1.0) for y, w in zip((0.0, 0.5, 1.0), light, strict=True)]
     commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]
     for theta in np.linspace(-3, 3, 31):
         for one, other, common in product(corners, corners if relation.exchange else [[]], commons):

@@ -6,7 +6,7 @@ believed if a bound of the gradient, its rounding included, shows that they came
 is taken in decimal arithmetic of sixty digits, with steps that end by a theorem. Nothing is raised, whatever the rows:
 separated or all alike.
 
-The theorem: let ``H <= M`` for all Hessians H, as ``M = k sum w x x' + gamma I`` is, k the largest curvature of the
+The theorem: let ``H <= M`` for all Hessians H, as ``M = sum w k x x' + gamma I`` is, k the largest curvature of a row's
 loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g gets as small as one
 likes. A step by another matrix is taken where it halves the smallest gradient so far, which can happen finitely often
 before it is small enough.
@@ -63,7 +63,7 @@ class Tilted:
         """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
 
         A linear predictor is wrong by at most ``(d + 2) u (|x|'|theta| + |o|)``, in any order of summation (Higham
-        2002, section 3.1), hence a slope by the curvature near it times that, and `slope_ulps` u; where the
+        2002, section 3.1), hence a slope by the curvature near it times that, and `slope_error` u; where the
         curvature may jump, near is anywhere. A slope is wrong by u times itself more, a block's sum by
         ``(BLOCK + 2) u`` times the sum of its absolute terms; the blocks' sums are added without error. A tenth covers
         what is of the order of u^2, here and in the bound.
@@ -77,11 +77,11 @@ class Tilted:
         scores = np.array([math.fsum(column) for column in np.vstack([sums, rest]).T.tolist()])
         ridge = self.gamma * theta
         shift = (d + 2) * (sizes @ np.abs(theta) + np.abs(self.offset))
-        steepest = self.weight * self.loss.max_curvature
+        steepest = self.weight * self.loss.steepest(self.y)
         if math.isfinite(self.loss.log_curvature_rate):
             farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))
             steepest = np.minimum(math.exp(min(self.loss.log_curvature_rate * farthest, 700.0)) * h, steepest)
-        wrong = (BLOCK + 3) * np.abs(score) + self.loss.slope_ulps * self.weight + steepest * shift
+        wrong = (BLOCK + 3) * np.abs(score) + self.loss.slope_error(self.y) * self.weight + steepest * shift
         total = wrong @ sizes + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
         rounding = 1.1 * UNIT * float(np.linalg.norm(total)) + float(np.finfo(float).tiny)
         hessian = self.x.T @ (self.x * h[:, None]) + self.gamma * np.eye(d)
@@ -159,7 +159,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
         [Decimal(value) for value in part.tolist()] for part in (f.y, f.offset, f.weight, f.tilt)
     )
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
-    steep = f.x.T @ (f.x * (f.loss.max_curvature * f.weight)[:, None])
+    steep = f.x.T @ (f.x * (f.loss.steepest(f.y) * f.weight)[:, None])
     steep = steep + (f.gamma + 2.0**-30 * float(np.trace(steep))) * np.eye(d)  # above all Hessians, rounding included
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.near(start)[2]))
 

@@ -79,8 +79,9 @@ class ObjectivePerturbation(Mechanism):
     slopes, so b and t determine each other, Lipschitz both ways, and t has density
     ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of the rest. *b* has density proportional to
     ``exp(-c |b|_K / R)``, R the largest ``w |x|_K``. Let one row have slope s and curvature h at t, and let S be the
-    largest slope of any row, C the largest ``w |x|_2^2``. Where a row is replaced, b(t) moves by at most ``(s + S) R``;
-    where it appears or vanishes, by ``s R``. A row's curvature has rank one, so the ratio of the determinants is at
+    largest slope of any row, C the largest ``w |x|_2^2`` (times s(y), if curvature grows with the response by that
+    factor, which h leaves out: `WeightedLosses`). Where a row is replaced, b(t) moves by at most ``(s + S) R``; where
+    it appears or vanishes, by ``s R``. A row's curvature has rank one, so the ratio of the determinants is at
     most ``1 + h C / gamma``, of the row in the numerator. So the log density moves by at most e for each row, and rows
     that change together add up, if for every (s, h) that a row can have
 

@@ -1,0 +1,116 @@
+"""Rows of a log-link likelihood whose scores and curvatures are bounded row by row, for a perturbed minimiser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.losses.families import Gamma
+from privstats.losses.psi import Likelihood
+from privstats.losses.rows import RowBlock
+from privstats.numerics.law import FloatArray
+
+LEAST_RESPONSE = 1e-100  # of which a logarithm is taken: scores of smaller ones are as of zero
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreClip:
+    """How a row's score and curvature are bounded: by a weight w, and a threshold c of psi.
+
+    With u the part of the curvature that does not depend on the threshold, y for counts and 1 for gamma, the weight is
+    ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u)``. The score
+    ``w clip(psi, c) x`` is at most `radius` long. Where ``|psi| < c``, ``exp(eta) < y + c`` of counts, and
+    ``y exp(-eta) < 1 + c`` of gamma responses: so the curvature is at most ``w |x|^2 (u + c) <= curvature``, at any
+    theta.
+
+    Parameters
+    ----------
+    loss : Likelihood
+        Of counts, or gamma, with a log link.
+    P : ndarray, shape (width, m)
+        Predictors x = z'P.
+    theta : ndarray, shape (width,)
+        The linear predictor of a release.
+    radius, curvature : float
+    farthest : float
+        Largest c.
+    """
+
+    loss: Likelihood
+    P: FloatArray
+    theta: FloatArray
+    radius: float
+    curvature: float
+    farthest: float
+
+    @property
+    def turned(self) -> bool:
+        """Whether it is ``y exp(-eta)`` whose exponential is clipped."""
+        return isinstance(self.loss.family, Gamma)
+
+    def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return x, shape (n, m); and eta, y, w and c, each of shape (n,)."""
+        both = block.times(np.column_stack([self.P, self.theta]))
+        x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
+        squared, u = np.maximum(_squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
+        w = np.minimum(block.weight, self.curvature / np.maximum(2 * squared * u, 1e-300))
+        heavy = np.maximum(w * squared, 1e-300)
+        c = np.minimum(self.radius * np.sqrt(squared) / heavy, np.maximum(self.curvature / heavy - u, u))
+        return x, eta, y, w, np.minimum(c, self.farthest)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedLikelihoodRows(ScoreClip):
+    """Rows (weight, x, y, o) of `WeightedLosses` whose losses ``ClippedExponential(farthest)`` are those of the clip.
+
+    ``exp(eta) - y`` clipped at c is c times the clip at 1 of ``exp(eta - log c) - y / c``; of gamma,
+    ``1 - y exp(-eta)`` is minus c times that of ``exp(log(y / c) - eta) - 1 / c``, a function of -x't.
+    """
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x, eta, y, w, c = self.weighed(block)
+        if self.turned:
+            x, y, eta = -x, np.ones_like(y), np.log(np.maximum(y, LEAST_RESPONSE)) - eta
+        return np.column_stack([w * c / self.farthest, x, y / c, eta - np.log(c)])
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedLikelihoodScores(ScoreClip):
+    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`."""
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x, eta, _, w, c = self.weighed(block)
+        scores: FloatArray = x * (w * np.clip(self.loss.psi(eta, block.response), -c, c))[:, None]
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodSizes(ScoreClip):
+    """The length ``weight |x| |psi|`` of a row's score; beyond `beyond`, what the bound of curvature takes off it.
+
+    A row that its weight or its threshold changes whatever the radius is (`radius` is not used here) loses a part of
+    its score: that part plus `beyond` is returned. So one histogram shows both sorts of rows, shape (n, 1).
+
+    Parameters
+    ----------
+    beyond : float
+        Largest size.
+    """
+
+    beyond: float = np.inf
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x, eta, _, w, c = self.weighed(block)
+        psi, length = np.abs(self.loss.psi(eta, block.response)), np.sqrt(_squared_lengths(x))
+        size = length * psi * block.weight
+        taken = size - length * w * np.minimum(psi, c)
+        inside = np.minimum(size, self.beyond)
+        return np.where(taken > 1e-9 * size, self.beyond + np.minimum(taken, self.beyond), inside)[:, None]
+
+
+def _squared_lengths(rows: FloatArray) -> FloatArray:
+    squared = np.zeros(len(rows))
+    for column in rows.T:
+        squared += column * column
+    return squared
