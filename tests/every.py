@@ -58,7 +58,9 @@ GLM = {
     "logit margins": call("glm", "b ~ x + g", MU, EPS, margins=True),
     "probit": call("glm", "g ~ x", MU, BOTH, link="probit"),
     "poisson": call("glm", "count ~ x + g", MU, BOTH, family="poisson", offset="x / 100"),
+    "poisson eps": call("glm", "count ~ x + g", EPS, family="poisson", offset="x / 100"),
     "gamma": call("glm", "y ~ x", MU, BOTH, family="gamma"),
+    "gamma eps": call("glm", "y ~ x + g", EPS, family="gamma"),
     "gaussian": call("glm", "y ~ x", EPS, MU, family="gaussian"),
 }
 RQ = {

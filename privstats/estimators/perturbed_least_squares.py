@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privstats.estimators.base import entry_sd, sd_of
+from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
     BOUNDED_RIDGES,
@@ -41,6 +41,7 @@ from privstats.estimators.constants import (
 from privstats.estimators.histogram import (
     Clip,
     Lengths,
+    Tail,
     best_clip,
     edges,
     part_along,
@@ -60,6 +61,7 @@ from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
 from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
@@ -92,6 +94,35 @@ class TwoStrips(Lengths):
     """
 
     lost: float = 0.0
+
+    @classmethod
+    def of_both(
+        cls, counts: Release, ends: tuple[float, ...], known: float | None, tail: Tail, by: Noises, m: int
+    ) -> TwoStrips:
+        """Return released counts of both strips without their noise.
+
+        Parameters
+        ----------
+        counts : Release
+            Of sizes up to each end, then of what is lost up to each end; of the first strip alone if nothing is.
+        ends : tuple of float
+        known : float, optional
+            What all counts add up to; by default what they say themselves.
+        tail : Tail
+        by : Noises
+        m : int
+            Coordinates.
+        """
+        sd, second = sd_of(counts.law), counts.value[len(ends) :]
+        total = max(float(counts.value.sum()), 1.0) if known is None else known
+        one = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, tail, by.shares)
+        if not len(second):
+            return cls(one.counts, one.lengths, one.hidden, sd)
+        seen = (second > IN_SIGHT * sd).any()
+        many = with_tail(second, sd, tail, by.shares)[0] if seen else np.r_[sd, np.zeros(len(second) - 1)]
+        middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * np.asarray(ends))
+        lost = float((many * middle).sum()) * part_along(ALONG_SEEN, m, tail)
+        return cls(one.counts, one.lengths, one.hidden, sd, lost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +269,7 @@ class PerturbedSquares(OneStep):
         of = ProductSizes(start.P, start.residual / start.sigma, self.curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
-        sd, known = sd_of(counts.law), self.total(n)
-        total = max(float(counts.value.sum()), 1.0) if known is None else known
-        lengths = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, self.tail, self.by.shares)
-        taken = self.taken_by_curvature(counts.value[len(ends) :], sd) if far else 0.0
-        return TwoStrips(lengths.counts, lengths.lengths, lengths.hidden, sd, taken)
+        return TwoStrips.of_both(counts, ends, self.total(n), self.tail, self.by, start.m)
 
     def clip(self, pilot: WithMatrix, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clip with the shortest interval.
@@ -255,16 +282,6 @@ class PerturbedSquares(OneStep):
         unseen = n * m - seen if seen < SUM_SEEN * n * m else 0.0
         clip = best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
         return replace(clip, curvature=self.curvature)
-
-    def taken_by_curvature(self, counts: FloatArray, sd: float) -> float:
-        """Return what the bound of curvature may take off the scores of long rows, along one coefficient."""
-        ends = np.asarray(self.ends)
-        if (counts > IN_SIGHT * sd).any():
-            many = with_tail(counts, sd, self.tail, self.by.shares)[0]
-        else:
-            many = np.r_[sd, np.zeros(len(counts) - 1)]
-        middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * ends)
-        return float((many * middle).sum()) * part_along(ALONG_SEEN, self.start.m, self.tail)
 
     # 3. the minimiser
     def last(self, w: Start, clip: Clip) -> LastRelease:

@@ -18,11 +18,12 @@ from privstats.estimators.k_norm_gradient import (
 )
 from privstats.estimators.likelihood import LikelihoodSteps
 from privstats.estimators.objective_perturbation import PerturbedLikelihood
+from privstats.estimators.perturbed_likelihood import PerturbedLogLink
 from privstats.estimators.plain_perturbation import PlainPerturbedLikelihood
 from privstats.estimators.sufficient_statistics import SufficientStatistics
 from privstats.formula.design import Design, bind_regression
 from privstats.losses.base import HuberLoss
-from privstats.losses.families import Family, family_of
+from privstats.losses.families import Family, LogLink, family_of
 from privstats.losses.psi import Likelihood
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.hull import Hull
@@ -405,10 +406,15 @@ class GeneralizedLinearModel(Regression):
         if family.link == "logit":
             taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
             table["objpert"] = _perturbed(given, noise if taken or not intervals else None, own, intervals)
+        perturbs = isinstance(family, LogLink) and noise is None and public.perturbs(design)
+        if perturbs:
+            table["objpert"] = Candidate(PerturbedLogLink, own, "l2")
         auto, because = "newton", "the method for this family under this budget"
         if family.link == "logit" and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
             because = because if intervals else "the whole budget for one question"
+        elif perturbs and not public.is_ample(by, design):
+            auto, because = "objpert", "shortest expected intervals for this family under this budget"
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
         return public.carried(choice, "mech='objpert'" if "objpert" in table else None)
 

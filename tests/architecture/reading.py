@@ -16,12 +16,13 @@ import pandas as pd
 import privstats as ps
 from tests.architecture.test_layers import ROOT, tier
 
-DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1]}
+DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1], "k": (0, 9)}
 ROUTES = {
     "lm, eps": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
     "lm, minimised": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="objpert", rng=1),
     "lm, mu": lambda rows: ps.dp_lm("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
     "glm": lambda rows: ps.dp_glm("z ~ x + g", rows, 1.0, domain=DOMAIN, rng=1),
+    "counts": lambda rows: ps.dp_glm("k ~ x + g", rows, 1.0, domain=DOMAIN, family="poisson", rng=1),
     "rq": lambda rows: ps.dp_rq("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
     "quantiles": lambda rows: ps.dp_quantile("x", rows, 1.0, q=[0.25, 0.5], domain=DOMAIN, rng=1),
 }
@@ -30,6 +31,7 @@ TITLES = {
     "lm, minimised": "`dp_lm` under eps, by objective perturbation",
     "lm, mu": "`dp_lm` under mu",
     "glm": "`dp_glm` under eps",
+    "counts": "`dp_glm` of counts under eps",
     "rq": "`dp_rq` under mu",
     "quantiles": "`dp_quantile` under eps",
 }
@@ -51,7 +53,7 @@ def rows():
     rng = np.random.Generator(np.random.PCG64(1))
     x = rng.uniform(-1, 1, 2000)
     y = np.clip(0.2 + 0.5 * x + 0.2 * rng.standard_normal(2000), -1, 1)
-    return pd.DataFrame({"x": x, "y": y, "g": np.where(x > 0, "a", "b"), "z": (y > 0.2).astype(int)})
+    return pd.DataFrame({"x": x, "y": y, "g": np.where(x > 0, "a", "b"), "z": (y > 0.2).astype(int), "k": (y > 0) * 2})
 
 
 def places_of(route):

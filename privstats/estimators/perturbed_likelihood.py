@@ -1,0 +1,311 @@
+"""Counts and gamma responses by one perturbed minimiser, whose rows' scores are clipped row by row.
+
+The noise of a released Hessian multiplies the error of a step; a perturbed minimiser has the exact Hessian inside, and
+needs a released one for its ridge and for inference only. Stages, as the comments number them: 1 a rough fit, as steps
+have; 2 sizes of scores; 3 coefficients; 4 Hessian and squares of scores.
+
+With theta the minimiser, A the Hessian there and E the sum of what clips and weights take off scores, the solution of
+the scores' own equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
+from privstats.estimators.constants import (
+    ALONG_SEEN,
+    ETA_SIGNAL,
+    FAR_PSI,
+    FIRST_RADIUS,
+    LEAST_CURVATURE,
+    LEAST_VARIANCE,
+    LEAST_WEIGHTED_RADIUS,
+    LEVEL_ROWS,
+    LONGER_ROW,
+    MOST_CURVATURE,
+    RIDGE,
+    RIDGE_FARTHEST,
+    RIDGE_STEPS,
+    SKEW_RADII,
+    SQUARES_NOISE,
+    TILT_SHARE,
+    TYPICAL_ROW,
+    USUAL_CURVATURE,
+)
+from privstats.estimators.histogram import BOUNDED_TAILS, Clip, edges, shortest_clip
+from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
+from privstats.estimators.made_up import whitening
+from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.perturbed_least_squares import TwoStrips
+from privstats.estimators.preconditioner import Start
+from privstats.gate.questions import Ask, Sum, Values
+from privstats.inference.estimate import Estimate
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.meat import Meat
+from privstats.inference.notes import note
+from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, LikelihoodSizes
+from privstats.losses.convex import ClippedExponential
+from privstats.losses.families import Gamma, LogLink, Poisson
+from privstats.losses.psi import Likelihood
+from privstats.losses.rows import HessianRows
+from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
+from privstats.numerics.law import FloatArray
+from privstats.sets.cells import Shells
+from privstats.sets.vectors import Ball, Products, SquaredEntries
+from privstats.sets.weighted_losses import WeightedLosses
+
+SHARES = {
+    "units": 0.02, "scales": 0.05, "scales of the offset": 0.02, "levels": 0.14, "scales again": 0.06,
+    "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
+    "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
+}  # fmt: skip
+FARTHEST_PSI = 2.0**10  # a threshold of gamma scores at most: beyond none is bounded
+FARTHEST_ETA = 300.0  # of a linear predictor, its thresholds' logarithms included
+LARGEST_RESPONSE = 2.0**40  # over its threshold
+
+
+@dataclass(frozen=True)
+class PerturbedLogLink:
+    """Objective perturbation of a likelihood of counts or gamma responses.
+
+    Parameters
+    ----------
+    noises : Noises
+        Of all other questions.
+    loss : Likelihood
+    tail : {"usual", "cautious"}
+        How hidden counts of large scores may fall.
+    margins : bool
+        Whether average marginal effects are released as well.
+    cov_type : str
+        "HC", or "nonrobust": the variance of a response is that of the family.
+    shares : mapping of str to float
+    """
+
+    noises: Noises = PURE
+    loss: Likelihood = field(default_factory=lambda: Likelihood(Poisson()))
+    tail: str = "usual"
+    margins: bool = False
+    cov_type: str = "HC"
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+
+    def __post_init__(self) -> None:
+        check_tail(self.tail)
+        check_switch("margins", self.margins)
+        family = self.loss.family
+        if not isinstance(family, LogLink):
+            raise OptionError(f"mech='objpert' has no bound for the scores of the {family.name} family here")
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        design, by = public.design, self.noises
+        loss = self.loss.in_units(design.response_center, design.response_half)
+        if self.margins:
+            check_margins(public)
+        problem = rough_fit(ask, by, public, loss, ("coefficients",), LEVEL_ROWS[by.shares])
+        problem = replace(problem, tail=BOUNDED_TAILS[self.tail], robust=self.cov_type != "nonrobust")
+        estimate = TiltedLogLink.of(problem, loss=loss).equation().solve(design.names)
+        if self.margins:
+            return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
+        return estimate
+
+
+@dataclass(frozen=True, eq=False)
+class BreadNear(Bread):
+    """A Hessian, and where it is taken.
+
+    Parameters
+    ----------
+    near : Start
+    """
+
+    near: Start
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLogLink(OneStep):
+    """The fit: what each stage asks, and what it makes of the releases.
+
+    Parameters
+    ----------
+    loss : Likelihood
+    """
+
+    loss: Likelihood = field(kw_only=True)
+
+    @property
+    def signal_of_row(self) -> float:
+        """Standard deviation of linear predictors."""
+        return ETA_SIGNAL
+
+    def spread(self, at: Start) -> float:
+        """Return the standard deviation of scores of made-up rows."""
+        return float(self.information(at).mean()) ** 0.5
+
+    @property
+    def dispersed(self) -> bool:
+        """Whether the variance of a response is that of the family up to an unknown factor."""
+        return isinstance(self.loss.family, Gamma)
+
+    @property
+    def mechanism(self) -> ObjectivePerturbation:
+        return ObjectivePerturbation(TILT_SHARE)
+
+    def eta(self, at: Start) -> FloatArray:
+        """Return the linear predictor of made-up rows."""
+        return self.loss.family.fitted(self.made_up.rows @ self.along(at.theta) + self.made_up.offset)
+
+    def information(self, at: Start) -> FloatArray:
+        """Return the weight of made-up rows in the information at theta."""
+        return self.loss.family.weight(self.eta(at))
+
+    def metric(self, pilot: Pilot) -> FloatArray:
+        """Return the metric of the information that made-up rows have at the pilot."""
+        return whitening(self.made_up.rows, self.information(pilot.start))
+
+    def rows_in(self, w: Start) -> FloatArray:
+        """Return the made-up rows in coordinates of w."""
+        return self.made_up.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
+
+    # 1. a step toward the solution
+    def pilot(self) -> Pilot:
+        """Return the start after a step along a clipped score, less what noise may have made of it.
+
+        Least squares of a transform miss the coefficients, most of all the constant, where responses are not quite of
+        the family, and the ridge keeps a part of what they miss.
+        """
+        metric, m = self.metric(Pilot(self.start)), self.m
+        w = self.start.remapped(metric)
+        question = Sum("first step", w.scores, Ball(m, FIRST_RADIUS * m**0.5), self.keep)
+        released = self.ask(question, by=self.by.vector)
+        noise, squared = m * sd_of(released.law) ** 2, float(released.value @ released.value)
+        step = released.value / self.rows * max(1 - noise / max(squared, 1e-300), 0.0)
+        least = min(1.0, RIDGE_FARTHEST / 2 / max(float(np.linalg.norm(step)), 1e-9))
+        return Pilot(self.start.moved(metric @ (step * least)))
+
+    # 2. the clip
+    @property
+    def farthest(self) -> float:
+        """Largest threshold of psi."""
+        return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
+
+    def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
+        """Return the question for the minimiser, a step from w."""
+        k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
+        within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
+        rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
+        return Values("coefficients", rows, within=within, keep=self.keep)
+
+    def unit_law(self, w: Start) -> TiltLaw:
+        """Return the law of the tilt, and the ridge, of scores and curvatures up to 1."""
+        law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
+        return law
+
+    def curvature(self, w: Start) -> float:
+        """Return the largest curvature of a row: what made-up rows need, at most what a ridge of `RIDGE` n allows."""
+        m, n = w.m, self.rows
+        most = min(RIDGE * n / self.unit_law(w).ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
+        length = float(np.quantile(np.linalg.norm(self.rows_in(w), axis=1), TYPICAL_ROW))
+        usual = USUAL_CURVATURE * m * (1 + length / m**0.5)
+        return max(min(most, usual), LEAST_CURVATURE * m)
+
+    def lengths(self, w: Start) -> TwoStrips:
+        """Release sizes of scores at the start; rows that the bound of curvature changes are apart, by their loss."""
+        m = w.m
+        longest = self.loss.largest(0.0) * w.longest
+        cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
+        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
+        of = LikelihoodSizes(self.loss, w.P, w.eta, 1e300, self.curvature(w), self.farthest, ends[-1])
+        shells = Shells(1, (*ends, *(ends[-1] + end for end in ends)))
+        counts = self.ask(Sum("score sizes", of, shells, self.keep), by=self.by.counts)
+        return TwoStrips.of_both(counts, ends, self.total(self.rows), self.tail, self.by, m)
+
+    def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
+        """Return the clip with the shortest interval; what it may move is what histogram and model say it takes.
+
+        Scores of small counts are skewed, and rows whose scores are long may be too few to be seen: what a clip takes
+        off them is that of made-up rows if the model is right.
+        """
+        tried, m = lengths.from_least(w.m**0.5 / 2), w.m
+        taken = lengths.taken(tried, m, self.tail, ALONG_SEEN if self.dispersed else None)
+        excess = taken + self.expected_cut(w, tried) + lengths.lost
+        clip = shortest_clip(tried, lengths.squares(tried) / m, excess, sd_of(self.unit_law(w)))
+        return replace(clip, curvature=self.curvature(w))
+
+    def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
+        """Return the length of the sum that a clip at each radius takes off made-up rows' scores, shape (k,)."""
+        rows, eta, curvature = self.rows_in(w), self.eta(w), self.curvature(w)
+        y, p = self.loss.family.responses(eta)
+        if not len(y):
+            return np.zeros(len(radii))
+        psi, squared = self.loss.family.psi(eta[:, None], y[None]), np.maximum((rows**2).sum(axis=1), 1e-300)[:, None]
+        v = np.minimum(1.0, curvature / np.maximum(2 * squared * y, 1e-300))  # as `ScoreClip` has it
+        most = v * np.minimum(np.abs(psi), curvature / (v * squared) - y)
+        size = np.maximum(squared**0.5 * np.abs(psi), 1e-300)
+        tried = np.geomspace(radii.min(), max(size.max(), 2 * radii.min()), SKEW_RADII)
+        kept = [np.sign(psi) * np.minimum(most, B / squared**0.5) for B in tried]
+        off = [np.linalg.norm((rows * (p * (psi - one)).sum(axis=1)[:, None]).mean(axis=0)) for one in kept]
+        return self.sizes.scores * np.interp(radii, tried, off)
+
+    # 3. the minimiser: a step from w, at which scores add up to ridge and tilt; and where the ridge is taken off
+    def last(self, w: Start, clip: Clip) -> LastRelease:
+        """Return the pull of the ridge at the minimiser."""
+        drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
+        return LastRelease.of_minimiser(drawn, clip.radius, w)
+
+    def near(self, last: LastRelease) -> Start:
+        """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
+        n, ridge, at, rows = self.rows, last.ridge, last.at, self.rows_in(last.at)
+        step: FloatArray = np.zeros(self.m)
+        for _ in range(RIDGE_STEPS):
+            weight = self.information(at.moved(step / 2))
+            A = n / len(rows) * (rows * weight[:, None]).T @ rows
+            step = np.asarray(np.linalg.solve(A + 1e-9 * ridge * np.eye(len(step)), last.value), dtype=float)
+        return at.moved(step / 2 * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
+
+    # 4. Hessian, and what scores vary by
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
+        """Return the released products of Hessian rows."""
+        near = self.near(last)
+        made_up = self.rows_in(near) * np.sqrt(self.information(near))[:, None]
+        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
+        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.m) ** 0.5)
+        rows = HessianRows(self.loss, near.P, near.eta)
+        question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
+        matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+        return BreadNear(matrix, last.at.to_theta, np.eye(self.m), self.rows, near)
+
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: BreadNear) -> Meat:
+        """Return the variance of each coordinate of the score, from released squares."""
+        m, at, level = self.m, bread.near, max(clip.variance, LEAST_VARIANCE * self.rows)
+        if not (self.robust or self.dispersed):
+            return Meat(level * np.eye(m), self.freedom)
+        of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)
+        question = Sum("squares of scores", of, SquaredEntries(m), self.keep)
+        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
+        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
+        released = self.ask(question.inside(radius), by=self.by.counts)
+        return Meat(np.diag(np.maximum(released.value, level)), self.freedom)
+
+    def doubts(self, step: Step) -> Doubts:
+        """Return what rests on too few rows, and whether the step that takes off the ridge was too long."""
+        names, near = self.box.design.names, step.bread.near
+        to_original = self.box.design.to_original(response=False)[0]
+        through = to_original @ step.bread.to_theta
+        share = effective_share(
+            self.loss.family, self.eta(near), self.rows_in(near), step.inverse, step.spread, through
+        )
+        few, on_few = few_outcomes(names, self.rows * share, self.levels)
+        length = float(np.linalg.norm(step.step))  # of eta, root mean square
+        far = length / self.loss.family.farthest_step
+        return Doubts(
+            remaining=length,
+            not_given=np.linalg.inv(to_original)[:, few | (far > 1)],
+            notes=(*((note("far step", names, size=far),) if far > 1 else ()), *on_few),
+            facts={"last_step": length},
+        )

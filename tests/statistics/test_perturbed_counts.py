@@ -1,0 +1,76 @@
+"""Counts and gamma responses by objective perturbation: coverage where the model is wrong, and the choice of auto."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import privstats as ps
+from tests.conftest import thinned
+
+WHOLE, N, SEEDS = 100_000, 4000, 30
+LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
+DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
+FAMILIES = {"poisson": sm.families.Poisson(), "gamma": sm.families.Gamma(sm.families.links.Log())}
+
+
+def responses(name, rng, n):
+    """Counts that are too many zeros or vary too much, and lognormal amounts."""
+    x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
+    mean = 2 * np.exp(0.3 * x - 0.3 * z)
+    y = {
+        "zeros": lambda: np.where(rng.uniform(size=n) < 0.5, 0.0, rng.poisson(2 * mean)),
+        "dispersed": lambda: rng.poisson(mean * rng.gamma(1.0, 1.0, n)),
+        "amounts": lambda: mean * np.exp(0.8 * rng.normal(size=n)),
+    }[name]()
+    return pd.DataFrame({"x": x, "z": z, "y": np.minimum(y, 100.0)})
+
+
+CELLS = {"zeros": ("poisson", 3.0), "dispersed": ("poisson", 4.0), "amounts": ("gamma", 4.0)}  # longest intervals
+
+
+@thinned(1)
+@pytest.mark.parametrize("name", CELLS)
+def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name):
+    family, longest = CELLS[name]
+    whole = responses(name, np.random.default_rng(0), WHOLE)
+    A = sm.add_constant(whole[["x", "z"]])
+    truth = sm.GLM(whole["y"], A, family=FAMILIES[family]).fit(cov_type="HC0")
+    usual = truth.bse.to_numpy() * (WHOLE / N) ** 0.5
+    covered, lengths = [], []
+    for seed in range(SEEDS):
+        rows = whole.sample(N, random_state=seed, ignore_index=True)
+        fit = ps.dp_glm("y ~ x + z", rows, eps=2.0, domain=DOMAIN, family=family, rng=seed)
+        interval = fit.conf_int().to_numpy()
+        covered.append((interval[:, 0] <= truth.params) & (truth.params <= interval[:, 1]))  # NaN counts as a miss
+        lengths.append(np.diff(interval)[:, 0] / (3.92 * usual))
+    assert fit.mech == "objpert"
+    assert np.mean(covered, axis=0).min() >= LEAST
+    assert np.nanmedian(lengths) <= longest
+
+
+@pytest.mark.parametrize(
+    ("more", "mech"),
+    [({}, "objpert"), ({"neighbors": "add_remove"}, "objpert"), ({"delta": 1e-6}, "newton"), ({"unit": "z"}, "newton"),
+     ({"inference": "none"}, "newton"), ({"formula": "y ~ 0 + x"}, "newton"), ({"eps": 40.0}, "newton")],
+)  # fmt: skip
+def test_auto_takes_the_minimiser_under_pure_eps_for_rows_apart_with_an_intercept(more, mech):
+    rows = responses("zeros", np.random.default_rng(1), 5000)
+    given = {"formula": "y ~ x", "eps": 1.0, **more}
+    plan = ps.dp_glm(data=rows, domain=DOMAIN, family="poisson", dry_run=True, **given)
+    assert ("coefficients" in plan.questions.index) == (mech == "objpert")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_large_budget_gives_the_fit_without_privacy(family):
+    rows = responses("amounts", np.random.default_rng(3), 3000).assign(years=np.linspace(1, 3, 3000))
+    A, offset = sm.add_constant(rows[["x", "z"]]), np.log(rows["years"])
+    truth = sm.GLM(rows["y"], A, family=FAMILIES[family], offset=offset).fit(cov_type="HC0")
+    fit = ps.dp_glm(
+        "y ~ x + z", rows, eps=1e6, domain={**DOMAIN, "years": (1, 3)}, family=family, offset="np.log(years)",
+        mech="objpert", rng=1,
+    )  # fmt: skip
+    assert (np.abs(fit.params.to_numpy() - truth.params.to_numpy()) <= 0.5 * truth.bse.to_numpy()).all()
+    assert fit.bse.between(
+        0.85 * truth.bse.to_numpy(), 1.4 * truth.bse.to_numpy()
+    ).all()  # longest Hessian rows are held
