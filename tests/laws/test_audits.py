@@ -122,6 +122,26 @@ def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_th
     assert 0.2 <= max(steps) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_than_it_claims(transcripts, family):  # noqa: F811
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 0.5, 400).clip(-2, 2)
+    data = pd.DataFrame({"x": x, "y": rng.poisson(np.exp(1 + 0.4 * x)) * 1.0})
+    domain = {"x": (-2, 2), "y": (0, 60)}
+    odd = [(-2, 0), (2, 0), (-2, 60), (2, 60), (2, 1e308), ("odd", 3), (np.nan, 60), (0, 1)]
+    frames = [with_rows(data, [7], [dict(zip("xy", row, strict=True))]) for row in odd]
+
+    def call(data, **more):
+        return ps.dp_glm("y ~ x", data, eps=20.0, family=family, domain=domain, rng=1, **more)
+
+    given, _ = transcripts(call, frames)
+    names = [each.name.split(":")[0] for each in given[0]]
+    for name in ("first step", "score sizes", "coefficients", "hessian", "squares of scores"):
+        (place,) = [k for k, one in enumerate(names) if one.startswith(name)]
+        steps = [step(here[place], there[place]) for here, there in itertools.combinations(given, 2)]
+        assert 0.2 <= max(steps) <= 1 + 1e-12, name
+
+
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
     """They are summed up where the histogram shows nothing of them: here 12 ones among 3,000 zeros."""
     rng = np.random.default_rng(6)
