@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd, sd_of
 from privstats.estimators.beginning import begun
 from privstats.estimators.constants import (
     AGAIN,
+    COARSE_BESIDE,
     COARSE_FEWEST,
     COARSE_HIGHEST,
     COARSE_NOISE,
@@ -25,6 +26,9 @@ from privstats.estimators.constants import (
     MOST_FIRST_NOISE_OF_SQUARES,
     READ_WITH_SUMS,
     READABLE,
+    RESPONSE_FEWEST,
+    RESPONSE_HIGHEST,
+    RESPONSE_NOISE,
     USUAL_RADIUS,
 )
 from privstats.estimators.frame import (
@@ -53,7 +57,7 @@ from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Estimate
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
-from privstats.sets.vectors import Products
+from privstats.sets.vectors import Fractions, Products
 
 # Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
 # "second matrix", "meat", "residual squares".
@@ -71,9 +75,10 @@ SHARES: Mapping[str, Mapping[str, float]] = {
         "score sizes": 0.15, "residual squares": 0.10, "score": 0.45,
     },
     "perturbed": {
-        "units": 0.02, "scales": 0.05, "levels": 0.14, "narrow scales": 0.12,
-        "coarse matrix": 0.12, "moments": 0.71, "meat of moments": 0.12, "second matrix": 0.12,
-        "score sizes": 0.12, "coefficients": 0.67, "squares of scores": 0.04,
+        "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14,
+        "narrow scales": 0.12, "narrow response": 0.08, "coarse matrix": 0.12,
+        "moments": 0.68, "meat of moments": 0.12, "second matrix": 0.12,
+        "score sizes": 0.12, "coefficients": 0.64, "squares of scores": 0.04,
         "residual scale": 0.04, "hessian": 0.12,
     },
 }  # fmt: skip
@@ -98,6 +103,8 @@ class Adaptive:
         "HC", or "nonrobust".
     coarse : float, optional
         Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that of the table.
+    square : float, optional
+        The same of the response's square (`square_share`).
     """
 
     noises: Noises = NORMAL
@@ -106,6 +113,7 @@ class Adaptive:
     tail: str = "usual"
     cov_type: str = "HC"
     coarse: float | None = None
+    square: float | None = None
 
     def __post_init__(self) -> None:
         check_tail(self.tail)
@@ -116,12 +124,16 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        rest = 1 - shares["scales"] - coarse  # of either branch
+        if self.loss.needs_scale:  # a Hessian has as much, and optional questions take their parts of what is left
+            coarse = min(coarse, COARSE_BESIDE)
+        square = self.square or shares["response square"]
+        rest = 1 - shares["scales"] - square - coarse  # of either branch
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
         return {
             **shares,
+            "response square": square,
             "coarse matrix": coarse,
             "second matrix": AGAIN * coarse / coefficients,
             "moments": rest - shares["meat of moments"],
@@ -251,3 +263,9 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 def coarse_share(noise: float) -> float:
     """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
     return float(np.clip(noise / COARSE_NOISE, COARSE_FEWEST, COARSE_HIGHEST))
+
+
+def square_share(by: Noises, promise: Promise, relation: Relation, rows: float) -> float:
+    """Return the share of the response's square before a perturbed minimiser: its noise is a part of the rows."""
+    noise = sd_of(by.counts.law(promise, Fractions(1), relation)) / rows
+    return float(np.clip(noise / RESPONSE_NOISE, RESPONSE_FEWEST, RESPONSE_HIGHEST))

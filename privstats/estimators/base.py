@@ -126,7 +126,8 @@ class Estimator(Protocol):
 
 
 CHOICES = ("usual", "cautious")  # of `tail`
-FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse")  # fields that the model sets, not the user
+# fields that the model sets, not the user
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "square")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

@@ -35,12 +35,12 @@ from privstats.estimators.constants import (
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum, Values
-from privstats.losses.rows import Linear, LogDistance, WeightedColumns
+from privstats.losses.rows import Linear, LogDistance, SquaredResiduals, WeightedColumns
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Line
-from privstats.sets.vectors import Squares
+from privstats.sets.vectors import Fractions, Squares
 
 NULL = 1e-8  # entries of a null space below it are rounding
 
@@ -286,16 +286,43 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether squares of columns that have the values -1 and 1 alone, which are the number of rows, are not asked:
-        pure noise is in proportion to the number of sums.
+        Whether squares of columns that have the values -1 and 1 alone, which are the number of rows, are not asked, and
+        that of the response is asked by itself: pure noise is in proportion to the number of sums.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
+    known[-1] = spared
     asked = np.argsort(known, kind="stable")  # columns whose squares are asked come first
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
-    return read_scales(release, within, box, used, asked)
+    scales = read_scales(release, within, box, used, asked)
+    return with_response_square(ask, by, box, scales) if spared else scales
+
+
+def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
+    """0a. Release the response's sum of squares about its released centre, a number by itself.
+
+    A row contributes ``((y - centre) / largest)^2``, in [0, 1] for any centre and clamped there (`Fractions`): a
+    replaced row moves the sum by at most 1. The mean square exceeds the variance by the square of the centre's error,
+    whose expectation is public, and is taken off.
+    """
+    unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
+    about = -box.response
+    about[-1] = 0.0
+    if one is not None:
+        about[one] = scales.center[-1]
+    largest = box.usual[-1] * unit + abs(float(scales.center[-1]))
+    release = ask(Sum("response square", SquaredResiduals(about, largest), within=Fractions(1)), by=by.counts)
+    to_mean = largest**2 / rows
+    mean_sd = float(scales.sd[-1]) / rows * unit if one is not None else 0.0
+    variance = float(release.value[0]) * to_mean - mean_sd**2
+    noise = float(np.hypot(np.sqrt(release.law.variance()[0]) * to_mean, 2**0.5 * mean_sd**2))
+    scale, blurred, wrong = scales.scale.copy(), scales.blurred.copy(), scales.wrong.copy()
+    scale[-1] = np.sqrt(np.clip(max(variance, noise) / unit**2, LEAST_COLUMN_VARIANCE * box.usual[-1] ** 2, 1.0)) * unit
+    blurred[-1], wrong[-1] = variance < BLURRED * noise, noise
+    rarer = rows_at_an_end(box, float(scales.sums[-1]) / rows, variance, mean_sd, noise) * rows
+    return replace(scales, scale=scale, blurred=blurred, wrong=wrong, rarer=rarer)
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
@@ -318,12 +345,14 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1], wrong[-1] = center[-1] * widened, scale[-1] * widened, wrong[-1] * widened**2
-    rarer = rows_at_an_end(box, sums[-1] / rows, squares[-1] / rows, sd1[-1] / rows, sd2[-1] / rows) * rows
+    at, of_square, of_mean = float(sums[-1] / rows), float(sd2[-1] / rows), float(sd1[-1] / rows)
+    of_variance = float(np.hypot(of_square, 2 * at * of_mean))
+    rarer = rows_at_an_end(box, at, float(squares[-1] / rows) - at**2, of_mean, of_variance) * rows
     rows_sd = float(sd[0]) if within.counted else 0.0
     return Scales(rows, center, scale, blurred, total, total_sd, rows_sd, rarer, wrong)
 
 
-def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, square_sd: float) -> float:
+def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
     """Return the share of rows at the rarer end of the response's bounds, if it may have two values; inf where not.
 
     No response of mean a on [low, high] has a larger variance than ``(high - a)(a - low)``, which is that of its ends.
@@ -333,17 +362,17 @@ def rows_at_an_end(box: PublicBox, mean: float, square: float, mean_sd: float, s
     Parameters
     ----------
     box : PublicBox
-    mean, square : float
-        Released means of the response and of its square.
-    mean_sd, square_sd : float
+    mean, variance : float
+        Released, of the response.
+    mean_sd, variance_sd : float
         Of their noise.
     """
     if box.offset or box.usual[-1] < 1:
         return np.inf
     low, high = box.design.response_bounds
     seen = max(min(mean - low, high - mean), 0.0) / (high - low)
-    slack = COUNT_SDS * float(np.hypot(square_sd, 2 * mean * mean_sd))
-    variance = square - mean**2 + (slack if box.design.zero_to_one else -slack)
+    slack = COUNT_SDS * variance_sd
+    variance += slack if box.design.zero_to_one else -slack
     rarer = seen + mean_sd / (high - low)
     return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
 
@@ -371,15 +400,16 @@ def ranked_scales(
         if j in coded:
             continue
         named, entry = [*box.design.names, box.design.response][j], box.entries[:, at]
+        name = "narrow response" if j == box.c else "narrow scales"
         where = Values(
-            "narrow scales",
+            name,
             Linear(entry[:, None]),
             Line(-1.0, 1.0),
             item=f"median of {named}",
             within_share_of=share_of,
         )
         spread = Values(
-            "narrow scales",
+            name,
             LogDistance(entry, 0.0, NARROWEST),
             axis,
             item=f"size of {named}",
@@ -399,7 +429,8 @@ def ranked_scales(
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(norm.ppf((1 + order) / 2)), scales.sd[j] / scales.rows / ATOM_SCALE) * unit
         if j == box.c:  # rare large responses are no part of a quantile, but of their variance
-            new = max(new, scale[j] / RANKED_RESPONSE, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
+            least = scale[j] * (1 - order) ** 0.25 / RANKED_RESPONSE
+            new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
             wrong[j] = np.inf
         if new < scale[j]:

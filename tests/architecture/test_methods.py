@@ -52,11 +52,13 @@ def test_its_shares_are_those_of_least_squares(law, column):
 def test_its_shares_are_those_of_the_perturbed_minimiser():
     said = dict(re.findall(r"^\| ([a-z ]+?)(?: \(optional\))? \|(?:[^|]*\|){3} ([.\d]+)", PAGE, re.MULTILINE))
     shares = SHARES["perturbed"]
-    for name in ("narrow scales", "score sizes", "squares of scores"):
+    for name in ("response square", "narrow scales", "narrow response", "score sizes", "squares of scores"):
         assert float(said[name]) == shares[name]
     assert float(said["second matrix"]) == constants.AGAIN
     coarse = (constants.COARSE_FEWEST, constants.COARSE_HIGHEST)
-    rest = [1 - shares["scales"] - c - shares["score sizes"] - shares["squares of scores"] for c in coarse]
+    squares = (constants.RESPONSE_FEWEST, constants.RESPONSE_HIGHEST)
+    asked = sum(shares[name] for name in ("scales", "score sizes", "squares of scores"))
+    rest = [1 - asked - c - square for c, square in zip(coarse, squares, strict=True)]
     assert f"{rest[1]:.2f} to {rest[0]:.2f}".replace("0.", ".") == "".join(
         re.findall(r"what is left: (\.\d+ to \.\d+)", PAGE)
     )

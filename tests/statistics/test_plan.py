@@ -98,7 +98,7 @@ def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(mech, 
         pytest.skip("has one kind of standard errors only")
     planned = ps.plan("lm", FORMULA, 100_000, 2.0, domain=DOMAIN, mech=mech, **options)
     text = str(planned)
-    names = ["narrow scales" if name.startswith("narrow scales") else name for name in planned.questions.index]
+    names = [" ".join(name.split()[:2]) if name.startswith("narrow ") else name for name in planned.questions.index]
     assert all(QUESTIONS.get(name, name) in text for name in names)
     assert planned.guarantee.covers(promise for _, promise in planned.charge)
     assert ("95% width" in text) == (options.get("inference") != "none")
