@@ -18,7 +18,7 @@ import pandas as pd
 import statsmodels.datasets as public
 
 from benchmarks.common import arguments
-from benchmarks.populations import FOLDER, HOUSES, POPULATIONS, Population, lm, shown
+from benchmarks.populations import FOLDER, HOUSES, POPULATIONS, Population, assets, lm, shown
 
 USUAL = ({"mu": 1.0}, {"eps": 4.0})
 Rng = np.random.Generator
@@ -253,6 +253,10 @@ CASES = {
     ),
     "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
+    "assets_rq25": Case(
+        Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
+        promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}),
+    ),
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
