@@ -293,7 +293,11 @@ class TiltedLogLink(OneStep):
         return Meat(np.diag(np.maximum(released.value, level)), self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what rests on too few rows, and whether the step that takes off the ridge was too long."""
+        """Return what rests on too few rows, and whether the minimiser lies too far from its start.
+
+        Lengths are root mean squares of eta in the metric of the information at the start: beyond `farthest_step`,
+        whether the whole way or that of the ridge alone, information is another one and the equation is not linear.
+        """
         names, near = self.box.design.names, step.bread.near
         to_original = self.box.design.to_original(response=False)[0]
         through = to_original @ step.bread.to_theta
@@ -301,10 +305,11 @@ class TiltedLogLink(OneStep):
             self.loss.family, self.eta(near), self.rows_in(near), step.inverse, step.spread, through
         )
         few, on_few = few_outcomes(names, self.rows * share, self.levels)
-        length = float(np.linalg.norm(step.step))  # of eta, root mean square
+        ridge = float(np.linalg.norm(step.step))
+        length = max(ridge, float(np.linalg.norm(step.last.value)) / step.last.ridge)
         far = length / self.loss.family.farthest_step
         return Doubts(
-            remaining=length,
+            remaining=ridge,
             not_given=np.linalg.inv(to_original)[:, few | (far > 1)],
             notes=(*((note("far step", names, size=far),) if far > 1 else ()), *on_few),
             facts={"last_step": length},

@@ -1,5 +1,7 @@
 """Counts and gamma responses by objective perturbation: coverage where the model is wrong, and the choice of auto."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,3 +76,22 @@ def test_a_large_budget_gives_the_fit_without_privacy(family):
     assert fit.bse.between(
         0.85 * truth.bse.to_numpy(), 1.4 * truth.bse.to_numpy()
     ).all()  # longest Hessian rows are held
+
+
+@pytest.mark.parametrize("name", ["zeros", "amounts"])
+def test_what_noise_carried_away_is_not_given(name):
+    """At rows x eps of 300 to 500, with a factor: an interval is rarely given, and then it holds."""
+    family = CELLS[name][0]
+    whole = responses(name, np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
+    domain = {**DOMAIN, "g": [0, 1]}
+    A = sm.add_constant(whole[["g", "x"]].astype(float))
+    truth = sm.GLM(whole["y"], A, family=FAMILIES[family]).fit().params.to_numpy()
+    given, wrong = 0, 0
+    for n, seed in product((300, 500), range(40)):
+        rows = whole.sample(n, random_state=seed, ignore_index=True)
+        fit = ps.dp_glm("y ~ C(g) + x", rows, eps=1.0, domain=domain, family=family, rng=seed, mech="objpert")
+        low, high = fit.conf_int().to_numpy().T
+        given += int(np.isfinite(low).sum())
+        wrong += int(((truth < low) | (high < truth)).sum())
+    assert given > 0
+    assert wrong <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5
