@@ -69,8 +69,9 @@ def dp_glm(
     link : str, optional
         Of the mean: "logit" (the usual one) or "probit" for "binomial", "log" for "poisson" and "gamma".
     mech : {"auto", "objpert", "newton"}
-        Algorithm. "objpert" (objective perturbation) minimises a randomly tilted likelihood, "newton" follows clipped
-        scores. "auto" takes the one with the shorter expected intervals; the summary says which and why.
+        Algorithm. "objpert" (objective perturbation) minimises a randomly tilted likelihood (of counts and gamma
+        responses, under pure `eps`, one of clipped scores), "newton" follows clipped scores. "auto" takes the one with
+        the shorter expected intervals; the summary says which and why.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

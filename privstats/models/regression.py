@@ -114,6 +114,24 @@ class Carrying:
         pure = not isinstance(self.promise, GaussianDP)
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
+    def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
+        """Refuse the minimiser of whitened rows by name where it gives no intervals, and say what it needs.
+
+        Raises
+        ------
+        OptionError
+        """
+        needs = {
+            "a pure eps: leave mu= and delta= out": isinstance(self.promise, GaussianDP),
+            "intervals: leave inference= out": not self.intervals,
+            "rows without units: leave unit= out": self.neighbors.unit is not None,
+            "an intercept: take 0 out of the formula": not design.intercept,
+            "noise='l2': leave noise= out": noise is not None,
+        }
+        for what, lacking in needs.items():
+            if mech == "objpert" and lacking:
+                raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
+
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
         """Return whether objective perturbation is that of whitened rows, not that of rows as they are in the box."""
         if OF_BOX & set(options):
@@ -268,6 +286,8 @@ class LinearModel(Regression):
             if public.perturbs(design) and noise is None and not design.domain.scaled(design.reads):
                 table["objpert"] = _perturbed_least_squares(by, design, public, ("perturbed",), loss=HuberLoss())
                 auto = "newton" if public.is_ample(by, design) else "objpert"
+            else:
+                public.refuse_minimiser(mech, design, noise)
             because = "chosen by auto: the method of this loss"
             choice = chosen(mech, table, (auto, table[auto]), given, because)
             return public.carried(choice, "loss='squares' with mech='suffstats'")
@@ -410,6 +430,8 @@ class GeneralizedLinearModel(Regression):
         perturbs = isinstance(family, LogLink) and noise is None and public.perturbs(design)
         if perturbs:
             table["objpert"] = Candidate(PerturbedLogLink, own, "l2")
+        elif isinstance(family, LogLink):
+            public.refuse_minimiser(mech, design, noise)
         auto, because = "newton", "the method for this family under this budget"
         if family.link == "logit" and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
