@@ -223,15 +223,15 @@ class BurnedIn(Pilot):
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonSteps(OneStep):
-    """Newton steps of a likelihood.
+class LikelihoodStep(OneStep):
+    """What one step of a likelihood knows by made-up rows, whatever its last release is.
 
     Parameters
     ----------
     loss : Likelihood
     """
 
-    loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
+    loss: Likelihood = field(kw_only=True)
 
     @property
     def dispersed(self) -> bool:
@@ -239,17 +239,34 @@ class NewtonSteps(OneStep):
         return isinstance(self.loss.family, Gamma)
 
     @property
-    def asks_meat(self) -> bool:
-        return self.public.intervals and (self.robust or self.dispersed)
-
-    @property
     def signal_of_row(self) -> float:
         """Standard deviation of linear predictors."""
         return ETA_SIGNAL
 
+    def eta(self, at: Start) -> FloatArray:
+        """Return the linear predictor of made-up rows."""
+        return self.loss.family.fitted(self.made_up.rows @ self.along(at.theta) + self.made_up.offset)
+
+    def information(self, at: Start) -> FloatArray:
+        """Return the weight of made-up rows in the information at theta."""
+        return self.loss.family.weight(self.eta(at))
+
     def spread(self, at: Start) -> float:
         """Return the standard deviation of scores of made-up rows."""
-        return float(self.loss.family.weight(self.eta(at)).mean()) ** 0.5
+        return float(self.information(at).mean()) ** 0.5
+
+    def whitened_at(self, at: Start) -> FloatArray:
+        """Return T: made-up rows w'T have the identity as information at theta."""
+        return whitening(self.made_up.rows, self.information(at))
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonSteps(LikelihoodStep):
+    """Newton steps of a likelihood."""
+
+    @property
+    def asks_meat(self) -> bool:
+        return self.public.intervals and (self.robust or self.dispersed)
 
     # 2. a start, and steps of known length
     def pilot(self) -> BurnedIn:
@@ -258,14 +275,9 @@ class NewtonSteps(OneStep):
             start, last = self.burn_in(start, last, k)
         return BurnedIn(start, last.noise if last else 0.0)
 
-    def eta(self, start: Start) -> FloatArray:
-        """Return the linear predictor of made-up rows."""
-        eta = self.made_up.rows @ self.along(start.theta)
-        return self.loss.family.fitted(eta + self.made_up.offset)
-
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return T: made-up rows w'T have the identity as information at theta."""
-        return whitening(self.made_up.rows, self.loss.family.weight(self.eta(pilot.start)))
+        """Return the metric of the information at the pilot."""
+        return self.whitened_at(pilot.start)
 
     # 3. sizes of scores, and the clip
     def lengths(self, w: Start, name: str = "score sizes", item: str = "") -> Lengths:

@@ -14,7 +14,6 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.constants import (
-    ETA_SIGNAL,
     LEAST_WEIGHTED_RADIUS,
     LONGER_ROW,
     MOST_CURVED,
@@ -24,10 +23,9 @@ from privstats.estimators.constants import (
     TYPICAL_ROW,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, edges, shortest_clip
-from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
-from privstats.estimators.made_up import whitening
+from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
@@ -142,22 +140,15 @@ class WeightedBread(Bread):
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedLikelihood(OneStep):
+class TiltedLikelihood(LikelihoodStep):
     """The fit: what each stage asks, and what it makes of the releases.
 
     Parameters
     ----------
-    loss : Likelihood
     mechanism : ObjectivePerturbation
     """
 
-    loss: Likelihood = field(kw_only=True)
     mechanism: ObjectivePerturbation = field(kw_only=True)
-
-    @property
-    def signal_of_row(self) -> float:
-        """Standard deviation of linear predictors."""
-        return ETA_SIGNAL
 
     def spread(self, at: Start) -> float:
         """Return the mean information of made-up rows."""
@@ -196,14 +187,6 @@ class TiltedLikelihood(OneStep):
         rows = LossRows(self.start.P, self.start.eta, self.loss.center, self.loss.half)
         return Values("coefficients", rows, within=within, keep=self.keep)
 
-    def information(self, at: Start) -> FloatArray:
-        """Return the weight of made-up rows in the information at theta."""
-        return self.loss.family.weight(self.eta(at))
-
-    def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictor of made-up rows."""
-        return self.made_up.rows @ self.along(at.theta) + self.made_up.offset
-
     def near(self, last: LastRelease) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
         n, ridge, rows, at = self.rows, last.ridge, self.made_up.rows, last.at
@@ -224,7 +207,7 @@ class TiltedLikelihood(OneStep):
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
         """Return the released products of Hessian rows of weighted rows."""
         within, at = self.within(clip.radius), self.near(last)
-        metric = whitening(self.made_up.rows, self.information(at))
+        metric = self.whitened_at(at)
         made_up = self.made_up.rows @ metric * np.sqrt(self.information(at))[:, None]
         usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
         radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.m) ** 0.5)

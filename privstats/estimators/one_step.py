@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
-from privstats.estimators.constants import FAR_BOUNDS, LEFT_OUT
+from privstats.estimators.constants import FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail
 from privstats.estimators.levels import KeptLevels, level_notes
@@ -30,7 +30,7 @@ from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
-from privstats.sets.vectors import Ball, Products, SumAndProducts
+from privstats.sets.vectors import Ball, Products, SquaredEntries, SumAndProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,6 +429,24 @@ class OneStep(Problem, ABC):
     def notes(self) -> tuple[Note, ...]:
         """Return what the reader must know of levels."""
         return level_notes(self.box, self.levels)
+
+    def squares_of_scores(self, of: Any, clip: Clip, last: LastRelease, least: float) -> FloatArray:
+        """Release squares of the entries of scores, a meat of which only the diagonal is read, shape (m,).
+
+        Parameters
+        ----------
+        of : callable
+            Scores as the minimiser clips them.
+        clip : Clip
+        last : LastRelease
+        least : float
+            Variance of a coordinate, at least: that of the histogram.
+        """
+        question = Sum("squares of scores", of, SquaredEntries(self.m), self.keep)
+        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
+        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (least + last.sd**2) / unit)))
+        released = self.ask(question.inside(radius), by=self.by.counts)
+        return np.maximum(released.value, least)
 
     # the last release: a clipped score
     @property

@@ -33,7 +33,6 @@ from privstats.estimators.constants import (
     MOST_CURVATURE,
     RIDGE,
     SECOND_NOISE,
-    SQUARES_NOISE,
     SUM_SEEN,
     TILT_SHARE,
     UNEXPLAINED,
@@ -63,7 +62,7 @@ from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, T
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
-from privstats.sets.vectors import Products, SquaredEntries
+from privstats.sets.vectors import Products
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # what covers rounding of the longest row
@@ -304,11 +303,7 @@ class PerturbedSquares(OneStep):
         if not (self.robust and self.public.intervals):
             return np.full(m, level)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
-        question = Sum("squares of scores", of, SquaredEntries(m), self.levels.keep)
-        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
-        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
-        released = self.ask(question.inside(radius), by=self.by.counts)
-        return np.maximum(released.value, level)
+        return self.squares_of_scores(of, clip, last, level)
 
     # 5. the equation
     @property

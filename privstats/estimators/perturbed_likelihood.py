@@ -19,7 +19,6 @@ from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
-    ETA_SIGNAL,
     FAR_PSI,
     FIRST_RADIUS,
     LEAST_CURVATURE,
@@ -32,16 +31,14 @@ from privstats.estimators.constants import (
     RIDGE_FARTHEST,
     RIDGE_STEPS,
     SKEW_RADII,
-    SQUARES_NOISE,
     TILT_SHARE,
     TYPICAL_ROW,
     USUAL_CURVATURE,
 )
 from privstats.estimators.histogram import BOUNDED_TAILS, Clip, edges, shortest_clip
-from privstats.estimators.likelihood import effective_share, few_outcomes, rough_fit
-from privstats.estimators.made_up import whitening
+from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
 from privstats.estimators.perturbed_least_squares import TwoStrips
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
@@ -51,13 +48,13 @@ from privstats.inference.meat import Meat
 from privstats.inference.notes import note
 from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, LikelihoodSizes
 from privstats.losses.convex import ClippedExponential
-from privstats.losses.families import Gamma, LogLink, Poisson
+from privstats.losses.families import LogLink, Poisson
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
-from privstats.sets.vectors import Ball, Products, SquaredEntries
+from privstats.sets.vectors import Ball, Products
 from privstats.sets.weighted_losses import WeightedLosses
 
 SHARES = {
@@ -100,7 +97,9 @@ class PerturbedLogLink:
         check_switch("margins", self.margins)
         family = self.loss.family
         if not isinstance(family, LogLink):
-            raise OptionError(f"mech='objpert' has no bound for the scores of the {family.name} family here")
+            raise OptionError(
+                f"mech='objpert' has no bound for the scores of the {family.name} family; write mech='newton'"
+            )
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
@@ -128,45 +127,16 @@ class BreadNear(Bread):
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedLogLink(OneStep):
-    """The fit: what each stage asks, and what it makes of the releases.
-
-    Parameters
-    ----------
-    loss : Likelihood
-    """
-
-    loss: Likelihood = field(kw_only=True)
-
-    @property
-    def signal_of_row(self) -> float:
-        """Standard deviation of linear predictors."""
-        return ETA_SIGNAL
-
-    def spread(self, at: Start) -> float:
-        """Return the standard deviation of scores of made-up rows."""
-        return float(self.information(at).mean()) ** 0.5
-
-    @property
-    def dispersed(self) -> bool:
-        """Whether the variance of a response is that of the family up to an unknown factor."""
-        return isinstance(self.loss.family, Gamma)
+class TiltedLogLink(LikelihoodStep):
+    """The fit: what each stage asks, and what it makes of the releases."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
         return ObjectivePerturbation(TILT_SHARE)
 
-    def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictor of made-up rows."""
-        return self.loss.family.fitted(self.made_up.rows @ self.along(at.theta) + self.made_up.offset)
-
-    def information(self, at: Start) -> FloatArray:
-        """Return the weight of made-up rows in the information at theta."""
-        return self.loss.family.weight(self.eta(at))
-
     def metric(self, pilot: Pilot) -> FloatArray:
         """Return the metric of the information that made-up rows have at the pilot."""
-        return whitening(self.made_up.rows, self.information(pilot.start))
+        return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
         """Return the made-up rows in coordinates of w."""
@@ -286,11 +256,7 @@ class TiltedLogLink(OneStep):
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
         of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)
-        question = Sum("squares of scores", of, SquaredEntries(m), self.keep)
-        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
-        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
-        released = self.ask(question.inside(radius), by=self.by.counts)
-        return Meat(np.diag(np.maximum(released.value, level)), self.freedom)
+        return Meat(np.diag(self.squares_of_scores(of, clip, last, level)), self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
         """Return what rests on too few rows, and whether the minimiser lies too far from its start.

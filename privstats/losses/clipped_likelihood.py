@@ -8,7 +8,7 @@ import numpy as np
 
 from privstats.losses.families import Gamma
 from privstats.losses.psi import Likelihood
-from privstats.losses.rows import RowBlock
+from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
 LEAST_RESPONSE = 1e-100  # of which a logarithm is taken: scores of smaller ones are as of zero
@@ -53,7 +53,7 @@ class ScoreClip:
         """Return x, shape (n, m); and eta, y, w and c, each of shape (n,)."""
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
-        squared, u = np.maximum(_squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
+        squared, u = np.maximum(squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
         w = np.minimum(block.weight, self.curvature / np.maximum(2 * squared * u, 1e-300))
         heavy = np.maximum(w * squared, 1e-300)
         c = np.minimum(self.radius * np.sqrt(squared) / heavy, np.maximum(self.curvature / heavy - u, u))
@@ -102,15 +102,8 @@ class LikelihoodSizes(ScoreClip):
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)
-        psi, length = np.abs(self.loss.psi(eta, block.response)), np.sqrt(_squared_lengths(x))
+        psi, length = np.abs(self.loss.psi(eta, block.response)), np.sqrt(squared_lengths(x))
         size = length * psi * block.weight
         taken = size - length * w * np.minimum(psi, c)
         inside = np.minimum(size, self.beyond)
         return np.where(taken > 1e-9 * size, self.beyond + np.minimum(taken, self.beyond), inside)[:, None]
-
-
-def _squared_lengths(rows: FloatArray) -> FloatArray:
-    squared = np.zeros(len(rows))
-    for column in rows.T:
-        squared += column * column
-    return squared

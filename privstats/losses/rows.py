@@ -195,7 +195,7 @@ class ProductClip:
         """Return x, shape (n, m); and r, w and c, each of shape (n,)."""
         both = block.times(np.column_stack([self.P, self.residual]))
         x, r = both[:, :-1], both[:, -1]
-        squared = np.maximum(_squared_lengths(x), 1e-300)
+        squared = np.maximum(squared_lengths(x), 1e-300)
         w = np.minimum(block.weight, self.curvature / squared)
         c = np.minimum(self.radius / np.maximum(w * np.sqrt(squared), 1e-300), self.farthest)
         return x, r, w, c
@@ -240,7 +240,7 @@ class ProductSizes:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.residual]))
-        squared = np.maximum(_squared_lengths(both[:, :-1]), 1e-300)
+        squared = np.maximum(squared_lengths(both[:, :-1]), 1e-300)
         size = np.minimum(np.abs(both[:, -1]), self.farthest) * np.sqrt(squared) * block.weight
         part = self.curvature / np.maximum(squared * block.weight, 1e-300)
         taken = np.minimum(size * (1 - np.minimum(part, 1.0)), self.beyond)
@@ -248,7 +248,8 @@ class ProductSizes:
         return np.where(part < 1, self.beyond + taken, inside)[:, None]
 
 
-def _squared_lengths(rows: FloatArray) -> FloatArray:
+def squared_lengths(rows: FloatArray) -> FloatArray:
+    """Return the squared length of each row, entries added in their order, shape (n,)."""
     squared = np.zeros(len(rows))
     for column in rows.T:
         squared += column * column
@@ -293,7 +294,7 @@ class HeldBeside:
         rows: FloatArray = block.times(self.matrix) * np.sqrt(block.weight)[:, None]
         rest = rows.copy()
         rest[:, self.one] = 0.0
-        rest *= np.minimum(1.0, self.length / np.sqrt(np.maximum(_squared_lengths(rest), 1e-300)))[:, None]
+        rest *= np.minimum(1.0, self.length / np.sqrt(np.maximum(squared_lengths(rest), 1e-300)))[:, None]
         rest[:, self.one] = rows[:, self.one]
         return rest
 

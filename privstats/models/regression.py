@@ -122,11 +122,12 @@ class Carrying:
         OptionError
         """
         needs = {
-            "a pure eps: leave mu= and delta= out": isinstance(self.promise, GaussianDP),
+            "a pure eps: give eps= in place of mu=": isinstance(self.promise, GaussianDP),
             "intervals: leave inference= out": not self.intervals,
             "rows without units: leave unit= out": self.neighbors.unit is not None,
             "an intercept: take 0 out of the formula": not design.intercept,
             "noise='l2': leave noise= out": noise is not None,
+            "bounds of all columns: give them in place of Scale": bool(design.domain.scaled(design.reads)),
         }
         for what, lacking in needs.items():
             if mech == "objpert" and lacking:
