@@ -34,6 +34,7 @@ def call(verb, formula, *budgets, **options):
     return Call(verb, formula, budgets, options)
 
 
+ROWS_APART = {"lm huber objpert"}  # calls that are refused, by name, where rows belong to units
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),

@@ -16,7 +16,7 @@ from privstats.formula.design import Design
 from privstats.gate.rows import BlockRows
 from tests.architecture.leaks import CANARIES, N, Spiteful, frame, planted, refusal, reveals, spill
 from tests.conftest import mechanism_classes, thinned
-from tests.every import CALLS, DOMAIN
+from tests.every import CALLS, DOMAIN, ROWS_APART
 
 REFUSED = {
     "unknown column": {"formula": "y ~ nowhere"},
@@ -225,7 +225,7 @@ def tried(name, every):
     several = "z" if name in QUICK or name in POINTS else "w"
     for number, frame_name in enumerate(frames[start::every]):
         options = {"neighbors": "add_remove"} if len(FRAMES[frame_name]) < N or number % 3 == 2 else {}
-        if number % 4 == 1 and "Spiteful" not in frame_name:
+        if number % 4 == 1 and "Spiteful" not in frame_name and name not in ROWS_APART:
             options |= {"unit": several}
         yield frame_name, {**prices[(number + start) % len(prices)], **options}
 

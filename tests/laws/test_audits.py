@@ -9,7 +9,7 @@ import pytest
 import privstats as ps
 from tests.architecture.leaks import frame
 from tests.conftest import slow, thinned
-from tests.every import CALLS, DOMAIN
+from tests.every import CALLS, DOMAIN, ROWS_APART
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
 ODD = [np.nan, np.inf, -np.inf, 1e308, -7, "text", None, True, pd.Timestamp("2020-01-01"), 1j, -0.0, 5e-324]
@@ -44,7 +44,7 @@ SETTINGS = {
 
 def supported(name, setting):
     """Whether a call has this setting: errors of one variance, and tilts, know no persons of several rows."""
-    return not ("persons" in setting and ("nonrobust" in name or "huber objpert" in name))
+    return not ("persons" in setting and ("nonrobust" in name or name in ROWS_APART))
 
 
 CASES = [(name, setting) for name in CALLS for setting in SETTINGS if supported(name, setting)]
