@@ -146,6 +146,13 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.sqrt(x) + (0.2 + 0.1 * x) * rng.standard_t(4, n)})
 
 
+def saturating(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows whose mean is the logarithm of a predictor with a long tail: a line misses the rows far out."""
+    x, z = rng.lognormal(0, 1.2, n).clip(0, 150), rng.normal(size=n).clip(-5, 5)
+    y = (2 * np.log1p(x) - 0.3 * z + 0.5 * rng.normal(size=n)).clip(-5, 20)
+    return pd.DataFrame({"x": x, "z": z, "y": y})
+
+
 def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
     """Return a data set that statsmodels ships."""
     data: pd.DataFrame = getattr(public, name).load_pandas().data
@@ -250,6 +257,9 @@ CASES = {
     "separated": Case(glm(separated, "y ~ x + C(g)", {"x": (-5, 5), "g": ["usual", "certain"], "y": (0, 1)})),
     "lognormal_gamma": Case(
         glm(lognormal, "y ~ x", {"x": (-1, 1), "y": (0, 100)}, family="gamma"), promises=({"mu": 1.0},)
+    ),
+    "saturating": Case(
+        lm(saturating, "y ~ x + z", {"x": (0, 150), "z": (-5, 5), "y": (-5, 20)}), promises=({"eps": 1.0}, {"eps": 4.0})
     ),
     "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
