@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_tow
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
+TIED = 1e-6  # relative difference of eigenvalues below which their eigenvectors are those of the noise in their space
 
 
 class PackedSet(Protocol):
@@ -214,6 +216,8 @@ class NoisyMatrix:
         standard deviations, for a single one `HIDDEN`.
         """
         values, vectors = np.linalg.eigh(self.value)
+        for same in tied(values):  # any basis of theirs would do, and processors differ in which they find
+            vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ self.mean_square() @ vectors[:, same])[1]
         rank = np.sqrt(np.arange(1, len(values) + 1))
         least = (HIDDEN + np.sqrt(2) * (rank - 1)) * np.sqrt(self.variance_along(vectors))
         rounding = 1e-13 * max(np.abs(values).max(initial=0.0), 1e-300)
@@ -287,3 +291,13 @@ class NoisyMatrix:
         row, column = np.nonzero(block)
         apart = sparse.coo_matrix((block[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2)
         return (sparse.diags(variance) + apart).tocsr()
+
+
+def tied(values: FloatArray) -> list[slice]:
+    """Return the runs of ascending eigenvalues that are the same but for rounding.
+
+    >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
+    [slice(1, 3, None)]
+    """
+    ends = np.r_[0, np.nonzero(np.diff(values) > TIED * np.abs(values).max(initial=0.0))[0] + 1, len(values)]
+    return [slice(int(a), int(b)) for a, b in pairwise(ends) if b - a > 1]

@@ -1,6 +1,7 @@
 """Laws of released symmetric matrices: the law of their noise, mapped, in products and in quadratic forms."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -213,3 +214,15 @@ def test_a_hundred_columns_take_no_tensor_and_less_than_a_few_seconds():
     A = N.mapped(np.eye(101)[:, :100])
     A.power(-0.5), A.noise_in(1.0), A.times(np.ones(100)).covariance()
     assert time.process_time() - start < 8
+
+
+def test_what_is_hidden_does_not_depend_on_the_basis_of_equal_eigenvalues():
+    """Eigenvalues that are equal but for rounding: processors find different eigenvectors of theirs."""
+    uneven = noise("normal", "products")[0].mapped(np.diag([1.0, 2.0, 4.0]))
+    found = []
+    for seed in range(3):
+        turn = np.linalg.qr(public_stream(seed).normal(size=(3, 3)))[0]
+        rounding = 1e-12 * (turn + turn.T)
+        found.append(replace(uneven, value=100 * np.eye(3) + rounding).eigen[2])
+    assert np.allclose(found[1:], found[0], rtol=1e-6)
+    assert np.ptp(found[0]) > 1
