@@ -1,9 +1,10 @@
-"""Quantile regression: steps along smoothed check scores, then one by the check score itself, or a perturbed minimiser.
+"""Quantile regression: steps along smoothed check scores or a perturbed minimiser, then two by the check score itself.
 
 The check score is bounded, so that no residual needs a clip; what a row weighs is limited by the length of its whitened
-predictors alone. Before the last step the iterate must lie where the loss is about quadratic: smoothed scores over wide
-intervals lead there, since their loss has a known curvature whatever the density of the responses is. The numbers of
-comments are stages.
+predictors alone. Before the last steps the iterate must lie where the loss is about quadratic: smoothed scores over
+wide intervals lead there, since their loss has a known curvature whatever the density of the responses is. That it is
+quadratic there cannot be known: both last steps use one Hessian, and what the second score shows that the first one and
+the Hessian did not foretell is what the Hessian may be wrong by. The numbers of comments are stages.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ from privstats.estimators.constants import (
     DENSITY_NOISE,
     DENSITY_RADIUS,
     DENSITY_WIDEST,
-    FARTHEST_FROM_PILOT,
     FARTHEST_PILOT,
     FARTHEST_STEP,
     FIRST_WIDTHS,
@@ -100,19 +100,20 @@ STEPS: Mapping[str, Mapping[str, float]] = {
         "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05,
         "coarse matrix": 0.06, "second matrix": 0.05,
         "residual scale": 0.06, "first step": 0.07, "first hessian": 0.03, "second step": 0.10, "leverages": 0.04,
-        "score": 0.48, "hessian": 0.14, "density": 0.02, "meat": 0.08,
+        "first score": 0.09, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.08,
     },
     "pure": {
         "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06,
         "coarse matrix": 0.07, "second matrix": 0.07,
         "residual scale": 0.07, "first step": 0.08, "first hessian": 0.04, "second step": 0.10, "leverages": 0.04,
-        "score": 0.40, "hessian": 0.14, "density": 0.02, "meat": 0.03,
+        "first score": 0.09, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.03,
     },
 }  # fmt: skip
 PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06,
     "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
-    "leverages": 0.05, "coefficients": 0.21, "score": 0.32, "hessian": 0.16, "density": 0.04,
+    "leverages": 0.05, "coefficients": 0.16,
+    "first score": 0.07, "score": 0.29, "atom": 0.01, "hessian": 0.16, "density": 0.04,
 }  # fmt: skip
 
 
@@ -331,6 +332,48 @@ class Centred(Pilot):
 
 
 @dataclass(frozen=True, eq=False)
+class Tried(Centred):
+    """A start after one step along the check score, which tells how far the loss is from quadratic.
+
+    Parameters
+    ----------
+    first : LastRelease
+        The score before the step.
+    bread : Density
+        The Hessian there.
+    step : ndarray, shape (m,)
+    """
+
+    first: LastRelease
+    bread: Density
+    step: FloatArray
+
+    def wrong(self, last: LastRelease) -> float:
+        """Return the part of a change of the score that the Hessian does not foretell, as far as noise lets it be seen.
+
+        Were the loss quadratic, the scores would differ by the Hessian times the step, but for noise.
+        """
+        foretold = self.bread.matrix.power(1.0) @ self.step
+        missed = self.first.value - last.value - foretold
+        noise = self.first.noise.covariance() + last.noise.covariance()
+        explained = float(np.trace(noise) + self.step @ self.bread.matrix.mean_square() @ self.step)
+        beyond = max(float(missed @ missed) - explained, 0.0)
+        return min(float(np.sqrt(beyond / (float(foretold @ foretold) + explained))), 1.0)
+
+    def unforetold(self, last: LastRelease, least: float) -> float:
+        """Return the mean square of a coordinate of the last change of the score that the Hessian does not foretell.
+
+        Parameters
+        ----------
+        last : LastRelease
+        least : float
+            Part of the change, at least.
+        """
+        change = max(float(last.value @ last.value - np.trace(last.noise.covariance())), 0.0)
+        return max(self.wrong(last), least) ** 2 * change / len(last.value)
+
+
+@dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
     """What the fits of one order share.
 
@@ -385,10 +428,21 @@ class OneOrder(OneStep):
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
-    @property
     @abstractmethod
-    def farthest(self) -> float:
-        """Kernel half-widths that a linear last step has at most."""
+    def near(self) -> Centred:
+        """Return a start near the quantile."""
+
+    def pilot(self) -> Tried:
+        """Return that start after a step along the check score, shrunk toward none by what noise has of its length."""
+        near = self.near()
+        start, clip = near.start, self.clip(near, near.start, self.leverages)
+        question = self.smooth_score("first score", "", start, 0.0, clip.radius)
+        first = LastRelease.of(self.ask(question, by=self.by.vector), start)
+        bread = self.density(near, clip)
+        kept = max(0.0, 1 - float(np.trace(first.noise.covariance())) / max(float(first.value @ first.value), 1e-300))
+        step = kept * bread.matrix.power(-1.0) @ first.value
+        step = step * min(1.0, FARTHEST_STEP * bread.width / max(float(np.linalg.norm(step)), 1e-300))
+        return Tried(start.moved(step), near.residuals, first, bread, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
         """Return the question for the score of the loss smoothed over h, of rows held at a radius."""
@@ -413,33 +467,38 @@ class OneOrder(OneStep):
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
-    def hessian(self, pilot: Centred, w: Start, clip: Clip, last: LastRelease) -> Density:
+    def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
+        """Return the Hessian of the step before; count rows at the quantile, where the score may jump."""
+        density, start = pilot.bread, last.at
+        spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
+        near = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
+        question = Sum("atom", Within(start.eta, (near, density.narrow)), Fractions(2), self.keep, self.label(""))
+        counts = self.ask(question, by=self.by.counts)
+        nearest, around = counts.value
+        expected = near / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
+        atom = nearest - expected - ATOM_SDS * float(np.hypot(sd_of(counts.law), expected**0.5))
+        return replace(density, atom=max(float(atom), 0.0))
+
+    def density(self, near: Centred, clip: Clip) -> Density:
         """Release the Hessian through a kernel, and its level from counts near the quantile."""
-        start, residuals, radius, noise = last.at, pilot.residuals, clip.radius, self.score_sd(w) * clip.radius
+        start, residuals = near.start, near.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
-        held, width, straight = self.kernel(2 * m**0.5 * entry_sd(self.ask, plain, self.by), residuals, radius)
-        of = Shortened(start.P, start.eta, width, radius)
+        held, width, straight = self.kernel(2 * m**0.5 * entry_sd(self.ask, plain, self.by), residuals, clip.radius)
+        of = Shortened(start.P, start.eta, width, clip.radius)
         released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
         narrow = min(width, KERNEL_LEVEL * sigma)
-        near = min(narrow / 2, 2 * (m * (self.rows * self.tau * (1 - self.tau) + noise**2)) ** 0.5 / (self.rows * f0))
-        counts = self.ask(
-            Sum("density", Within(start.eta, (near, narrow, width)), Fractions(3), self.keep, self.label("")),
-            by=self.by.counts,
-        )
-        sd = sd_of(counts.law)
-        nearest, *others = counts.value
-        seen = np.maximum(others, self.rows * f0 * np.array([narrow, width]) / 2)
-        expected = near / narrow * seen[0]
-        atom = max(nearest - expected - ATOM_SDS * float(np.hypot(sd, expected**0.5)), 0.0)
+        question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
+        counts = self.ask(question, by=self.by.counts)
+        seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
         z = float(norm.ppf(self.tau))
         curve = norm.cdf(z + narrow / sigma) - norm.cdf(z - narrow / sigma)
         bulge = curve / (2 * narrow / sigma * norm.pdf(z))
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
-        relative = float(np.sqrt(1 / seen[0] + sd**2 / seen[0] ** 2))
+        relative = float(np.sqrt(1 / seen[0] + sd_of(counts.law) ** 2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
-        level = max(float(np.trace(matrix.value)) / m, 1e-300)
-        return Density(matrix, w.to_theta, np.eye(m), level, straight, width / sigma, relative, atom)
+        usual = max(float(np.trace(matrix.value)) / m, 1e-300)
+        return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
         """Return the radius of rows of the Hessian, its kernel's half-width, and the half-width at the least radius.
@@ -474,22 +533,18 @@ class OneOrder(OneStep):
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
         away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.size)
-        far = max(length / (self.farthest * density.width), away)
+        far = max(length / (FARTHEST_STEP * density.width), away)
         back = density.matrix.power(1.0) @ step.step
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
+        wide = KERNEL_BEND * max(length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
         uncertain = through * density.matrix.mean_square() + density.relative**2 * step.spread
-        bent = min(max(length / density.width, density.wide**2), 1.0)
-        bent = KERNEL_BEND * max(bent, KERNEL_SHAPE * density.wide**4)
-        from_solution = float(np.sqrt(max(float(back @ back) - float(np.trace(step.spread)), 0.0)))
+        uncertain = uncertain + step.pilot.unforetold(step.last, wide) * np.eye(m)
         return Doubts(
             remaining=length,
             known=-pilot,
             noises=(Loading(density.relative * back[:, None]),),
             meat=replace(step.meat, value=step.meat.value + uncertain),
-            clipped=(
-                Allowance(np.eye(m), bent * from_solution),  # in what direction a kernel is wrong is not known
-                Allowance(np.eye(m), density.atom),
-            ),
+            clipped=(Allowance(np.eye(m), density.atom),),
             not_given=np.eye(len(names)) if far > 1 else None,
             notes=(note("far step", names, size=far),) if far > 1 else (),
             facts={"last_step": length / density.width},
@@ -508,6 +563,8 @@ class Density(Bread):
         Half-width of the kernel in residual scales: where these vary with predictors, wide ones see other densities.
     relative : float
         Standard deviation of the density's level, over it.
+    narrow : float
+        Half-width of the kernel that gives the density's level.
     atom : float
         Rows in excess of the density in the nearest neighbourhood of the quantile, where the score then jumps.
     """
@@ -515,18 +572,15 @@ class Density(Bread):
     width: float
     wide: float
     relative: float
-    atom: float
+    narrow: float
+    atom: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class CheckSteps(OneOrder):
     """Newton steps for one order."""
 
-    @property
-    def farthest(self) -> float:
-        return FARTHEST_STEP
-
-    def pilot(self) -> Centred:
+    def near(self) -> Centred:
         m, n = self.m, self.rows
 
         # 2. where the quantile is, about; steps whose loss has a known curvature, which cannot overshoot
@@ -602,11 +656,7 @@ class Perturbed(OneOrder):
 
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
-    @property
-    def farthest(self) -> float:
-        return FARTHEST_FROM_PILOT
-
-    def pilot(self) -> Centred:
+    def near(self) -> Centred:
         # 2. where the quantile is, about, and how wide the loss is smoothed
         start = self.start
         residuals = self.residuals(start, "first")
