@@ -14,6 +14,9 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.constants import (
+    HESSIAN_FEWEST,
+    HESSIAN_HIGHEST,
+    HESSIAN_NOISE,
     LEAST_WEIGHTED_RADIUS,
     LONGER_ROW,
     MOST_CURVED,
@@ -66,7 +69,8 @@ class PerturbedLikelihood:
         Whether average marginal effects are released as well.
     cov_type : str
         "HC", or "nonrobust": the variance of a response is that of the family.
-    shares : mapping of str to float
+    hessian : float, optional
+        Share of the Hessian, of what it and the coefficients have together: `hessian_share`.
     """
 
     noises: Noises = PURE
@@ -75,7 +79,7 @@ class PerturbedLikelihood:
     tail: str = "usual"
     margins: bool = False
     cov_type: str = "HC"
-    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+    hessian: float | None = None
 
     def __post_init__(self) -> None:
         check_tail(self.tail)
@@ -87,6 +91,11 @@ class PerturbedLikelihood:
                 f"mech='objpert' has no bound for the scores of the {family.name} family with {family.link} link; add "
                 "delta=1e-6, or give mu= in place of eps"
             )
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        hessian = self.hessian or SHARES["hessian"]
+        return {**SHARES, "hessian": hessian, "coefficients": SHARES["coefficients"] + SHARES["hessian"] - hessian}
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
@@ -100,6 +109,14 @@ class PerturbedLikelihood:
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
         return estimate
+
+
+def hessian_share(noise: float) -> float:
+    """Return the share of the Hessian at a perturbed minimiser, from the noise it had with the whole promise, in rows.
+
+    Where it cannot be told from its noise nothing is given, however well the coefficients are known.
+    """
+    return float(np.clip(noise / HESSIAN_NOISE, HESSIAN_FEWEST, HESSIAN_HIGHEST))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:

@@ -17,7 +17,7 @@ from privstats.estimators.k_norm_gradient import (
     PerturbedLeastSquares,
 )
 from privstats.estimators.likelihood import LikelihoodSteps
-from privstats.estimators.objective_perturbation import PerturbedLikelihood
+from privstats.estimators.objective_perturbation import PerturbedLikelihood, hessian_share
 from privstats.estimators.perturbed_likelihood import PerturbedLogLink
 from privstats.estimators.plain_perturbation import PlainPerturbedLikelihood
 from privstats.estimators.sufficient_statistics import SufficientStatistics
@@ -427,7 +427,9 @@ class GeneralizedLinearModel(Regression):
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
         if family.link == "logit":
             taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
-            table["objpert"] = _perturbed(given, noise if taken or not intervals else None, own, intervals)
+            hessian = hessian_share(public.foretold_noise(by, design))
+            own_noise = noise if taken or not intervals else None
+            table["objpert"] = _perturbed(given, own_noise, {**own, "hessian": hessian}, intervals)
         perturbs = isinstance(family, LogLink) and noise is None and public.perturbs(design)
         if perturbs:
             table["objpert"] = Candidate(PerturbedLogLink, own, "l2")

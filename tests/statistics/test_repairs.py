@@ -154,3 +154,21 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
     given = np.isfinite(covered).sum(axis=0)
     assert (given >= 8).all()
     assert (np.nanmean(covered, axis=0) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / given)).all()
+
+
+def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
+    """With .12 of eps for the Hessian whatever its noise was, .01 of the coefficients were given."""
+    slopes, given, covered = np.linspace(-1, 1, 7), [], []
+    names = [f"x{k}" for k in range(7)]
+    domain = {name: (-1, 1) for name in names} | {"y": (0, 1)}
+    for seed in range(8):
+        rng = np.random.default_rng([7, seed])
+        X = rng.uniform(-1, 1, (2000, 7))
+        y = rng.uniform(size=2000) < 1 / (1 + np.exp(-X @ slopes))
+        rows = pd.DataFrame(X, columns=names).assign(y=y * 1.0)
+        fit = ps.dp_glm("y ~ " + " + ".join(names), rows, eps=2.0, domain=domain, rng=seed)
+        low, high = fit.conf_int().to_numpy()[1:].T
+        given += list(~np.isnan(low))
+        covered += list(((low <= slopes) & (slopes <= high))[~np.isnan(low)])
+    assert np.mean(given) > 0.7
+    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 8)
