@@ -160,7 +160,7 @@ def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
     """With .12 of eps for the Hessian whatever its noise was, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
     names = [f"x{k}" for k in range(7)]
-    domain = {name: (-1, 1) for name in names} | {"y": (0, 1)}
+    domain = dict.fromkeys(names, (-1, 1)) | {"y": (0, 1)}
     for seed in range(8):
         rng = np.random.default_rng([7, seed])
         X = rng.uniform(-1, 1, (2000, 7))
