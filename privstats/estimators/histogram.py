@@ -65,6 +65,10 @@ BOUNDED_TAILS = {  # of scores of a bounded psi, which are as long as their rows
     "usual": Tail(0.5, fastest=0.5, residue=0.1),
     "cautious": TAILS["cautious"],
 }
+COUNTED_TAILS = {  # of scores of counts and gamma responses, whose few longest ones have one sign
+    "usual": Tail(0.5, fastest=0.5, residue=0.4),
+    "cautious": TAILS["cautious"],
+}
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
