@@ -265,7 +265,7 @@ CASES = {
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
     "assets_rq25": Case(
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
-        promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}),
+        promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
     "randhie_counts": Case(

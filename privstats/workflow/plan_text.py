@@ -29,6 +29,8 @@ RELEASED = {  # what is released, by the name of the question
     "scales again": "mean and std dev of columns whose first reading was noise",
     "scales of the offset": "mean and std dev of the offset",
     "second step": "a rough score",
+    "first score": "the clipped score, before the last step",
+    "atom": "number of rows next to the fitted quantile",
     "first hessian": "second moments of the scaled predictors",
     "density": "density of the residuals at the quantile",
     "step sizes": "histogram of score sizes; sets clipping in the steps",

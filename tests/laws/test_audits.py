@@ -142,6 +142,33 @@ def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_th
         assert 0.2 <= max(steps) <= 1 + 1e-12, name
 
 
+@pytest.mark.parametrize(
+    "budget", [{"eps": 40.0, "mech": "newton"}, {"eps": 40.0, "mech": "objpert"}, {"mu": 8.0}], ids=str
+)
+def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_more(transcripts, budget):  # noqa: F811
+    """More than half of the claim is reached, so that each mechanism with half its noise would be seen."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(0, 0.5, 400).clip(-2, 2)
+    data = pd.DataFrame({"x": x, "y": 5 + x + rng.normal(0, 1, 400)})
+    domain = {"x": (-2, 2), "y": (0, 10)}
+    odd = [(x, y) for x in (-2, 0.1, 2) for y in (0, 10, *(x + np.arange(3.9, 5.0, 0.1)))] + [
+        ("odd", 3),
+        (np.nan, 10),
+        (0, 1e308),
+    ]
+    frames = [with_rows(data, [7], [dict(zip("xy", row, strict=True))]) for row in odd]
+
+    def call(data, **more):
+        return ps.dp_rq("y ~ x", data, tau=0.25, domain=domain, rng=1, **budget, **more)
+
+    given, _ = transcripts(call, frames)
+    names = [each.name for each in given[0]]
+    for name in ("first score", "score", "atom", "density", "hessian"):
+        place = names.index(name)
+        steps = [step(here[place], there[place]) for here, there in itertools.combinations(given, 2)]
+        assert 0.55 <= max(steps) <= 1 + 1e-12, (name, max(steps))
+
+
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
     """They are summed up where the histogram shows nothing of them: here 12 ones among 3,000 zeros."""
     rng = np.random.default_rng(6)

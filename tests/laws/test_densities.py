@@ -152,7 +152,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("logit split", "add_remove", "weightless", 0.5, 0.8),
     ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
-    ("rq objpert", "persons come and go", "spread", 200.0, 0.8),
+    ("rq objpert", "persons come and go", "spread", 50.0, 0.9),
 ]
 
 
