@@ -51,6 +51,7 @@ from privstats.estimators.preconditioner import (
     coarse,
     held_at,
     sizes_of,
+    with_squares_of_products,
 )
 from privstats.estimators.sufficient_statistics import Moments, moments_of_box
 from privstats.gate.questions import Ask, Laws, Question, Sum
@@ -76,7 +77,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
     "perturbed": {
         "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14,
-        "narrow scales": 0.12, "narrow response": 0.08, "coarse matrix": 0.12,
+        "narrow scales": 0.12, "narrow response": 0.08, "squares of products": 0.06, "coarse matrix": 0.12,
         "moments": 0.68, "meat of moments": 0.12, "second matrix": 0.12,
         "score sizes": 0.12, "coefficients": 0.64, "squares of scores": 0.04,
         "residual scale": 0.04, "hessian": 0.12,
@@ -216,6 +217,8 @@ class Adaptive:
         frame = standardised(box, held, levels.kept or None)
         frame = with_products(box, frame, held, normed=True) if box.products else frame
         sizes = sizes.without(levels.left_out)
+        if box.products and not self.loss.needs_scale:
+            known = with_squares_of_products(ask, by, box, frame, known, levels, sizes.rows, share_of)
         start = coarse(ask, by, box, frame, levels, sizes.rows, known)
         return Problem(ask, by, box, start, levels, sizes, public, scales=scales)
 

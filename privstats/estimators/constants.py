@@ -39,8 +39,10 @@ COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
 COARSE_BESIDE = 0.19  # ... at most this where a Hessian, which has as much, is released at the minimiser,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
 SECOND_NOISE = 0.2  # ... asked if the first one's noise in the weakest direction, in sqrt(m) sds, exceeds this
-HELD_NOISE = 0.1  # rows of both are held where noise would be this part of the rows,
+HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows,
+SECOND_HELD = 0.3  # ... of a second one, which is combined with the first, where it would be this part,
 HELD_LEAST, HELD_MOST = 1.5, 6.0  # ... at squared lengths within these multiples of m
+PRODUCT_NOISE = 0.3  # squares of products of columns are summed where noise is below this part of the rows
 LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its squared scale
 LEAST_UNEXPLAINED = 0.03  # part of the response's variance that is left at the start, at least
 

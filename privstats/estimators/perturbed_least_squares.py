@@ -32,6 +32,7 @@ from privstats.estimators.constants import (
     LEAST_VARIANCE,
     MOST_CURVATURE,
     RIDGE,
+    SECOND_HELD,
     SECOND_NOISE,
     SUM_SEEN,
     TILT_SHARE,
@@ -180,10 +181,15 @@ class PerturbedSquares(OneStep):
         V = np.linalg.eigh(start.W.T @ start.W)[1]
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
+    @property
+    def held_noise(self) -> float:
+        """Part of the rows that noise is where rows of the second matrix are held."""
+        return SECOND_HELD
+
     def held(self, question: Sum, start: Start, weakest: float = 1.0) -> Sum:
         """Return a question for products of rows, held where noise is a part of the weakest direction's."""
         m, unit = start.m, entry_sd(self.ask, question, self.by)
-        squared = float(np.clip(HELD_NOISE * self.rows * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
+        squared = float(np.clip(self.held_noise * self.rows * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
         return question.inside(min(squared**0.5, start.longest))
 
     # 2. the clip
@@ -366,6 +372,11 @@ class PerturbedHuber(PerturbedSquares):
         T = roots(raised + (W.T * self.levels.ridge) @ W)[1]
         whitened = replace(self, start=self.start.remapped(T))
         return super(PerturbedHuber, whitened).equation()
+
+    @property
+    def held_noise(self) -> float:
+        """Part of the rows that noise is where rows are held: of the Hessian, which no sums of columns tell, less."""
+        return HELD_NOISE
 
     def pilot(self) -> Pilot:
         return Pilot(self.start)

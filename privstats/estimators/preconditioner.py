@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimators.base import Noises, PublicFacts, entry_sd
+from privstats.estimators.base import Noises, PublicFacts, entry_sd, sd_of
 from privstats.estimators.constants import (
     COARSE_LEAST,
     COARSE_MOST,
@@ -26,20 +26,22 @@ from privstats.estimators.constants import (
     LEAST_START_VARIANCE,
     LEAST_UNEXPLAINED,
     LEAST_USUAL,
+    PRODUCT_NOISE,
     RESIDUAL_NOISE,
     SECOND_WORTH,
     UNCLEAR,
     UNSEEN_SDS,
+    WIDE,
 )
 from privstats.estimators.frame import KnownMoments, PublicBox, StandardFrame
 from privstats.estimators.levels import KeptLevels
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import NoisyMatrix
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
-from privstats.losses.rows import HeldBeside, HessianRows, One, Scores, WeightedLinear
+from privstats.losses.rows import HeldBeside, HessianRows, One, Scores, SquaredColumns, WeightedLinear
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
-from privstats.sets.vectors import Products
+from privstats.sets.vectors import Fractions, Products
 
 NULL = 1e-8  # entries of a null space below it are rounding
 
@@ -199,6 +201,33 @@ def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
         return Sizes(rows, float(public.units), True, weighted=public.design.weighted)
     released = ask(Sum("units", One(), within=Cells(1), folded=True), by=by.counts)
     return Sizes(rows, max(float(released.value[0]), 1.0), True, weighted=public.design.weighted)
+
+
+def with_squares_of_products(
+    ask: Ask,
+    by: Noises,
+    box: PublicBox,
+    frame: StandardFrame,
+    known: KnownMoments,
+    levels: KeptLevels,
+    rows: float,
+    share_of: tuple[str, ...],
+) -> KnownMoments:
+    """0d. Release mean squares of standardised products of columns, of which sums of columns tell nothing.
+
+    Their rows are the longest ones of a matrix, which holds them: the matrix alone takes a square of a number for half
+    as widely spread as it is. A row contributes ``(z / WIDE)^2`` of each, in [0, 1] and clamped there (`Fractions`): a
+    replaced row moves each sum by at most 1.
+    """
+    made = [j for j, *_ in box.products]
+    of = SquaredColumns(frame.K[:, made] / WIDE)
+    question = Sum("squares of products", of, Fractions(len(made)), levels.keep, within_share_of=share_of)
+    noise = sd_of(ask.law(question, by=by.columns)) * WIDE**2 / rows
+    if not ask.decide(question.label, bool(noise < PRODUCT_NOISE and not levels.hidden.shape[1])):
+        return known
+    release, value, variance = ask(question, by=by.columns), known.value.copy(), known.variance.copy()
+    value[made, made], variance[made, made] = release.value * WIDE**2 / rows, noise**2
+    return replace(known, value=value, variance=variance)
 
 
 def coarse(

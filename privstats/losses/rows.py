@@ -62,6 +62,17 @@ class WeightedLinear:
 
 
 @dataclass(frozen=True, eq=False)
+class SquaredColumns:
+    """Squares of linear functions z'M of a row, times its weight: rows of `Fractions`."""
+
+    matrix: FloatArray
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        squares: FloatArray = block.times(self.matrix) ** 2 * block.weight[:, None]
+        return squares
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedRows:
     """Linear functions z'M of a row, times its weight: rows whose losses are proportional to their length."""
 

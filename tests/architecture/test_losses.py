@@ -189,6 +189,7 @@ REGRESSIONS = {
     "Linear": [rows.Linear(Q)],
     "WeightedColumns": [rows.WeightedColumns(Q)],
     "WeightedLinear": [rows.WeightedLinear(Q)],
+    "SquaredColumns": [rows.SquaredColumns(Q)],
     "RootWeighted": [rows.RootWeighted(Q)],
     "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],

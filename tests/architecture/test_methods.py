@@ -52,7 +52,14 @@ def test_its_shares_are_those_of_least_squares(law, column):
 def test_its_shares_are_those_of_the_perturbed_minimiser():
     said = dict(re.findall(r"^\| ([a-z ]+?)(?: \(optional\))? \|(?:[^|]*\|){3} ([.\d]+)", PAGE, re.MULTILINE))
     shares = SHARES["perturbed"]
-    for name in ("response square", "narrow scales", "narrow response", "score sizes", "squares of scores"):
+    for name in (
+        "response square",
+        "narrow scales",
+        "narrow response",
+        "squares of products",
+        "score sizes",
+        "squares of scores",
+    ):
         assert float(said[name]) == shares[name]
     assert float(said["second matrix"]) == constants.AGAIN
     coarse = (constants.COARSE_FEWEST, constants.COARSE_HIGHEST)

@@ -102,7 +102,15 @@ def test_whitened_rows_of_collinear_columns_move_their_matrix_by_no_more_than_it
 
 
 @pytest.mark.parametrize(
-    "name", ["second matrix", "response square", "narrow scales", "narrow response", "squares of scores"]
+    "name",
+    [
+        "second matrix",
+        "response square",
+        "narrow scales",
+        "narrow response",
+        "squares of products",
+        "squares of scores",
+    ],
 )
 def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_they_claim(transcripts, name):  # noqa: F811
     rng = np.random.default_rng(3)
@@ -113,7 +121,8 @@ def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_th
     frames = [with_rows(data, [7], [dict(zip("xzy", row, strict=True))]) for row in odd]
 
     def call(data, **more):
-        return ps.dp_lm("y ~ x + z", data, eps=30.0, mech="objpert", domain=domain, rng=1, **more)
+        formula = "y ~ x + z + x:z" if name == "squares of products" else "y ~ x + z"
+        return ps.dp_lm(formula, data, eps=30.0, mech="objpert", domain=domain, rng=1, **more)
 
     given, _ = transcripts(call, frames)
     places = [k for k, each in enumerate(given[0]) if each.name.startswith(name)]

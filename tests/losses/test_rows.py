@@ -22,6 +22,7 @@ from privstats.losses.rows import (
     RootWeighted,
     RowResiduals,
     Scores,
+    SquaredColumns,
     Weight,
     WeightedColumns,
     WeightedLinear,
@@ -92,6 +93,7 @@ def test_rows_of_moments_carry_the_root_of_the_weight(rows):
     root = np.sqrt(rows.weight)
     assert np.allclose(RootWeighted(M)(rows), np.column_stack([root, rows.z[:, 1:3] * root[:, None]]))
     assert np.allclose(WeightedLinear(M)(rows), rows.z[:, 1:3] * root[:, None])
+    assert np.allclose(SquaredColumns(M)(rows), rows.z[:, 1:3] ** 2 * rows.weight[:, None])
     assert np.allclose(WeightedColumns(M)(rows), np.column_stack([rows.weight, rows.z[:, 1:3]]))
     assert np.allclose(Weight()(rows)[:, 0], rows.weight)
 
