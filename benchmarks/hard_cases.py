@@ -153,6 +153,15 @@ def saturating(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "z": z, "y": y})
 
 
+def wealth(rng: Rng, n: int) -> pd.DataFrame:
+    """Return net assets, whose scale rises with the square of income, beside predictors that do not matter."""
+    income, age = np.exp(rng.normal(3.55, 0.55, n)).clip(8, 200), rng.uniform(25, 64, n).round()
+    rows = pd.DataFrame({"income": income, "age": age, "size": rng.integers(1, 8, n)})
+    rows = rows.assign(**{f"d{k}": rng.integers(0, 2, n) for k in range(4)})
+    saved = 6 * (income / 35) ** 2 * (age / 40) ** 1.5 * np.exp(rng.normal(0, 0.8, n))
+    return rows.assign(net=np.where(rng.random(n) < 0.35, rng.normal(-1, 2, n), saved).clip(-500, 1500))
+
+
 def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
     """Return a data set that statsmodels ships."""
     data: pd.DataFrame = getattr(public, name).load_pandas().data
@@ -260,6 +269,14 @@ CASES = {
     ),
     "saturating": Case(
         lm(saturating, "y ~ x + z", {"x": (0, 150), "z": (-5, 5), "y": (-5, 20)}), promises=({"eps": 1.0}, {"eps": 4.0})
+    ),
+    "wealth": Case(
+        lm(
+            wealth,
+            "net ~ income + age + size + d0 + d1 + d2 + d3",
+            {"net": (-500, 1500), "income": (0, 250), "age": (20, 70), "size": (1, 12)}
+            | {f"d{k}": (0, 1) for k in range(4)},
+        )
     ),
     "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),

@@ -271,6 +271,10 @@ class Clip:
     least: float = 0.0
     curvature: float = np.inf
 
+    def along(self, lean: FloatArray | float) -> FloatArray | float:
+        """Return times which `excess` what is clipped may lie along directions of this lean: at most all of it."""
+        return np.minimum(lean, max(self.aligned / self.excess, 1.0)) if self.excess > 0 else lean
+
 
 def best_clip(
     lengths: Lengths,

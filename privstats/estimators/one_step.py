@@ -27,6 +27,7 @@ from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
+from privstats.inference.repair import shrink_toward
 from privstats.inference.tables import PointEstimate
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
@@ -376,7 +377,11 @@ class OneStep(Problem, ABC):
             usual=bread.usual,
             known=doubts.known,
             remaining=doubts.remaining,
-            clipped=(Allowance(bread.back, clip.excess + left_out), *doubts.clipped),
+            clipped=(
+                Allowance(bread.back * clip.along(meat.lean), clip.excess),
+                Allowance(bread.back, left_out),
+                *doubts.clipped,
+            ),
             moved=doubts.moved,
             freedom=meat.freedom,
             meat_noise=meat.noise,
@@ -430,8 +435,12 @@ class OneStep(Problem, ABC):
         """Return what the reader must know of levels."""
         return level_notes(self.box, self.levels)
 
-    def squares_of_scores(self, of: Any, clip: Clip, last: LastRelease, least: float) -> FloatArray:
-        """Release squares of the entries of scores, a meat of which only the diagonal is read, shape (m,).
+    def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
+        """Return the meat of coordinates that do not correlate, from released squares of the entries of scores.
+
+        Sizes say how much scores vary, squares where: these, shrunk toward equal ones by what their noise explains of
+        the differences, divide the histogram's variance among coordinates. Each counts as no less than its squares,
+        which are those of scores that are held.
 
         Parameters
         ----------
@@ -439,14 +448,17 @@ class OneStep(Problem, ABC):
             Scores as the minimiser clips them.
         clip : Clip
         last : LastRelease
-        least : float
-            Variance of a coordinate, at least: that of the histogram.
+        level : float
+            Mean variance of the coordinates: that of the histogram.
         """
         question = Sum("squares of scores", of, SquaredEntries(self.m), self.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
-        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (least + last.sd**2) / unit)))
-        released = self.ask(question.inside(radius), by=self.by.counts)
-        return np.maximum(released.value, least)
+        radius = min(clip.radius, float(np.sqrt(SQUARES_NOISE * (level + last.sd**2) / unit)))
+        squares = self.ask(question.inside(radius), by=self.by.counts).value
+        even = np.eye(self.m) * max(float(squares.mean()), SQUARES_NOISE * level)
+        where = np.diag(shrink_toward(np.diag(squares), even, self.m * (unit * radius**2) ** 2))
+        variances = np.maximum(squares, level * where / where.mean())
+        return Meat(self.small_sample * np.diag(variances), self.freedom)
 
     # the last release: a clipped score
     @property

@@ -60,7 +60,6 @@ from privstats.inference.notes import Note, note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
-from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products
@@ -301,15 +300,14 @@ class PerturbedSquares(OneStep):
 
     # 4. what scores vary by
     def meat(self, pilot: WithMatrix, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
-        return Meat(self.small_sample * np.diag(self.squares(clip, last)), self.freedom)
-
-    def squares(self, clip: Clip, last: LastRelease) -> FloatArray:
-        """Return the variance of each coordinate of the score, from released squares, shape (m,)."""
-        m, at, level = self.m, last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
+        """Return the variance of each coordinate of the score, from released squares, and where scores lie by it."""
+        at, level = last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
-            return np.full(m, level)
+            return Meat(self.small_sample * level * np.eye(self.m), self.freedom)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
-        return self.squares_of_scores(of, clip, last, level)
+        meat = self.meat_of_squares(of, clip, last, level)
+        variances = np.diag(meat.value)
+        return replace(meat, lean=np.sqrt(variances / variances.mean()))
 
     # 5. the equation
     @property

@@ -256,7 +256,7 @@ class TiltedLogLink(LikelihoodStep):
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
         of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)
-        return Meat(np.diag(self.squares_of_scores(of, clip, last, level)), self.freedom)
+        return self.meat_of_squares(of, clip, last, level)
 
     def doubts(self, step: Step) -> Doubts:
         """Return what rests on too few rows, and whether the minimiser lies too far from its start.

@@ -1,10 +1,13 @@
 """Least squares by objective perturbation: coverage where the model is wrong and the response has rare large values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.estimators.perturbed_least_squares import PerturbedSquares
 from privstats.losses.base import HuberLoss
 from tests.conftest import thinned
 
@@ -113,6 +116,26 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
         ps.dp_lm("y ~ x", rows, eps=2.0, domain={"x": (-5, 5), "y": (-b, b)}, mech="objpert", rng=1) for b in (5, 200)
     ]
     assert ["bounds of 'y'" in str(fit.summary()).replace("\n    ", " ") for fit in fits] == [False, True]
+
+
+def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
+    """Errors that grow with x: the longest scores lie along its slope, whose interval needs more, the others less."""
+    rng, ratios = np.random.default_rng(5), []
+    rows = pd.DataFrame(rng.uniform(-1, 1, (8000, 6)), columns=list("abcdef"))
+    x = rng.lognormal(0, 0.7, 8000).clip(0, 20)
+    rows = rows.assign(x=x, y=(x + 0.5 * x**1.5 * rng.standard_t(4, 8000)).clip(-100, 100))
+    domain = {"x": (0, 20), "y": (-100, 100), **dict.fromkeys("abcdef", (-1, 1))}
+    meat = PerturbedSquares.meat
+    for lean in (None, 1.0):
+        if lean is not None:
+            monkeypatch.setattr(PerturbedSquares, "meat", lambda *given: replace(meat(*given), lean=1.0))
+        fits = [
+            ps.dp_lm("y ~ x + a + b + c + d + e + f", rows, eps=6.0, domain=domain, mech="objpert", rng=seed)
+            for seed in range(5)
+        ]
+        lengths = [np.diff(fit.conf_int().to_numpy())[1:, 0] for fit in fits]
+        ratios.append(np.mean([each[0] / each[1:].mean() for each in lengths]))
+    assert ratios[0] > 1.1 * ratios[1]
 
 
 def huber(A, y, scale):
