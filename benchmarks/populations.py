@@ -37,6 +37,7 @@ FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
 WHOLE = 200_000  # rows of a synthetic population
 FEW = 15.0  # effective score rows below which no interval of a sample can be relied upon, private or not
 FAR = 10.0  # standard errors
+MEDIAN_ERROR = 1.25  # of a median over that of a mean
 
 YES = ["no", "yes"]
 WAGES = {
@@ -274,7 +275,7 @@ def effective_rows(population: Population, whole: Any, n: int) -> pd.Series | No
 
 
 def measured(population: Population, n: int, promise: Mapping[str, float], replicates: int, seed: int) -> pd.DataFrame:
-    """Return coverage, coverage without privacy, length, shares given and far off, by coefficient."""
+    """Return coverage, coverage without privacy, length and its relative error, shares given and far off."""
     rows = population.rows()
     whole = reference(population, rows)
     truth = plain(whole.params)
@@ -315,7 +316,9 @@ def measured(population: Population, n: int, promise: Mapping[str, float], repli
         )
     stacked = pd.concat(tables, keys=range(replicates))
     table = stacked.groupby(level=1, sort=False).mean()
-    table["length"] = stacked["length"].groupby(level=1, sort=False).median()
+    lengths = stacked["length"].groupby(level=1, sort=False)
+    table["length"], table["error"] = lengths.median(), MEDIAN_ERROR * np.log(stacked["length"]).groupby(level=1).std()
+    table["error"] /= np.sqrt(replicates)
     effective = effective_rows(population, whole, n)
     table["effective"] = np.nan if effective is None else effective
     return table
@@ -327,7 +330,7 @@ def shown(name: str, population: Population, n: int, promise: Mapping[str, float
     table["missed"] = missed(table, promise, n, replicates)
     price = ", ".join(f"{kind} = {size:g}" for kind, size in promise.items())
     print(f"{name}, n = {n}, {price}, {replicates} replicates")
-    print(table.round(2).to_string(), "\n", flush=True)
+    print(table.drop(columns="error").round(2).to_string(), "\n", flush=True)
     return int((table["missed"] != "").sum())
 
 

@@ -88,7 +88,7 @@ REFERENCE = 20_000  # made-up rows on which it is
 USUAL_RADIUS = 2.0  # squared radius of the Hessian, in m, where its noise is foretold
 EDGE_OF_NOISE = 1.5  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of an entry: 2 for many coordinates
 LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
-DROWNED = 0.22  # relative noise of the Hessian, foretold, from which moments have all of the budget
+DROWNED = 0.4  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
 # --- Hessian (least_squares, likelihood)
 BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: free under normal noise

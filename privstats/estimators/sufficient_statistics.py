@@ -12,7 +12,7 @@ from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     BLURS,
-    LEAST_EIGENVALUE,
+    EDGE_OF_NOISE,
     LEAST_SIGMA,
     MOMENTS_MEAT_LEAST,
     MOMENTS_MEAT_NOISE,
@@ -29,7 +29,7 @@ from privstats.estimators.one_step import Problem
 from privstats.estimators.preconditioner import Sizes, Start, cleared, sizes_of
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, about_rows, note
@@ -152,7 +152,10 @@ class Moments(UnclippedSquares):
         return onto
 
     def length(self) -> float:
-        """Return the predicted length over that without privacy, root mean square over slopes."""
+        """Return the predicted length over that without privacy: a harmonic mean over slopes.
+
+        Hidden slopes are infinitely long, and lengthen others that lean on them: their share counts twice.
+        """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
         noise = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns).times(np.r_[-start.theta, 1.0])
@@ -161,8 +164,11 @@ class Moments(UnclippedSquares):
         ratio = noise_variance / (self.sizes.rows * start.sigma**2 * np.maximum(np.diag(G @ G.T), 1e-300))
         slopes = box.slopes or list(range(box.c))
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, :-1] @ G)
-        relative = np.sqrt(2 * squares.variance_along(np.eye(start.m)).sum()) / self.sizes.rows
-        return float(np.sqrt(1 + ratio[slopes].mean()) / max(1 - relative, LEAST_EIGENVALUE))
+        along = G[slopes].T / np.maximum(np.linalg.norm(G[slopes], axis=1), 1e-300)
+        relative = np.sqrt(squares.variance_along(along)) / self.sizes.rows
+        seen = HIDDEN * relative < 1
+        each = np.where(seen, np.maximum(1 - EDGE_OF_NOISE * relative, 0.0) / np.sqrt(1 + ratio[slopes]), 0.0)
+        return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
         """Return whether a level that so many rows have is told from the noise of moments."""

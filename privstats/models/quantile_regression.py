@@ -21,6 +21,9 @@ NORMS = ("hull", *OF_VECTORS)
 # rows times eps a coefficient, counted twice beyond the quantile: with fewer, steps lose to a sampler even where bounds
 # are wide
 FEW_ROWS = 750.0
+MEDIAN_ROWS = (
+    1500.0  # the same at the median: with fewer, steps lose to a perturbed minimiser, which has intervals there
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class QuantileModel(Regression):
         noise = given.pop("noise", None)
         refuse_scales(design)
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
-        auto, because = self._auto(promise, noise, len(design.names), rows)
+        auto, because = self._auto(promise, noise, len(design.names), rows, intervals)
         if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
             auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
             because = "the method that so few rows carry at this budget"
@@ -100,7 +103,9 @@ class QuantileModel(Regression):
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
         return public.carried(choice, "mech='objpert'")
 
-    def _auto(self, promise: Promise, noise: str | None, coefficients: int, rows: int | None) -> tuple[str, str]:
+    def _auto(
+        self, promise: Promise, noise: str | None, coefficients: int, rows: int | None, intervals: bool
+    ) -> tuple[str, str]:
         """Return the method to take, and why; never a sampler whose law is only approached.
 
         A sampler's intervals are about as short as those of steps where predictors fill their bounds, and many times
@@ -112,6 +117,9 @@ class QuantileModel(Regression):
         few = rows is not None and beyond * rows * promise.as_pure().eps < FEW_ROWS * coefficients
         if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
+        short = rows is not None and rows * promise.as_pure().eps < MEDIAN_ROWS * coefficients
+        if short and intervals and noise is None and set(self.tau) == {0.5}:
+            return "objpert", "shortest expected intervals of a median for so few rows"
         return "newton", "intervals that wide bounds do not lengthen"
 
 

@@ -53,9 +53,8 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
-# Moments have all where the noise of a coarse matrix exceeds this part of the rows: with the body that bounds the
-# products of few predictors, and up to so many slopes.
-NOISY_IN_HULL, NOISY, MOST_OF_MOMENTS = 0.035, 0.1, 4
+# Moments have all where the noise of a coarse matrix exceeds this part of the rows a column, up to so many slopes.
+NOISY, MOST_OF_MOMENTS = 0.02, 4
 AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
 # Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
 # such a part of the rows.
@@ -323,8 +322,7 @@ def _least_squares(
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
-        most = NOISY_IN_HULL if slopes <= MOST_IN_HULL else NOISY
-        few = slopes <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > most
+        few = slopes <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > NOISY * public.columns
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
         few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))

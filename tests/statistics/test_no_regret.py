@@ -1,0 +1,38 @@
+"""What auto takes, beside what it might have taken: a few cells of `benchmarks.no_regret`."""
+
+import numpy as np
+import pytest
+
+from benchmarks.no_regret import Cell, compared, of_column, of_rows
+
+
+def test_each_target_of_the_benchmark_can_be_missed():
+    best = Cell(1.0, 2.0, 0.95, 4, 0.01)
+    assert compared({"newton": best, "auto": best}, 5000, 12, 0.0) == ""
+    for auto, words in (
+        (Cell(0.5, 2.0, 0.95, 4, 0.01), "gives less"),
+        (Cell(1.0, 2.4, 0.95, 4, 0.01), "longer"),
+        (Cell(1.0, 2.0, 0.5, 4, 0.01), "covers too little"),
+    ):
+        assert compared({"newton": best, "auto": auto}, 5000, 12, 0.0) == words
+    assert compared({"newton": best, "auto": Cell(0.5, 2.0, 0.95, 4, 0.01)}, 5000, 12, 1.0).endswith("with more rows")
+    assert compared({"newton": Cell(1.0, 1.0, 0.4, 4, 0.01), "auto": best}, 5000, 12, 0.0) == ""  # it does not cover
+
+
+@pytest.mark.parametrize(
+    ("kind", "design", "promise", "n", "rivals"),
+    [
+        ("lm", "wide", {"eps": 1.0}, 1000, ("objpert", "suffstats")),
+        ("lm", "filled", {"mu": 1.0}, 500, ("newton", "suffstats")),
+        ("logit", "factor", {"eps": 2.0}, 1000, ("newton", "objpert")),
+    ],
+)
+def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, rivals):
+    cells = {mech: of_rows(kind, design, {**promise, "mech": mech}, n, 8, seed=2) for mech in (*rivals, "auto")}
+    assert compared(cells, n * next(iter(promise.values())), 8, 0.0) == ""
+
+
+def test_means_are_compared_too():
+    cells = {m: of_column("dp_mean", "wide", {"eps": 1.0, "mech": m}, 500, 8, seed=3) for m in ("laplace", "auto")}
+    assert np.isfinite(cells["auto"].length)
+    assert compared(cells, 500, 8, 0.0) == ""
