@@ -207,6 +207,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--eps", type=float, nargs="*")
     parser.add_argument("--mu", type=float, nargs="*")
+    parser.add_argument("--every", action="store_true", help="print every cell, not only those that miss a target")
     given = parser.parse_args()
     asked = {"eps": given.eps, "mu": given.mu}
     budgets = asked if given.eps or given.mu else BUDGETS
@@ -228,7 +229,7 @@ def main() -> int:
                     before, looked, missed = cells["auto"].given, looked + 1, missed + bool(said)
                     for mech, cell in cells.items():
                         row = [kind, name, f"{currency} = {size:g}", n, mech, *(round(x, 2) for x in cell[:3])]
-                        if said:
+                        if said or given.every:
                             table.append([*row, said if mech == "auto" else ""])
     print(tabulate(table, ["fit", "design", "budget", "n", "mech", "given", "length", "covered", "missed"]))
     print(f"{missed} of {looked} cells missed a target")
