@@ -21,9 +21,9 @@ NORMS = ("hull", *OF_VECTORS)
 # rows times eps a coefficient, counted twice beyond the quantile: with fewer, steps lose to a sampler even where bounds
 # are wide
 FEW_ROWS = 750.0
-MEDIAN_ROWS = (
-    1500.0  # the same at the median: with fewer, steps lose to a perturbed minimiser, which has intervals there
-)
+# the same of a median: with fewer than the first a sampler, with fewer than the second a perturbed minimiser, which has
+# intervals there
+MEDIAN_ROWS = (550.0, 1500.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +114,12 @@ class QuantileModel(Regression):
         if isinstance(promise, GaussianDP):
             return "newton", "shortest expected intervals under this budget"
         beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
-        few = rows is not None and beyond * rows * promise.as_pure().eps < FEW_ROWS * coefficients
+        each = np.inf if rows is None else beyond * rows * promise.as_pure().eps / coefficients
+        minimises = intervals and noise is None and set(self.tau) == {0.5}
+        few = each < (MEDIAN_ROWS[0] if minimises else FEW_ROWS)
         if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
-        short = rows is not None and rows * promise.as_pure().eps < MEDIAN_ROWS * coefficients
-        if short and intervals and noise is None and set(self.tau) == {0.5}:
+        if minimises and each < MEDIAN_ROWS[1]:
             return "objpert", "shortest expected intervals of a median for so few rows"
         return "newton", "intervals that wide bounds do not lengthen"
 

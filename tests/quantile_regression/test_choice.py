@@ -19,6 +19,9 @@ def rows(n):
     ("n", "options", "mech"),
     [
         (1_000, {"eps": 1.0}, "kng"),
+        (1_000, {"eps": 2.0}, "objpert"),
+        (1_000, {"eps": 2.0, "tau": 0.3}, "kng"),
+        (1_000, {"eps": 2.0, "noise": "l2"}, "newton"),
         (1_000, {"eps": 4.0}, "newton"),
         (4_000, {"eps": 1.0}, "newton"),
         (4_000, {"eps": 1.0, "noise": "hull"}, "kng"),
