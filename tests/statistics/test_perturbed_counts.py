@@ -112,3 +112,18 @@ def test_too_many_zeros_cover_at_a_short_budget():
         wrong += int(((truth < low) | (high < truth)).sum())
     assert given > 200
     assert wrong <= 0.07 * given
+
+
+def test_visits_by_a_rare_level_cover():
+    """Long counts at a rare level have far more curvature than others: bounded at half of it, .50 to .67 covered."""
+    people = ps.datasets.load_randhie().data[["mdvis", "lncoins", "disea", "hlthf"]].astype(float)
+    A = sm.add_constant(people[["hlthf", "lncoins", "disea"]])
+    truth = float(sm.GLM(people["mdvis"], A, family=sm.families.Poisson()).fit().params["hlthf"])
+    domain = {"mdvis": (0, 100), "lncoins": (0, 5), "disea": (0, 60), "hlthf": [0, 1]}
+    covered = []
+    for seed in range(20):
+        rows = people.sample(10_000, replace=True, random_state=seed, ignore_index=True)
+        fit = ps.dp_glm("mdvis ~ lncoins + disea + C(hlthf)", rows, eps=2.0, domain=domain, family="poisson", rng=seed)
+        low, high = fit.conf_int().loc["C(hlthf)[T.1]"]
+        covered.append(low <= truth <= high)
+    assert np.mean(covered) >= 0.8
