@@ -15,30 +15,27 @@ BLURRED = 1.0  # a variance below this many of its sds is released again, in the
 WIDE = 5.0  # standardised values are clamped here when scales are released again
 READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many sds of an entry of the Hessian ...
 READ_WITH_SUMS = 8.0  # ... and so many of the coarse matrix where sums of columns tell the rest
-COUNT_SDS = 2.5  # ... and this many sds of its own count more
+COUNT_SDS = 2.5  # ... and this many sds of its own count more; an atom's count is clear of its density's by as many
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
-CLEAR_SDS = 3.0  # a level is known to be readable from column sums where it exceeds this many of their sds more
+CLEAR_SDS = 3.0  # a level, or a variance in wide bounds, is known where it exceeds this many sds of its sums (more)
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
 CORNERS = 4096  # so many corners of the box are tried at most for the largest length of a row
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
-NARROW = 3.0  # a variance below this many of its sds is hidden by wide bounds: median and scale are read by ranks,
-LEAST_RANKS = 5.0  # ... if the budget of such a question times the rows exceeds this
-FEW_RANKS = 5.0  # the scale is a quantile of distances from the median, over that of |N(0, 1)|, with a part beyond
-LEAST_BEYOND, MOST_BEYOND = 0.03, 0.3  # ... of this over the same product, within these;
+LEAST_RANKS = 5.0  # what wide bounds hide is read by ranks, if the question's budget times the rows exceeds this;
+LEAST_BEYOND, MOST_BEYOND = 0.03, 0.3  # a scale is a quantile of distances, LEAST_RANKS beyond it, within these
 NARROWEST = 1e-5  # distances are at least so many half-ranges,
 ATOM_SCALE = 2.0  # ... and at least the sd of the column's mean over this: most of the values may be one number;
 RANKED_RESPONSE = 1.7  # ... of a response at least the first reading over this, times the fourth root of that part
 RESPONSE_NOISE = 0.005  # the response's square gets the share that puts its noise at this part of the rows
 RESPONSE_FEWEST, RESPONSE_HIGHEST = 0.01, 0.03  # ... within these,
-COARSE_NOISE = 0.2  # the coarse matrix gets the share that puts its noise, in sqrt(m + 1) sds, at this part of the rows
+COARSE_NOISE = 0.2  # the coarse matrix's share puts its noise, in sqrt(m) sds, at this part; more asks for a second
 COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
 COARSE_BESIDE = 0.19  # ... at most this where a Hessian, which has as much, is released at the minimiser,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
-SECOND_NOISE = 0.2  # ... asked if the first one's noise in the weakest direction, in sqrt(m) sds, exceeds this
 HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows,
 SECOND_HELD = 0.3  # ... of a second one, which is combined with the first, where it would be this part,
 HELD_LEAST, HELD_MOST = 1.5, 6.0  # ... at squared lengths within these multiples of m
@@ -73,7 +70,7 @@ LEAST_START_VARIANCE = 0.02  # least residual variance at the start, in the resp
 RESIDUAL_NOISE = 0.5  # ... and at least this many sds: a small one clips the first step short
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
-VISIBLE = 2.3  # sds that make the window next to the last visible one visible: false alarm .01
+VISIBLE = 2.3  # sds that make a window visible next to visible ones, and a direction of A in counts: false alarm .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
 FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
@@ -95,8 +92,7 @@ BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the 
 RESIDUAL_CLIP = 2.5  # clip of that residual, in residual scales
 RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
 RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
-FEW = 2.3  # a direction is unidentified if so many sds of a count of rows at the radius could make it,
-FEW_SHARE = 0.2  # ... or, if that is less, this share of the rows
+FEW_SHARE = 0.2  # a direction needs VISIBLE sds of a count of rows at the radius, or this share if that is less
 
 # --- first step, meat and score (least_squares, one_step)
 FIRST_LEAST, FIRST_NOISE, FIRST_MOST = 3.0, 3.0, 6.0  # first clip in sqrt(m): at least, by its noise, at most
@@ -118,7 +114,7 @@ SIGNAL = 0.2  # assumed squared length of the coefficients: how noise is shared 
 USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
 LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
 BLURS = 2.0  # the residual variance may be so many of its sds larger, where it says what a hidden direction explains
-MOMENTS_MEAT_LEAST, MOMENTS_MEAT_NOISE = 4.0, 0.1  # as MEAT_LEAST and MEAT_NOISE
+MOMENTS_MEAT_NOISE = 0.1  # as MEAT_NOISE
 MOMENTS_READ = 4.0  # sds of the noise of a level that moments can read
 
 # --- made-up rows and the start of a loss (made_up, beginning, likelihood)
@@ -178,6 +174,5 @@ KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's l
 KERNEL_BEND = 0.25  # share of the last step that a kernel does not foretell, if it is a half-width, or the kernel wide
 KERNEL_SHAPE = 5.0  # times the half-width's fourth power: so much more is; a wide kernel shows the level alone
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows as for a mean: a kernel sees some
-ATOM_SDS = 2.5  # sds by which the rows nearest to the quantile must exceed the density's to count as an atom
 FARTHEST_STEP = 1.5  # kernel half-widths: a longer last step is not linear
 FARTHEST_PILOT = 3.0  # sds of the response: noise has carried a pilot away that lies further from a constant

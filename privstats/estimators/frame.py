@@ -18,15 +18,14 @@ from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
     ATOM_SCALE,
     BLURRED,
+    CLEAR_SDS,
     CORNERS,
     COUNT_SDS,
-    FEW_RANKS,
     LEAST_BEYOND,
     LEAST_COLUMN_VARIANCE,
     LEAST_RANKS,
     MOST_BEYOND,
     MOST_CENTER,
-    NARROW,
     NARROWEST,
     RANKED_RESPONSE,
     RARE,
@@ -415,9 +414,9 @@ def ranked_scales(
             item=f"size of {named}",
             within_share_of=share_of,
         )
-        narrow = scales.scale[j] ** 2 < NARROW * scales.wrong[j]
+        narrow = scales.scale[j] ** 2 < CLEAR_SDS * scales.wrong[j]
         rate = ask.law(where, by=Rank((0.5,))).rate
-        few = FEW_RANKS / (rate * offered) if offered else MOST_BEYOND
+        few = LEAST_RANKS / (rate * offered) if offered else MOST_BEYOND
         order = 1 - float(np.clip(few, LEAST_BEYOND, MOST_BEYOND))
         two_valued = j == box.c and np.isfinite(scales.rarer)
         wanted = bool(worth and narrow and not two_valued and rate * scales.rows > LEAST_RANKS)

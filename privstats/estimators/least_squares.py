@@ -15,7 +15,6 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     BESIDE,
     EDGE_OF_NOISE,
-    FEW,
     FEW_SHARE,
     FIRST_LEAST,
     FIRST_MOST,
@@ -34,6 +33,7 @@ from privstats.estimators.constants import (
     RESIDUAL_CLIP,
     UNSEEN_SDS,
     USUAL_RADIUS,
+    VISIBLE,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Problem, Step
@@ -292,7 +292,7 @@ class Steps(OneStep):
         rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
         rare = rare if np.isfinite(self.levels.least) else 0.0
         radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
-        few = min(FEW * lengths.sd * radius**2, FEW_SHARE * self.rows)
+        few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * self.rows)
 
         limit = RESIDUAL_CLIP * start.sigma
         of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows

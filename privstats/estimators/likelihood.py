@@ -26,7 +26,6 @@ from privstats.estimators.constants import (
     ETA_SIGNAL,
     EVERY_MADE_UP,
     FAR_PSI,
-    FEW,
     FEW_OUTCOMES,
     FEW_SHARE,
     FEWEST_OUTCOMES,
@@ -38,6 +37,7 @@ from privstats.estimators.constants import (
     MOST_TAKEN,
     SKEW_RADII,
     UNUSUAL,
+    VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, edges, shortest_clip
@@ -383,7 +383,7 @@ class NewtonSteps(LikelihoodStep):
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
         radius = lengths.radius(noise, LEAST_HESSIAN_RADIUS * m**0.5)
-        few = min(FEW * lengths.sd * radius**2, FEW_SHARE * rows)
+        few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * rows)
         matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
         return Bread(matrix, w.to_theta, np.eye(m), rows)
 

@@ -19,6 +19,7 @@ from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
     BOUNDED_RIDGES,
+    COARSE_NOISE,
     CORNERS,
     EDGE_OF_NOISE,
     FAR_BOUNDS,
@@ -33,7 +34,6 @@ from privstats.estimators.constants import (
     MOST_CURVATURE,
     RIDGE,
     SECOND_HELD,
-    SECOND_NOISE,
     SUM_SEEN,
     TILT_SHARE,
     UNEXPLAINED,
@@ -172,7 +172,7 @@ class PerturbedSquares(OneStep):
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
         assert coarse is not None
-        if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > SECOND_NOISE * n)):
+        if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > COARSE_NOISE * n)):
             return coarse
         weakest = float(np.clip(np.linalg.eigvalsh(coarse.value)[0] / n, 0.0, 1.0))
         question = self.held(self.second, start, weakest)

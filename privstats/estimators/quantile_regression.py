@@ -31,9 +31,9 @@ from privstats.estimators.base import (
 )
 from privstats.estimators.beginning import begun_about, scales_of
 from privstats.estimators.constants import (
-    ATOM_SDS,
     CHECK_RADIUS,
     CLIPPED_AT,
+    COUNT_SDS,
     DAMPING,
     DENSITY_CUT,
     DENSITY_NOISE,
@@ -476,7 +476,7 @@ class OneOrder(OneStep):
         counts = self.ask(question, by=self.by.counts)
         nearest, around = counts.value
         expected = near / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
-        atom = nearest - expected - ATOM_SDS * float(np.hypot(sd_of(counts.law), expected**0.5))
+        atom = nearest - expected - COUNT_SDS * float(np.hypot(sd_of(counts.law), expected**0.5))
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, near: Centred, clip: Clip) -> Density:

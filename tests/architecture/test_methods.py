@@ -30,7 +30,7 @@ def test_no_constant_of_the_engine_is_without_a_line():
 
 
 def test_a_line_is_written_in_its_place_and_nothing_else_changes():
-    name = "FEW"
+    name = "FEW_SHARE"
     new = line(name, "0.90 9.99 0.02", "0.90 1.25 0.02")
     changed = written(PAGE, name, new)
     assert lines_of(changed) == {**lines_of(PAGE), name: new}
