@@ -157,7 +157,7 @@ class Lengths:
         return squares
 
     def taken(
-        self, radii: FloatArray, m: int, tail: Tail, hidden: float | None = None, size: float = 1.0
+        self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
         """Return what a clip at each radius takes off a sum of scores, along the direction of any one coefficient.
 
@@ -165,8 +165,9 @@ class Lengths:
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
             Of all lengths, or of each.
-        m : int
-            Coordinates: rows that differ do not all lie along one coefficient.
+        m : float
+            Coordinates: rows that differ do not all lie along one coefficient. One with a part s of all squares counts
+            as one of 1 / s.
         tail : Tail
         hidden : float, optional
             Part of hidden rows that does, times m; by default `ALONG_HIDDEN`.
@@ -271,10 +272,6 @@ class Clip:
     least: float = 0.0
     curvature: float = np.inf
 
-    def along(self, lean: FloatArray | float) -> FloatArray | float:
-        """Return times which `excess` what is clipped may lie along directions of this lean: at most all of it."""
-        return np.minimum(lean, max(self.aligned / self.excess, 1.0)) if self.excess > 0 else lean
-
 
 def best_clip(
     lengths: Lengths,
@@ -315,7 +312,7 @@ def best_clip(
     return replace(clip, aligned=lengths.excess(clip.radius), unseen=unseen / m)
 
 
-def part_along(part: float, m: int, tail: Tail) -> float:
+def part_along(part: float, m: float, tail: Tail) -> float:
     """Return which part of a sum of lengths may lie along the direction of one of m coefficients."""
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 

@@ -378,7 +378,7 @@ class OneStep(Problem, ABC):
             known=doubts.known,
             remaining=doubts.remaining,
             clipped=(
-                Allowance(bread.back * clip.along(meat.lean), clip.excess),
+                Allowance(bread.back * self.excess(lengths, clip, meat), 1.0),
                 Allowance(bread.back, left_out),
                 *doubts.clipped,
             ),
@@ -417,6 +417,10 @@ class OneStep(Problem, ABC):
     @abstractmethod
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, bread: Any) -> Meat:
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
+
+    def excess(self, lengths: Any, clip: Clip, meat: Meat) -> float | FloatArray:
+        """Return what clipping may have moved each coordinate of the score by: by default all of them alike."""
+        return clip.excess
 
     def doubts(self, step: Step) -> Doubts:
         """Return what else the equation may be wrong by: by default the Hessian's noise times the step."""

@@ -60,6 +60,7 @@ from privstats.inference.notes import Note, note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
+from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products
@@ -300,14 +301,25 @@ class PerturbedSquares(OneStep):
 
     # 4. what scores vary by
     def meat(self, pilot: WithMatrix, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
-        """Return the variance of each coordinate of the score, from released squares, and where scores lie by it."""
+        """Return the variance of each coordinate of the score, from released squares."""
         at, level = last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return Meat(self.small_sample * level * np.eye(self.m), self.freedom)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
-        meat = self.meat_of_squares(of, clip, last, level)
-        variances = np.diag(meat.value)
-        return replace(meat, lean=np.sqrt(variances / variances.mean()))
+        return self.meat_of_squares(of, clip, last, level)
+
+    def excess(self, lengths: Lengths, clip: Clip, meat: Meat) -> FloatArray:
+        """Return what clipping may have moved each coordinate by: sizes beyond the clip lie where squares of scores do.
+
+        What lies out of sight, or is lost by far rows, may lie anywhere, in full.
+        """
+        parts = np.diag(meat.value) / np.trace(meat.value)
+        each = np.array([self.beyond(lengths, clip, 1 / part) for part in parts])
+        return clip.excess - self.beyond(lengths, clip, self.m) + each
+
+    def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
+        """Return what the clip takes off sizes of scores along one of m coordinates."""
+        return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
     # 5. the equation
     @property
@@ -400,10 +412,18 @@ class PerturbedHuber(PerturbedSquares):
         variance = lengths.squares(tried) / self.m
         for ridge in BOUNDED_RIDGES:
             curvature = self.curved(ridge)
-            held = np.minimum(tried, curvature * self.limit**2 / lengths.lengths[:, None])
-            clip = shortest_clip(tried, variance, lengths.taken(held, self.m, self.tail), noise)
+            taken = lengths.taken(self.left(lengths, tried, curvature), self.m, self.tail)
+            clip = shortest_clip(tried, variance, taken, noise)
             clips.append(replace(clip, length=clip.length * (1 + ridge), curvature=curvature))
         return min(clips, key=lambda clip: clip.length)
+
+    def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
+        """Return what the clip and the bound of curvature take off sizes of scores along one of m coordinates."""
+        return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
+
+    def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
+        """Return what a clip at each radius and the bound of curvature leave of sizes, shape (5 * bins, k)."""
+        return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
         """Return the sum of products of rows whose residuals the loss does not clip."""

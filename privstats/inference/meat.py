@@ -29,14 +29,11 @@ class Meat:
         Degrees of freedom behind it.
     noise : NoisyMatrix, optional
         Its privacy noise.
-    lean : float or ndarray, shape (m,)
-        Along which coordinates scores lie: standard deviations over what they were if all had the same.
     """
 
     value: FloatArray
     freedom: float = np.inf
     noise: NoisyMatrix | None = None
-    lean: FloatArray | float = 1.0
 
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
