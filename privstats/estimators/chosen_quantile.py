@@ -176,7 +176,10 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        meat = quantile_scores_of(moments.nearest_positive(float(c)), tau, rows).value
+        # the constant has as much information as rows times density; a direction, that times its second moment
+        known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
+        constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
+        meat = quantile_scores_of(known, tau, rows).value
         loading = Loading(onto / unit, chosen.law)
         inverse = hessian.power(-1.0)
         error = inverse @ (meat + loading.covariance()) @ inverse.T
@@ -186,7 +189,8 @@ class ChosenQuantile(ABC):
             meat=meat,
             noises=(loading,),
             coordinates=Coordinates(theta, np.eye(c), np.zeros((c, 0))),
-            signal=unit * rows**0.5,
+            signal=unit * constant**0.5,
+            usual=constant * min(part, 1.0) if lost.size else constant,
             remaining=math.sqrt(max(float(np.trace(error)), 0.0)),
             freedom=density_freedom(hessian, seen),
         )
