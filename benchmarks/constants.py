@@ -11,7 +11,7 @@ doubled. Nothing has to be reached by other values; with the constants as they a
 must not lie more than three binomial standard errors below .93. With ``--write`` the lines take their places in a table
 of a page, METHODS.md, as soon as each is known.
 
-    python -m benchmarks.constants --seed 1 [--replicates 20] [--names FEW MOVE] [--write METHODS.md]
+    python -m benchmarks.constants --seed 1 [--replicates 20] [--names VISIBLE MOVE] [--write METHODS.md]
 """
 
 from __future__ import annotations

@@ -190,8 +190,10 @@ def dp_rq(
         Quantile to model, between 0 and 1. Several share the budget, outer ones have more of it, and give one table.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" follows clipped scores, "objpert" minimises a randomly tilted smooth loss, "kng" (K-norm
-        gradient) draws the coefficients by the length of their score. "auto" takes the one with the shorter expected
-        intervals, and never a sampler whose law is only approached. "expmech" is for comparison, and has no intervals.
+        gradient) draws the coefficients by the length of their score. "auto" chooses by public numbers, rows times eps
+        for each coefficient, where intervals are expected to be shorter: "newton" where they are many and under `mu`,
+        "objpert" for a median where they are fewer, "kng" where they are fewest and at most three coefficients have an
+        exact sampler. "expmech" is for comparison, and has no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

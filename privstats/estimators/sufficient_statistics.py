@@ -12,7 +12,6 @@ from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     BLURS,
-    EDGE_OF_NOISE,
     LEAST_SIGMA,
     MEAT_LEAST,
     MOMENTS_MEAT_NOISE,
@@ -167,7 +166,7 @@ class Moments(UnclippedSquares):
         along = G[slopes].T / np.maximum(np.linalg.norm(G[slopes], axis=1), 1e-300)
         relative = np.sqrt(squares.variance_along(along)) / self.sizes.rows
         seen = HIDDEN * relative < 1
-        each = np.where(seen, np.maximum(1 - EDGE_OF_NOISE * relative, 0.0) / np.sqrt(1 + ratio[slopes]), 0.0)
+        each = np.where(seen, (1 - relative) / np.sqrt(1 + ratio[slopes]), 0.0)
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:

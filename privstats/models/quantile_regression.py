@@ -106,7 +106,9 @@ class QuantileModel(Regression):
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, rows: int | None, intervals: bool
     ) -> tuple[str, str]:
-        """Return the method to take, and why; never a sampler whose law is only approached.
+        """Return the method to take, and why: by rows times eps a coefficient, all public.
+
+        Never a sampler whose law is only approached.
 
         A sampler's intervals are about as short as those of steps where predictors fill their bounds, and many times
         longer where they fill a fifth; steps need rows enough to find the scales of the columns.

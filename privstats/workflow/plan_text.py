@@ -44,7 +44,7 @@ RELEASED = {  # what is released, by the name of the question
     "response square": "std dev of the response",
     "narrow scales": "median and scale of columns with wide bounds",
     "narrow response": "median and scale of the response",
-    "squares of products": "mean squares of products of columns",
+    "squares of products": "mean squares of products of scaled columns",
     "coarse matrix": "second moments, for scaling and choice of method",
     "second matrix": "the same, of rows scaled by the first",
     "leverages": "histogram of leverages; sets clipping in the Hessian",

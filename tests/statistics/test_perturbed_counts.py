@@ -115,7 +115,7 @@ def test_too_many_zeros_cover_at_a_short_budget():
 
 
 def test_visits_by_a_rare_level_cover():
-    """Long counts at a rare level have far more curvature than others: bounded at half of it, .50 to .67 covered."""
+    """Long counts at a rare level have far more curvature than others: bounded at half of it, 8 of 20 covered."""
     people = ps.datasets.load_randhie().data[["mdvis", "lncoins", "disea", "hlthf"]].astype(float)
     A = sm.add_constant(people[["hlthf", "lncoins", "disea"]])
     truth = float(sm.GLM(people["mdvis"], A, family=sm.families.Poisson()).fit().params["hlthf"])
