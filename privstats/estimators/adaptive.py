@@ -41,7 +41,6 @@ from privstats.estimators.frame import (
     standardised,
     with_products,
 )
-from privstats.estimators.histogram import BOUNDED_TAILS, TAILS
 from privstats.estimators.least_squares import Steps, hessian_entry_sd, relative_noise, with_loss
 from privstats.estimators.levels import readable_levels
 from privstats.estimators.one_step import Problem
@@ -163,8 +162,6 @@ class Adaptive:
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
-        tails = BOUNDED_TAILS if self.loss.bounded and not self.perturbs else TAILS
-        robust, tail = self.cov_type != "nonrobust", tails[self.tail]
         entry = hessian_entry_sd(ask, by, self.loss, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
         needed = READABLE[by.shares] * entry
         if self.perturbs:
@@ -174,7 +171,8 @@ class Adaptive:
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
         read = (ask, by, public, box, scales, sizes, needed, hosts, worth and clips)
         problem = self.with_known_moments(*read) if self.perturbs else begun(*read)
-        problem = replace(problem, robust=robust, tail=tail)
+        scores = "bounded" if self.loss.bounded and not self.perturbs else "usual"
+        problem = problem.assuming(self.tail, self.cov_type, scores)
         levels = problem.levels
         if self.perturbs and self.loss.needs_scale:
             fit: Estimate = PerturbedHuber.of(replace(problem, start=with_loss(problem, self.loss))).estimate()
@@ -192,7 +190,7 @@ class Adaptive:
             lengths["moments"] = branches["moments"].length() * (1.0 if moments_read else fewer)
             chosen = ask.choose("estimator", lengths)
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
-            return moments_of_box(ask, by, box, sizes, public, robust).estimate()
+            return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Estimate = branches[chosen].estimate()
         return estimate
 

@@ -20,7 +20,6 @@ from privstats.estimators.constants import (
     ALONG_HIDDEN,
     ALONG_SEEN,
     FALLING,
-    INVISIBLE,
     NOISES,
     PER_BIN,
     REFERENCE,
@@ -43,31 +42,25 @@ class Tail:
     fastest : float
         Least ratio, as a share of `slowest`.
     residue : float
-        Noise sds by which hidden counts may exceed their fitted size.
+        Part of `RESIDUE` noise sds by which hidden counts may exceed their fitted size.
     aligned : bool
         Whether rows beyond the clip may all lie along one coefficient.
     """
 
     slowest: float
     fastest: float = 1.0
-    residue: float = RESIDUE
+    residue: float = 1.0
     aligned: bool = False
 
 
 TAILS = {
-    "usual": Tail(0.5, fastest=0.92),
+    "usual": Tail(0.5, fastest=0.5),
+    "far": Tail(0.5),  # of scores where bounds of predictors are far from their rows
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1),  # of scores of a bounded psi, which are as long as their rows
+    "counted": Tail(0.5, fastest=0.5, residue=0.4),  # of counts and gamma responses, where bounds of curvature help
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # of lengths of rows, where scores are as long
     "cautious": Tail(0.5, residue=1.3, aligned=True),
     "leverages": Tail(0.25, fastest=0.92),
-}
-
-
-BOUNDED_TAILS = {  # of scores of a bounded psi, which are as long as their rows
-    "usual": Tail(0.5, fastest=0.5, residue=0.1),
-    "cautious": TAILS["cautious"],
-}
-COUNTED_TAILS = {  # of scores of counts and gamma responses, whose few longest ones have one sign
-    "usual": Tail(0.5, fastest=0.5, residue=0.4),
-    "cautious": TAILS["cautious"],
 }
 
 
@@ -197,7 +190,7 @@ def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") ->
     """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
 
     Contiguous windows count as visible from `VISIBLE` noise sds, windows after a gap from `AFTER_GAP`. The first hidden
-    bin holds at most what the last windows let expect, and at most what it shows itself plus `residue` of its sd.
+    bin holds at most what the last windows let expect, and at most what it shows itself and `residue` of its noise.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -211,14 +204,13 @@ def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") ->
         last -= 1
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
-    fast = tail.fastest if (VISIBLE + 1) * sd < INVISIBLE * counts.sum() else 1.0
-    ratio = float(np.clip(FALLING * np.sqrt(window / before), fast * tail.slowest, tail.slowest))
+    ratio = float(np.clip(FALLING * np.sqrt(window / before), tail.fastest * tail.slowest, tail.slowest))
     base = window * ratio**2 / (1 + ratio)
     hidden = counts[last + 1 :]
     if len(hidden):
         powers = ratio ** np.arange(len(hidden))
         squared = (powers**2).sum()
-        base = min(base, max((powers * hidden).sum() / squared, 0.0) + tail.residue * sd / np.sqrt(squared))
+        base = min(base, max((powers * hidden).sum() / squared, 0.0) + RESIDUE * tail.residue * sd / np.sqrt(squared))
     k = np.arange(len(counts))
     continued = base * ratio ** np.maximum(k - last - 1, 0)
     return np.where(k <= last, np.maximum(counts, 0.0), continued), last

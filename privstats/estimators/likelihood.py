@@ -40,7 +40,7 @@ from privstats.estimators.constants import (
     VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import BOUNDED_TAILS, TAILS, Clip, Lengths, edges, shortest_clip
+from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest_clip
 from privstats.estimators.levels import KeptLevels
 from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
@@ -118,8 +118,7 @@ class LikelihoodSteps:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
         heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
-        tail = (TAILS if heavy else BOUNDED_TAILS)[self.tail]
-        problem = replace(problem, tail=tail, robust=self.cov_type != "nonrobust")
+        problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation().solve(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)

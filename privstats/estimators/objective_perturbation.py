@@ -25,7 +25,7 @@ from privstats.estimators.constants import (
     SKEW_RADII,
     TYPICAL_ROW,
 )
-from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, edges, shortest_clip
+from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
@@ -49,7 +49,6 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "leverages": 0.04,
     "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-ROWS = {"usual": Tail(0.35, fastest=0.92, residue=0.3), "cautious": TAILS["cautious"]}  # of lengths of rows
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class PerturbedLikelihood:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, share_of=("coefficients",))
-        problem = replace(problem, tail=ROWS[self.tail], robust=self.cov_type != "nonrobust")
+        problem = problem.assuming(self.tail, self.cov_type, "rows")
         fit = TiltedLikelihood.of(problem, loss=loss, mechanism=ObjectivePerturbation(self.split))
         estimate = fit.equation().solve(design.names)
         if self.margins:

@@ -15,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
-from privstats.estimators.constants import FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE
+from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE
 from privstats.estimators.frame import PublicBox, Scales
-from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, part_along
 from privstats.estimators.levels import KeptLevels, level_notes
 from privstats.estimators.made_up import MadeUp
 from privstats.estimators.preconditioner import Sizes, Start, whitened_again
@@ -101,6 +101,26 @@ class Problem:
         """Return the problem with predictors whitened once more, where noise may have hidden a weak direction."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
+
+    def assuming(self, tail: str, cov_type: str, scores: str = "usual") -> Self:
+        """Return the problem with what is assumed of errors: how scores out of sight fall, and of what variance.
+
+        Parameters
+        ----------
+        tail : {"usual", "cautious"}
+            As the user says. Of what noise may hide in counts, as much counts as may lie along one coefficient. But
+            bounds of predictors far from their rows leave room for long scores: these count in full, and fall no
+            faster than a finite variance requires.
+        cov_type : {"HC", "nonrobust"}
+        scores : {"usual", "bounded", "counted", "rows"}
+            Which tail is the usual one.
+        """
+        if tail == "usual":
+            tail = "far" if scores == "usual" and self.far_columns else scores
+        assumed = TAILS[tail]
+        if tail == "usual":
+            assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
+        return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
     # coordinates of w
     def along(self, theta: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ from privstats.estimators.constants import (
     TYPICAL_ROW,
     USUAL_CURVATURE,
 )
-from privstats.estimators.histogram import COUNTED_TAILS, Clip, edges, shortest_clip
+from privstats.estimators.histogram import Clip, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
@@ -107,7 +107,7 @@ class PerturbedLogLink:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("coefficients",), LEVEL_ROWS[by.shares])
-        problem = replace(problem, tail=COUNTED_TAILS[self.tail], robust=self.cov_type != "nonrobust")
+        problem = problem.assuming(self.tail, self.cov_type, "counted")
         estimate = TiltedLogLink.of(problem, loss=loss).equation().solve(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)

@@ -65,7 +65,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
-from privstats.estimators.objective_perturbation import ROWS, best_radius
+from privstats.estimators.objective_perturbation import best_radius
 from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
@@ -266,7 +266,7 @@ class Shared:
         start = problem.start
         constant = start.to_theta @ problem.constant * center
         start = replace(start, theta=start.theta * half + constant, sigma=unit)
-        problem = replace(problem, start=start, tail=ROWS[tail])
+        problem = replace(problem, start=start).assuming(tail, "HC", "rows")
         m = problem.m
         shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
         question = Sum("leverages", Linear(start.P), within=shells, keep=problem.keep)

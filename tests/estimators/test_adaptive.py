@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import privstats as ps
 from privstats.errors import OptionError
+from privstats.estimators import least_squares
 from privstats.estimators.base import NORMAL, PURE, build
+from privstats.estimators.histogram import best_clip
 from privstats.formula.domain import Domain
 from privstats.losses.base import HuberLoss
 from privstats.mechanisms.additive.cube import Cube
@@ -107,6 +110,34 @@ def test_a_heavy_tailed_predictor_in_a_wide_box_is_covered_and_a_note_says_what_
     estimate, _ = fit(draw(np.random.default_rng(1)), 1)
     (said,) = [note for note in estimate.notes if note.key == "far bounds"]
     assert "'x'" in said.text and "logarithm" in said.text
+
+
+@pytest.mark.parametrize("promise", CURRENCIES)
+@pytest.mark.parametrize(
+    ("terms", "reach", "option", "residue", "fastest"),
+    [
+        ("x", 10, "usual", 1.0, 0.5),
+        ("x + a + b + c + I(a * b) + I(a * c) + I(b * c)", 10, "usual", 0.5, 0.5),
+        ("x + a + b", 40, "usual", 1.0, 1.0),
+        ("x + a + b", 10, "cautious", 1.3, 1.0),
+    ],
+)
+def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficient(
+    promise, terms, reach, option, residue, fastest, monkeypatch
+):
+    """In full for a single slope or where bounds are far; half of it among eight, as their sum is divided."""
+    rows, seen = uniform(4000, np.random.default_rng(2)), []
+    rows["x"] = np.random.default_rng(3).normal(size=4000)
+
+    def watched(*arguments):
+        seen.append(arguments[3])
+        return best_clip(*arguments)
+
+    monkeypatch.setattr(least_squares, "best_clip", watched)
+    domain = BOX | {"x": (-reach, reach)}
+    ps.dp_lm(f"y ~ {terms}", rows, domain=domain, mech="newton", tail=option, rng=1, **promise)
+    tail = seen[-1]  # of the fit: rehearsals came before
+    assert tail.slowest == 0.5 and tail.fastest == fastest and tail.residue == pytest.approx(residue)
 
 
 @pytest.mark.parametrize("promise", CURRENCIES)
