@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -133,7 +133,22 @@ def table() -> dict[str, str]:
 
 
 @contextmanager
-def scaled(name: str, factor: float) -> Iterator[None]:
+def replaced(others: Mapping[str, Any]) -> Iterator[None]:
+    """Give constants other values, wherever they were imported."""
+    old = {name: getattr(constants, name) for name in others}
+    modules = [(m, name) for name in others for m in _users(name, old[name])]
+    for module, name in modules:
+        setattr(module, name, others[name])
+    plan.forget()
+    try:
+        yield
+    finally:
+        for module, name in modules:
+            setattr(module, name, old[name])
+        plan.forget()
+
+
+def scaled(name: str, factor: float) -> AbstractContextManager[None]:
     """Multiply a constant, wherever it was imported."""
     value = getattr(constants, name)
     other: Any
@@ -143,16 +158,11 @@ def scaled(name: str, factor: float) -> Iterator[None]:
         other = tuple(v * factor for v in value)
     else:
         other = type(value)(value * factor)
-    modules = [m for key, m in sys.modules.items() if key.startswith("privstats.estimators") and _has(m, name, value)]
-    for module in modules:
-        setattr(module, name, other)
-    plan.forget()
-    try:
-        yield
-    finally:
-        for module in modules:
-            setattr(module, name, value)
-        plan.forget()
+    return replaced({name: other})
+
+
+def _users(name: str, value: Any) -> list[ModuleType]:
+    return [m for key, m in sys.modules.items() if key.startswith("privstats.estimators") and _has(m, name, value)]
 
 
 def _has(module: ModuleType, name: str, value: Any) -> bool:

@@ -16,6 +16,7 @@ from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, e
 from privstats.estimators.beginning import begun
 from privstats.estimators.constants import (
     AGAIN,
+    AGAIN_LEAST,
     COARSE_BESIDE,
     COARSE_FEWEST,
     COARSE_HIGHEST,
@@ -135,7 +136,7 @@ class Adaptive:
             **shares,
             "response square": square,
             "coarse matrix": coarse,
-            "second matrix": AGAIN * coarse / coefficients,
+            "second matrix": max(AGAIN * coarse / coefficients, AGAIN_LEAST),
             "moments": rest - shares["meat of moments"],
             "coefficients": coefficients,
             "hessian": coarse,

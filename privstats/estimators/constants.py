@@ -36,8 +36,9 @@ COARSE_NOISE = 0.2  # the coarse matrix's share puts its noise, in sqrt(m) sds, 
 COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
 COARSE_BESIDE = 0.19  # ... at most this where a Hessian, which has as much, is released at the minimiser,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
+AGAIN_LEAST = 0.15  # ... and at least this part of the coefficients' share,
 HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows,
-SECOND_HELD = 0.3  # ... of a second one, which is combined with the first, where it would be this part,
+SECOND_HELD = 0.4  # ... of a second one, combined with the first, this part of what the weakest direction surely has,
 HELD_LEAST, HELD_MOST = 1.5, 6.0  # ... at squared lengths within these multiples of m
 PRODUCT_NOISE = 0.3  # squares of products of columns are summed where noise is below this part of the rows
 LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its squared scale
@@ -87,7 +88,7 @@ LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less it
 DROWNED = 0.4  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
 # --- Hessian (least_squares, likelihood)
-BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: free under normal noise
+BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: a better start, under normal noise
 RESIDUAL_CLIP = 2.5  # clip of that residual, in residual scales
 RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
 RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level

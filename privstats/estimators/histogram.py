@@ -56,7 +56,7 @@ class Tail:
 TAILS = {
     "usual": Tail(0.5, fastest=0.5),
     "far": Tail(0.5),  # of scores where bounds of predictors are far from their rows
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1),  # of scores of a bounded psi, which are as long as their rows
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1),  # of scores as long as their rows: of a bounded psi, or of counts
     "counted": Tail(0.5, fastest=0.5, residue=0.4),  # of counts and gamma responses, where bounds of curvature help
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # of lengths of rows, where scores are as long
     "cautious": Tail(0.5, residue=1.3, aligned=True),
@@ -163,7 +163,7 @@ class Lengths:
             as one of 1 / s.
         tail : Tail
         hidden : float, optional
-            Part of hidden rows that does, times m; by default `ALONG_HIDDEN`.
+            Squared part of hidden rows that does, times m; by default `ALONG_HIDDEN`.
         size : float
             Mean score of a row over its length.
         """
@@ -177,7 +177,7 @@ class Lengths:
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the lengths from the least on, two of them at least: clips that may be tried."""
+        """Return the lengths from the least on, the last one at least: clips that may be tried."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
@@ -189,8 +189,9 @@ class Lengths:
 def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") -> tuple[FloatArray, int]:
     """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
 
-    Contiguous windows count as visible from `VISIBLE` noise sds, windows after a gap from `AFTER_GAP`. The first hidden
-    bin holds at most what the last windows let expect, and at most what it shows itself and `residue` of its noise.
+    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, windows after a
+    gap from `AFTER_GAP`. The first hidden bin holds at most what the last windows let expect, and at most what a tail
+    of that shape through all hidden counts says, and `residue` of its noise.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -352,7 +353,7 @@ def predicted_length(
     cap : float
         The longest score that the domain allows, in standard deviations of a residual.
     law : {"normal", "pure"}
-        Of the noise of counts.
+        Of the noise of counts: how far a gap may be; draws are normal ones of their sd.
 
     Returns
     -------

@@ -433,7 +433,7 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what the Hessian's noise and clips may have moved: the loss is quadratic, the score linear."""
+        """Return what the Hessian's noise and clips may have moved, as if the score were linear: Huber's is nearly."""
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start

@@ -398,7 +398,7 @@ class OneStep(Problem, ABC):
             known=doubts.known,
             remaining=doubts.remaining,
             clipped=(
-                Allowance(bread.back * self.excess(lengths, clip, meat), 1.0),
+                Allowance(bread.back * self.excess(lengths, clip, meat, bread), 1.0),
                 Allowance(bread.back, left_out),
                 *doubts.clipped,
             ),
@@ -438,7 +438,7 @@ class OneStep(Problem, ABC):
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, bread: Any) -> Meat:
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
-    def excess(self, lengths: Any, clip: Clip, meat: Meat) -> float | FloatArray:
+    def excess(self, lengths: Any, clip: Clip, meat: Meat, bread: Bread) -> float | FloatArray:
         """Return what clipping may have moved each coordinate of the score by: by default all of them alike."""
         return clip.excess
 
@@ -447,7 +447,7 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the standard deviation of psi, in units of the coordinates of the last score."""
+        """Return what a row's score is in size, in units of the coordinates of the last score: by default psi's sd."""
         return 1.0
 
     @property

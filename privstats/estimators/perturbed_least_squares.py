@@ -37,6 +37,7 @@ from privstats.estimators.constants import (
     SUM_SEEN,
     TILT_SHARE,
     UNEXPLAINED,
+    VISIBLE,
 )
 from privstats.estimators.histogram import (
     Clip,
@@ -71,26 +72,13 @@ LONGEST_SIZE = 2.0**40  # of a score, in least sizes: bins of a second strip sti
 
 
 @dataclass(frozen=True, eq=False)
-class WithMatrix(Pilot):
-    """The start, which is where the loss is centred.
-
-    Parameters
-    ----------
-    matrix : NoisyMatrix
-        Sum of w w'.
-    """
-
-    matrix: NoisyMatrix
-
-
-@dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
     """Sizes of scores, and what the bound of curvature takes off those of long rows.
 
     Parameters
     ----------
     lost : float
-        Along one coefficient.
+        Along one coefficient; one sd of rows in the first bin where no count is in sight.
     """
 
     lost: float = 0.0
@@ -130,7 +118,28 @@ class PerturbedSquares(OneStep):
     """A second matrix, sizes of scores, the perturbed minimiser, and squares of its scores.
 
     Scores, their sizes and residuals are in residual scales; A is in rows.
+
+    Parameters
+    ----------
+    bread : Bread, optional
+        A, in the coordinates in which it was released, once it is.
     """
+
+    bread: Bread | None = None
+
+    def equation(self) -> Fitted:
+        """Release A, whiten once more by it, and go on with what is left of the budget.
+
+        Noise of the minimiser then has the shape of the sampling error, and its ridge pulls no direction more than
+        another. Directions are told from noise where A was released.
+        """
+        A, start, n = self.both_matrices(), self.start, self.rows
+        values, V = np.linalg.eigh(A.value / n)
+        noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
+        raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
+        back, T = roots(raised + (start.W.T * self.levels.ridge) @ start.W)
+        bread = Bread(A, start.to_theta, back, n)
+        return super(PerturbedSquares, replace(self, start=start.remapped(T), bread=bread)).equation()
 
     def length(self) -> float:
         """Return the predicted length over that without privacy, for rows a little heavier than normal ones."""
@@ -163,33 +172,29 @@ class PerturbedSquares(OneStep):
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
 
     def pilot(self) -> Pilot:
-        return WithMatrix(self.start, self.both_matrices())
+        return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
         """Return the sum of products of whitened rows: of the coarse matrix, and of a second one where that is weak.
 
-        Both are combined in the axes of the coarse matrix, of which the weak ones have most of its noise.
+        Both are combined in the axes of the coarse matrix, of which the weak ones have most of its noise. Rows of the
+        second are held by what the weakest direction has at least, beyond noise: it must be told by this matrix.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
         assert coarse is not None
         if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > COARSE_NOISE * n)):
             return coarse
-        weakest = float(np.clip(np.linalg.eigvalsh(coarse.value)[0] / n, 0.0, 1.0))
-        question = self.held(self.second, start, weakest)
+        weakest = float(np.clip((np.linalg.eigvalsh(coarse.value)[0] - VISIBLE * self.weakest_sd) / n, 0.0, 1.0))
+        question = self.held(self.second, start, SECOND_HELD * weakest)
         read = NoisyMatrix.of(self.ask(question, by=self.by.products))
         V = np.linalg.eigh(start.W.T @ start.W)[1]
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
-    @property
-    def held_noise(self) -> float:
-        """Part of the rows that noise is where rows of the second matrix are held."""
-        return SECOND_HELD
-
-    def held(self, question: Sum, start: Start, weakest: float = 1.0) -> Sum:
-        """Return a question for products of rows, held where noise is a part of the weakest direction's."""
+    def held(self, question: Sum, start: Start, noise: float) -> Sum:
+        """Return a question for products of rows, held where noise is this part of the rows."""
         m, unit = start.m, entry_sd(self.ask, question, self.by)
-        squared = float(np.clip(self.held_noise * self.rows * weakest / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
+        squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
         return question.inside(min(squared**0.5, start.longest))
 
     # 2. the clip
@@ -276,7 +281,7 @@ class PerturbedSquares(OneStep):
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
         return TwoStrips.of_both(counts, ends, self.total(n), self.tail, self.by, start.m)
 
-    def clip(self, pilot: WithMatrix, w: Start, lengths: TwoStrips) -> Clip:
+    def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clip with the shortest interval.
 
         Where sizes do not add up to what residuals of unit variance have, rare outcomes lie beyond all visible bins:
@@ -296,24 +301,26 @@ class PerturbedSquares(OneStep):
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
         )
 
-    def hessian(self, pilot: WithMatrix, w: Start, clip: Clip, last: LastRelease) -> Bread:
-        return Bread(pilot.matrix, last.at.sigma * last.at.to_theta, np.eye(self.m), self.rows)
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
+        assert self.bread is not None
+        return replace(self.bread, to_theta=last.at.sigma * self.bread.to_theta)
 
     # 4. what scores vary by
-    def meat(self, pilot: WithMatrix, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
         """Return the variance of each coordinate of the score, from released squares."""
         at, level = last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
-            return Meat(self.small_sample * level * np.eye(self.m), self.freedom)
+            return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(bread.back)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
-        return self.meat_of_squares(of, clip, last, level)
+        return self.meat_of_squares(of, clip, last, level).mapped(bread.back)
 
-    def excess(self, lengths: Lengths, clip: Clip, meat: Meat) -> FloatArray:
+    def excess(self, lengths: Lengths, clip: Clip, meat: Meat, bread: Bread) -> FloatArray:
         """Return what clipping may have moved each coordinate by: sizes beyond the clip lie where squares of scores do.
 
-        What lies out of sight, or is lost by far rows, may lie anywhere, in full.
+        What the sum of squares says is missing may lie anywhere, in full, and what far rows lose as visible rows may.
         """
-        parts = np.diag(meat.value) / np.trace(meat.value)
+        squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(bread.back), dtype=float)).value)
+        parts = squares / squares.sum()
         each = np.array([self.beyond(lengths, clip, 1 / part) for part in parts])
         return clip.excess - self.beyond(lengths, clip, self.m) + each
 
@@ -329,13 +336,14 @@ class PerturbedSquares(OneStep):
 
     def doubts(self, step: Step) -> Doubts:
         """Return what noise of the matrix and far rows may have moved."""
-        at, A = step.last.at, step.bread.matrix
-        V = np.linalg.eigh(at.W.T @ at.W)[1]
+        at, A, back = step.last.at, step.bread.matrix, step.bread.back
+        W = at.W @ back  # of A's coordinates: in its axes noises of entries do not correlate
+        V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
             noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # of A in a step of that size
-            clipped=self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0)),
+            clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": at.sigma},
         )
 
@@ -372,24 +380,6 @@ class PerturbedHuber(PerturbedSquares):
     smallest: rows inside the threshold, held at a radius. The squares of all rows add up to m a row, as they are
     whitened, so that what the Hessian lacks of that bounds what the radius cut off.
     """
-
-    def equation(self) -> Fitted:
-        """Whiten once more by both matrices, and go on: the Hessian is apart from them."""
-        A, W, n = self.both_matrices(), self.start.W, self.rows
-        values, V = np.linalg.eigh(A.value / n)
-        noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
-        raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
-        T = roots(raised + (W.T * self.levels.ridge) @ W)[1]
-        whitened = replace(self, start=self.start.remapped(T))
-        return super(PerturbedHuber, whitened).equation()
-
-    @property
-    def held_noise(self) -> float:
-        """Part of the rows that noise is where rows are held: of the Hessian, which no sums of columns tell, less."""
-        return HELD_NOISE
-
-    def pilot(self) -> Pilot:
-        return Pilot(self.start)
 
     @cached_property
     def limit(self) -> float:
@@ -428,7 +418,7 @@ class PerturbedHuber(PerturbedSquares):
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
         """Return the sum of products of rows whose residuals the loss does not clip."""
         at, m = last.at, self.m
-        question = self.held(Sum("hessian", at.hessian_rows, Products(m), self.keep), at)
+        question = self.held(Sum("hessian", at.hessian_rows, Products(m), self.keep), at, HELD_NOISE)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.products))
         short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
         return CutBread(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))

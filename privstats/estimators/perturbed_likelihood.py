@@ -229,7 +229,7 @@ class TiltedLogLink(LikelihoodStep):
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def near(self, last: LastRelease) -> Start:
-        """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
+        """Return half way to where the ridge is taken off, by the information that made-up rows have on the way."""
         n, ridge, at, rows = self.rows, last.ridge, last.at, self.rows_in(last.at)
         step: FloatArray = np.zeros(self.m)
         for _ in range(RIDGE_STEPS):

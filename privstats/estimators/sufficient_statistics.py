@@ -1,4 +1,4 @@
-"""Least squares from the moments of the box: one noisy matrix, and a meat. Nothing is clipped."""
+"""Least squares from the moments of the box: one noisy matrix of whole rows, and a meat of clipped scores."""
 
 from __future__ import annotations
 

@@ -35,6 +35,11 @@ class Meat:
     freedom: float = np.inf
     noise: NoisyMatrix | None = None
 
+    def mapped(self, L: FloatArray) -> Meat:
+        """Return that of the score L g."""
+        noise = None if self.noise is None else self.noise.mapped(L.T)
+        return Meat(L @ self.value @ L.T, self.freedom, noise)
+
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
     """Return HC1: the released sum of ``u^2 x x'`` times n / (n - p) (White 1980; MacKinnon and White 1985).
