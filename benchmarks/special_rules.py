@@ -4,10 +4,10 @@ A rule is switched off by constants at which it never acts. A case is a populati
 `benchmarks.populations` at a budget. For each rule a line has the least coverage of a coefficient, the median length
 over that without privacy, and the share given, with the rule and without.
 
-Target: without the rule coverage of a coefficient falls by .1 or more, or intervals are a tenth longer, or a tenth of
+Target: without the rule coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or a tenth of
 them is not given. A rule that buys nothing in its case is to be deleted, or its case to be found.
 
-    python -m benchmarks.special_rules --seed 1 [--replicates 40] [--names far_bounds]
+    python -m benchmarks.special_rules --seed 1 [--replicates 100] [--names far_bounds]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.hard_cases import CASES, Case
 from benchmarks.populations import FOLDER, POPULATIONS, measured
 
 SEEN = 0.25  # share of fits in which a coefficient is given, from which on its coverage counts
-BOUGHT = 0.1
+COVERED, BOUGHT = 0.05, 0.1  # least loss of coverage, and of length or share given
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,18 @@ class Rule:
     n: int | None = None
 
 
-RULES: dict[str, Rule] = {}
+RULES = {
+    "far_bounds": Rule({"FAR_BOUNDS": 1e9}, "loan_rate", {"mu": 1.0}),
+    "residual_squares": Rule({"LITTLE_SEEN": 0.0, "RARE_YES": 0.0}, "rare_yes_5.5", {"eps": 1.0}),
+    "missing_squares": Rule({"SUM_SEEN": 0.0}, "rare_yes_5.5", {"eps": 1.0}),
+    "squares_of_products": Rule({"PRODUCT_NOISE": 0.0}, "wages", {"eps": 1.0}),
+    "ridge_of_rare_levels": Rule({"RARE": 1e9}, "rare_100", {"mu": 1.0}),
+    "rare_numbers": Rule({"TWO_ENDED": 10.0}, "rare_ones", {"eps": 4.0}),
+    "second_reading": Rule({"UNCLEAR": 0.0}, "flights", {"mu": 1.0}, 2000),
+    "scales_again": Rule({"BLURRED": 0.0}, "far_group", {"mu": 0.5}),
+    "move": Rule({"MOVE": 0.0}, "wealth", {"mu": 1.0}),
+    "few_outcomes": Rule({"FEW_OUTCOMES": 0.0}, "separated", {"mu": 1.0}),
+}
 
 
 class Bought(NamedTuple):
@@ -62,7 +73,7 @@ class Bought(NamedTuple):
     def worse(self, other: Bought) -> bool:
         """Return whether these are worse than others by as much as a rule must buy."""
         return bool(
-            self.covered < other.covered - BOUGHT
+            self.covered < other.covered - COVERED
             or self.length > (1 + BOUGHT) * other.length
             or self.given < other.given - BOUGHT
         )
@@ -92,7 +103,7 @@ def without(rule: Rule, replicates: int, seed: int) -> Bought:
 
 def main() -> int:
     """Print a line for each rule; return 1 if one buys nothing."""
-    parser = arguments(__doc__, replicates=40)
+    parser = arguments(__doc__, replicates=100)
     parser.add_argument("--names", nargs="*", default=list(RULES), choices=list(RULES))
     given = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,0 +1,28 @@
+"""Special rules of the engine: each names its case, and intervals of the case are worse without it."""
+
+import pytest
+
+from benchmarks.hard_cases import CASES
+from benchmarks.populations import POPULATIONS
+from benchmarks.special_rules import RULES, bought, without
+from privstats.estimators import constants
+from tests.conftest import thinned
+
+
+def test_each_rule_has_a_case_and_constants_that_switch_it_off():
+    assert all(rule.case in {**CASES, **POPULATIONS} for rule in RULES.values())
+    assert all(hasattr(constants, name) for rule in RULES.values() for name in rule.off)
+
+
+@thinned(1)
+@pytest.mark.parametrize("name", ["missing_squares", "ridge_of_rare_levels", "few_outcomes"])
+def test_a_case_is_worse_without_its_rule(name):
+    """Of 16 fits: .0 against .9 are covered, half as many given or twice as long, and .7 against .97 covered."""
+    here, there = bought(RULES[name], 16, 1), without(RULES[name], 16, 1)
+    assert here.covered >= 0.75 and there.worse(here)
+
+
+def test_a_rule_that_is_switched_off_is_on_again_afterwards():
+    before = constants.SUM_SEEN
+    without(RULES["missing_squares"], 1, 1)
+    assert before == constants.SUM_SEEN > 0
