@@ -153,6 +153,13 @@ def saturating(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "z": z, "y": y})
 
 
+def spending(rng: Rng, n: int) -> pd.DataFrame:
+    """Return spending, zero for three in five, on a skewed predictor in wide bounds, its square and an interaction."""
+    x, z = rng.gamma(2, 1.5, n).clip(0, 25), (rng.random(n) < 0.3) * 1.0
+    y = np.where(rng.random(n) < 0.6, 0, np.exp(1 + 0.1 * x + 0.4 * z + 0.7 * rng.normal(size=n))).clip(0, 200)
+    return pd.DataFrame({"x": x, "z": z, "y": y})
+
+
 def wealth(rng: Rng, n: int) -> pd.DataFrame:
     """Return net assets, whose scale rises with the square of income, beside predictors that do not matter."""
     income, age = np.exp(rng.normal(3.55, 0.55, n)).clip(8, 200), rng.uniform(25, 64, n).round()
@@ -269,6 +276,10 @@ CASES = {
     ),
     "saturating": Case(
         lm(saturating, "y ~ x + z", {"x": (0, 150), "z": (-5, 5), "y": (-5, 20)}), promises=({"eps": 1.0}, {"eps": 4.0})
+    ),
+    "spending": Case(
+        lm(spending, "y ~ x + I(x**2) + z + x:z", {"x": (0, 25), "z": (0, 1), "y": (0, 200)}),
+        promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
     "wealth": Case(
         lm(

@@ -53,7 +53,7 @@ RULES = {
     "far_bounds": Rule({"FAR_BOUNDS": 1e9}, "loan_rate", {"mu": 1.0}),
     "residual_squares": Rule({"LITTLE_SEEN": 0.0, "RARE_YES": 0.0}, "rare_yes_5.5", {"eps": 1.0}),
     "missing_squares": Rule({"SUM_SEEN": 0.0}, "rare_yes_5.5", {"eps": 1.0}),
-    "squares_of_products": Rule({"PRODUCT_NOISE": 0.0}, "wages", {"eps": 1.0}),
+    "squares_of_products": Rule({"PRODUCT_NOISE": 0.0}, "spending", {"eps": 1.0}),
     "ridge_of_rare_levels": Rule({"RARE": 1e9}, "rare_100", {"mu": 1.0}),
     "rare_numbers": Rule({"TWO_ENDED": 10.0}, "rare_ones", {"eps": 4.0}),
     "second_reading": Rule({"UNCLEAR": 0.0}, "flights", {"mu": 1.0}, 2000),

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from privstats.errors import BudgetError, FormulaError, OptionError, quote
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
@@ -149,10 +148,10 @@ def check_columns(source: Source, model: Model, neighbors: Neighbors) -> None:
         Decided from names and types of columns.
     """
     formula = parse_formula(model.formula, model.example).written
-    if isinstance(source, Unread):
+    frame = None if isinstance(source, Unread) else next(iter(source.batches()), None)
+    if frame is None:  # no rows: of a plan, or of a function that gives no frame, which a row more would change
         check_declared(model.known, formula, None)
         return
-    frame = next(iter(source.batches()), pd.DataFrame())
     others = (getattr(model, name, None) for name in EXPRESSIONS)
     written = (*formula, *(code for code in others if code is not None))
     check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))

@@ -133,6 +133,16 @@ def batches(data, size):
     return lambda: (data.iloc[start : start + size] for start in range(0, len(data), size))
 
 
+def test_a_function_that_gives_no_frame_has_no_rows_and_pays_as_its_neighbour_does():
+    """Batches of a group may vanish with one row: a refusal would have told so, for nothing."""
+    spent = []
+    for rows in (1, 0):
+        ledger = ps.Ledger(ps.PureDP(1, "add_remove"))
+        fitted(data=batches(frame().iloc[:rows], 7), eps=1, mu=None, neighbors="add_remove", ledger=ledger)
+        spent.append(ledger.spent())
+    assert spent[0] == spent[1] == ps.PureDP(1, "add_remove")
+
+
 @pytest.mark.parametrize("change", [{}, {"mech": "newton"}, {"unit": "id"}, {"subset": "z > 1", "weights": "w"}])
 @pytest.mark.parametrize("size", [7, 150])
 def test_frames_in_pieces_release_the_same_bits(change, size):
