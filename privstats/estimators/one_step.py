@@ -108,9 +108,9 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            As the user says. Of what noise may hide in counts, as much counts as may lie along one coefficient. But
-            bounds of predictors far from their rows leave room for long scores: these count in full, and fall no
-            faster than a finite variance requires.
+            As the user says. Usually hidden scores may exceed what their counts say by that part of the counts' noise
+            which may lie along one coefficient. But where bounds of a predictor are far from its rows there is room for
+            long scores: all of the noise counts, and they fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
         scores : {"usual", "bounded", "counted", "rows"}
             Which tail is the usual one.
