@@ -37,6 +37,8 @@ def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
         y = rng.poisson(10 * mean)
     elif kind == "zeros":
         y = np.where(rng.uniform(size=n) < 0.5, 0, rng.poisson(4 * mean))
+    elif kind == "hours":
+        y = np.where(rng.uniform(size=n) < 0.3, 0, rng.poisson(30 * mean))
     elif kind == "dispersed":
         y = rng.poisson(2 * mean * rng.gamma(1.0, 1.0, n))
     else:
@@ -53,7 +55,7 @@ COUNTS = {
     **{name: one for name, one in OTHERS.items() if one.options.get("family") in ("poisson", "gamma")},
     "randhie": CASES["randhie_counts"].population,
     "lognormal": CASES["lognormal_gamma"].population,
-    **{kind: simulated(kind, "poisson") for kind in ("few", "many", "zeros", "dispersed")},
+    **{kind: simulated(kind, "poisson") for kind in ("few", "many", "zeros", "hours", "dispersed")},
     "amounts": simulated("amounts", "gamma"),
 }
 LEFT_OUT = ("crash_deaths", "pharmacy", "twelve_levels", "sparse_spline")  # no reference: atoms, or levels without rows

@@ -148,7 +148,7 @@ HESSIAN_NOISE = 0.07  # the Hessian's share is its noise, had it the whole promi
 HESSIAN_FEWEST, HESSIAN_HIGHEST = 0.12, 0.3  # ... within these: where noise hides it nothing is given
 LEAST_WEIGHTED_RADIUS = 1.4  # squared radius of Hessian rows, at least, in parts of m
 RIDGE_STEPS = 4  # steps toward the point where the ridge is taken off, by made-up rows
-RIDGE_FARTHEST = 2.0  # length of these steps together, in whitened coordinates
+RIDGE_FARTHEST = 2.0  # length of these steps together, in whitened coordinates or, of counts, in eta
 PILOT_RIDGE = 0.3  # of a smoothed check loss, as a share of its curvature: with its half-width it sets the smoothing
 MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the smoothed check loss, in residual scales
 

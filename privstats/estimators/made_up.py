@@ -112,7 +112,10 @@ def standard_rows(m: int, k: int) -> FloatArray:
     return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / k), rows.T).T
 
 
-def whitening(rows: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the symmetric matrix T for which rows T have the identity as second moments, weighted, floored."""
-    values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows))
+def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
+    """Return the symmetric matrix T for which rows T have the identity as second moments, weighted, floored.
+
+    A ridge, in parts of the mean weight, is added to the moments first.
+    """
+    values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, FLAT * max(values[-1], 1e-300)))) @ vectors.T

@@ -37,6 +37,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.histogram import Clip, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
+from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
 from privstats.estimators.perturbed_least_squares import TwoStrips
@@ -135,8 +136,10 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(TILT_SHARE)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the metric of the information that made-up rows have at the pilot."""
-        return self.whitened_at(pilot.start)
+        """Return the metric of the information that made-up rows have at the pilot, rows of rare levels held."""
+        start = pilot.start
+        W = self.start.W
+        return whitening(self.made_up.rows, self.information(start), (W.T * self.levels.ridge) @ W)
 
     def rows_in(self, w: Start) -> FloatArray:
         """Return the made-up rows in coordinates of w."""
@@ -155,8 +158,12 @@ class TiltedLogLink(LikelihoodStep):
         released = self.ask(question, by=self.by.vector)
         noise, squared = m * sd_of(released.law) ** 2, float(released.value @ released.value)
         step = released.value / self.rows * max(1 - noise / max(squared, 1e-300), 0.0)
-        least = min(1.0, RIDGE_FARTHEST / 2 / max(float(np.linalg.norm(step)), 1e-9))
-        return Pilot(self.start.moved(metric @ (step * least)))
+        held = min(1.0, RIDGE_FARTHEST / 2 / max(self.change(w, step), 1e-9))
+        return Pilot(self.start.moved(metric @ (step * held)))
+
+    def change(self, w: Start, step: FloatArray) -> float:
+        """Return the root mean square of what a step in coordinates of w changes eta of made-up rows by."""
+        return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # 2. the clip
     @property
@@ -236,7 +243,7 @@ class TiltedLogLink(LikelihoodStep):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
             step = np.asarray(np.linalg.solve(A + 1e-9 * ridge * np.eye(len(step)), last.value), dtype=float)
-        return at.moved(step / 2 * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
+        return at.moved(step / 2 * min(1.0, RIDGE_FARTHEST / max(self.change(at, step), 1e-9)))
 
     # 4. Hessian, and what scores vary by
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
@@ -261,8 +268,8 @@ class TiltedLogLink(LikelihoodStep):
     def doubts(self, step: Step) -> Doubts:
         """Return what rests on too few rows, and whether the minimiser lies too far from its start.
 
-        Lengths are root mean squares of eta in the metric of the information at the start: beyond `farthest_step`,
-        whether the whole way or that of the ridge alone, information is another one and the equation is not linear.
+        Lengths are changes of eta: beyond `farthest_step`, whether the whole way or that of the ridge alone,
+        information and sizes of scores are other ones and the equation is not linear.
         """
         names, near = self.box.design.names, step.bread.near
         to_original = self.box.design.to_original(response=False)[0]
@@ -271,11 +278,11 @@ class TiltedLogLink(LikelihoodStep):
             self.loss.family, self.eta(near), self.rows_in(near), step.inverse, step.spread, through
         )
         few, on_few = few_outcomes(names, self.rows * share, self.levels)
-        ridge = float(np.linalg.norm(step.step))
-        length = max(ridge, float(np.linalg.norm(step.last.value)) / step.last.ridge)
+        last = step.last
+        length = max(self.change(last.at, step.step), self.change(last.at, last.value / last.ridge))
         far = length / self.loss.family.farthest_step
         return Doubts(
-            remaining=ridge,
+            remaining=float(np.linalg.norm(step.step)),
             not_given=np.linalg.inv(to_original)[:, few | (far > 1)],
             notes=(*((note("far step", names, size=far),) if far > 1 else ()), *on_few),
             facts={"last_step": length},
