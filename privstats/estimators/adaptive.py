@@ -18,18 +18,16 @@ from privstats.estimators.constants import (
     AGAIN,
     AGAIN_LEAST,
     COARSE_BESIDE,
-    COARSE_FEWEST,
-    COARSE_HIGHEST,
     COARSE_NOISE,
+    COARSE_WITHIN,
     DROWNED,
     HELD_LEAST,
     MOST_FIRST_NOISE,
     MOST_FIRST_NOISE_OF_SQUARES,
     READ_WITH_SUMS,
     READABLE,
-    RESPONSE_FEWEST,
-    RESPONSE_HIGHEST,
     RESPONSE_NOISE,
+    RESPONSE_WITHIN,
     USUAL_RADIUS,
 )
 from privstats.estimators.frame import (
@@ -163,7 +161,7 @@ class Adaptive:
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
         hosts = tuple(HOSTS[branch] for branch in HOSTS if branch in self.branches)
-        entry = hessian_entry_sd(ask, by, self.loss, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
+        entry = hessian_entry_sd(ask, by, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
         needed = READABLE[by.shares] * entry
         if self.perturbs:
             needed = READ_WITH_SUMS * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
@@ -252,7 +250,7 @@ def carries_steps(by: Noises, promise: Promise, relation: Relation, columns: int
     budget than with what the beginning of `Adaptive` leaves.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
-    entry = hessian_entry_sd(Foretold(part, relation), by, SquaredLoss(), columns)
+    entry = hessian_entry_sd(Foretold(part, relation), by, columns)
     return relative_noise(columns, entry * USUAL_RADIUS / rows) < DROWNED
 
 
@@ -264,10 +262,10 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
 def coarse_share(noise: float) -> float:
     """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
-    return float(np.clip(noise / COARSE_NOISE, COARSE_FEWEST, COARSE_HIGHEST))
+    return float(np.clip(noise / COARSE_NOISE, *COARSE_WITHIN))
 
 
 def square_share(by: Noises, promise: Promise, relation: Relation, rows: float) -> float:
     """Return the share of the response's square before a perturbed minimiser: its noise is a part of the rows."""
     noise = sd_of(by.counts.law(promise, Fractions(1), relation)) / rows
-    return float(np.clip(noise / RESPONSE_NOISE, RESPONSE_FEWEST, RESPONSE_HIGHEST))
+    return float(np.clip(noise / RESPONSE_NOISE, *RESPONSE_WITHIN))

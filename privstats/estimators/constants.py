@@ -15,10 +15,9 @@ BLURRED = 1.0  # a variance below this many of its sds is released again, in the
 WIDE = 5.0  # standardised values are clamped here when scales are released again
 READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many sds of an entry of the Hessian ...
 READ_WITH_SUMS = 8.0  # ... and so many of the coarse matrix where sums of columns tell the rest
-COUNT_SDS = 2.5  # ... and this many sds of its own count more; an atom's count is clear of its density's by as many
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
-CLEAR_SDS = 3.0  # column sums tell a variance that exceeds this many of their sds, a level that exceeds them as well
+CLEAR_SDS = 3.3  # sds beyond which sums tell a variance or a level, and a count of what curvature takes off
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
@@ -26,23 +25,22 @@ CORNERS = 4096  # so many corners of the box are tried at most for the largest l
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # what wide bounds hide is read by ranks, if the question's budget times the rows exceeds this;
-LEAST_BEYOND, MOST_BEYOND = 0.03, 0.3  # a scale is a quantile of distances, LEAST_RANKS beyond it, within these
-NARROWEST = 1e-5  # distances are at least so many half-ranges,
-ATOM_SCALE = 2.0  # ... and at least the sd of the column's mean over this: most of the values may be one number;
-RANKED_RESPONSE = 1.7  # ... of a response at least the first reading over this, times the fourth root of that part
+BEYOND = (0.03, 0.3)  # a scale is a quantile of distances, LEAST_RANKS beyond it, within these
+NARROWEST = 1e-5  # distances and residuals of which logarithms are taken are at least so many half-ranges,
+LEAST_SPREAD = 1.8  # ... and the sd of the column's mean, or a part of the response's first reading, over this: atoms
 RESPONSE_NOISE = 0.005  # the response's square gets the share that puts its noise at this part of the rows
-RESPONSE_FEWEST, RESPONSE_HIGHEST = 0.01, 0.03  # ... within these,
+RESPONSE_WITHIN = (0.01, 0.03)  # ... within these,
 COARSE_NOISE = 0.2  # the coarse matrix's share puts its noise, in sqrt(m) sds, at this part; more asks for a second
-COARSE_FEWEST, COARSE_HIGHEST = 0.06, 0.25  # ... within these,
+COARSE_WITHIN = (0.06, 0.25)  # ... within these,
 COARSE_BESIDE = 0.19  # ... at most this where a Hessian, which has as much, is released at the minimiser,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
 AGAIN_LEAST = 0.12  # ... and at least this part of the coefficients' share,
 HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows,
 SECOND_HELD = 0.4  # ... of a second one, combined with the first, this part of what the weakest direction surely has,
-HELD_LEAST, HELD_MOST = 1.5, 6.0  # ... at squared lengths within these multiples of m
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # ... at squared lengths within these multiples of m
 PRODUCT_NOISE = 0.3  # squares of products of columns are summed where noise is below this part of the rows
 LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its squared scale
-LEAST_UNEXPLAINED = 0.03  # part of the response's variance that is left at the start, at least
+LEAST_UNEXPLAINED = 0.02  # part of the response's variance that is left at the start, at least
 
 # --- the perturbed minimiser of least squares (perturbed_least_squares)
 TILT_SHARE = 0.94  # of the coefficients' budget; the ridge has the rest
@@ -51,27 +49,23 @@ MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of ro
 LEAST_CURVATURE = 2.0  # ... and at least this times m
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # one of these where psi is bounded, as far rows of long scores let it be
 USUAL_CURVATURE = 30.0  # of rows of counts and gamma responses at most this times m, times one more than typical length
-FIRST_RADIUS = 3.0  # their first scores are clipped at this times root m
 SUM_SEEN = 0.3  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
 LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
 SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance
-IN_SIGHT = 3.3  # sds that make a count of what curvature takes off visible
 
 # --- coarse matrix and start (preconditioner)
 BLURRED_SPREAD = 0.01  # what a variance below its noise is taken for, in this noise, where means choose their method
 MOST_STEPS = 2.3  # steps of means are taken only where they are at most so many times as long as without privacy
 MOST_FIRST_NOISE = 0.3  # its noise, in variances of a column, up to which steps of other losses arrive ...
 MOST_FIRST_NOISE_OF_SQUARES = 0.5  # ... and up to which those of least squares do
-COARSE_SHARE = 0.05  # its rows are held at a radius whose noise is about this share of the information ...
-COARSE_LEAST, COARSE_MOST = 2.0, 8.0  # ... and whose square is within these multiples of its order
+COARSE_SHARE = 0.05  # rows of steps' first matrix are held where noise is about this share of the information
 FLOOR = 0.01  # its least eigenvalue, in squared standard deviations of the columns
 UNCLEAR = 0.7  # it is released again, of whitened rows, if its least eigenvalue is below this part of noise's
 SECOND_WORTH = 0.1  # ... which is below this
-LEAST_START_VARIANCE = 0.02  # least residual variance at the start, in the response's ...
-RESIDUAL_NOISE = 0.5  # ... and at least this many sds: a small one clips the first step short
+RESIDUAL_NOISE = 0.5  # sds that a residual variance at the start has at least: a small one clips the first step short
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
-VISIBLE = 2.3  # sds that make a window visible next to visible ones, and a direction of A in counts: false alarm .01
+VISIBLE = 2.3  # sds that make a level, an atom, a direction, a window next to visible ones visible: false alarm .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
 FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
@@ -80,29 +74,25 @@ ALONG_HIDDEN = 2.0  # ... hidden ones by at most sqrt(this / m)
 PER_BIN = 5  # lengths a bin, log-uniform
 
 # --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
-NOISES = 16  # evenly spread noises of the histogram over which a length is foretold
-REFERENCE = 20_000  # made-up rows on which it is
+PLACES = 16  # evenly spread noises, or radii, at which what costs time is done; between radii is interpolated
 USUAL_RADIUS = 2.0  # squared radius of the Hessian, in m, where its noise is foretold
-EDGE_OF_NOISE = 1.5  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of an entry: 2 for many coordinates
 LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
-DROWNED = 0.4  # relative noise of the Hessian, foretold, from which moments have all of the budget
+DROWNED = 0.53  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
 # --- Hessian (least_squares, likelihood)
-BESIDE = 0.6  # size of the residual beside a row, at its clip, in radii of the row: a better start, under normal noise
-RESIDUAL_CLIP = 2.5  # clip of that residual, in residual scales
 RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
 RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
 FEW_SHARE = 0.2  # a direction needs VISIBLE sds of a count of rows at the radius, or this share if that is less
 
 # --- first step, meat and score (least_squares, one_step)
-FIRST_LEAST, FIRST_NOISE, FIRST_MOST = 3.0, 3.0, 6.0  # first clip in sqrt(m): at least, by its noise, at most
-MEAT_LEAST, MEAT_NOISE = 4.0, 0.2  # squared radius of the meat: this times m, or what makes noise this share of it
+FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # first clip in sqrt(m), or the first in sds of a score over its noise's, if between
+MEAT_LEAST = 4.0  # squared radius of the meat: this times m, or more up to MATRIX_NOISE
+MATRIX_NOISE = 0.2  # share of a meat, or of a quantile's Hessian, that its noise may be where the radius is larger
 MEAT_WORTH = 0.15  # a meat is released if 4 m of its sds at radius 1 are below this share of the scores
-EDGE = 2.0  # an eigenvalue of the meat stands clear of the others beyond this many sqrt(m) sds ...
+EDGE = 2.0  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of an entry; one of the meat beyond stands clear ...
 LEAST_CLEAR = 0.1  # ... and is at least this many means of the others,
 LEAST_USUAL = 0.25  # whose mean is at least this many of those that were expected
 LITTLE_SEEN = 0.15  # squared residuals are summed up if the histogram shows less than this part of what they may be,
-UNSEEN_SDS = 1.0  # ... by so many sds of noise; a sum that exceeds what it shows by less sds is taken for noise
 LEAST_RATIO, MOST_RATIO = 0.97, 1.5  # variance of the final score over the meat's: what the first clip missed
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # weight of the estimate's move between clips beyond these sds
 LEFT_OUT = 0.3  # in levels left out a slope differs by at most so many residual scales, or so much eta, per sd of x
@@ -114,7 +104,6 @@ SIGNAL = 0.2  # assumed squared length of the coefficients: how noise is shared 
 USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
 LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
 BLURS = 2.0  # the residual variance may be so many of its sds larger, where it says what a hidden direction explains
-MOMENTS_MEAT_NOISE = 0.1  # as MEAT_NOISE
 MOMENTS_READ = 4.0  # sds of the noise of a level that moments can read
 
 # --- made-up rows and the start of a loss (made_up, beginning, likelihood)
@@ -131,43 +120,35 @@ CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows:
 CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
 FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
 EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
-SKEW_RADII = 16  # radii at which that is done; between them is interpolated
 MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
 LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
-UNUSUAL = 4.0  # times its expected length: a coefficient that the last step moves further is not given
-MISSED_BEND = 0.25  # part of the curvature along a step, without signs, that made-up rows may not show
+UNUSUAL = 8.0  # times its expected length: a coefficient that the last step moves further is not given
 IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted
 FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
-ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions may move it
+ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, and a ridge, may move it
 
 # --- perturbed minimisers (objective_perturbation, quantile_regression)
 MOST_CURVED = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
-TYPICAL_ROW = 0.98  # quantile of the lengths of made-up Hessian rows,
-LONGER_ROW = 1.1  # ... and how much longer rows may be
+LONG_ROW = 0.99  # quantile of the lengths of made-up rows, up to which rows count in full
 HESSIAN_NOISE = 0.07  # the Hessian's share is its noise, had it the whole promise, over this part of the rows ...
-HESSIAN_FEWEST, HESSIAN_HIGHEST = 0.12, 0.3  # ... within these: where noise hides it nothing is given
-LEAST_WEIGHTED_RADIUS = 1.4  # squared radius of Hessian rows, at least, in parts of m
+HESSIAN_WITHIN = (0.12, 0.3)  # ... within these: where noise hides it nothing is given
 RIDGE_STEPS = 4  # steps toward the point where the ridge is taken off, by made-up rows
-RIDGE_FARTHEST = 2.0  # length of these steps together, in whitened coordinates or, of counts, in eta
 PILOT_RIDGE = 0.3  # of a smoothed check loss, as a share of its curvature: with its half-width it sets the smoothing
-MOST_SMOOTHED, LEAST_SMOOTHED = 0.6, 1e-3  # half-widths of the smoothed check loss, in residual scales
+SMOOTHED_WITHIN = (1e-3, 0.6)  # half-widths of the smoothed check loss, in residual scales
 
 # --- steps of a quantile regression (quantile_regression)
 CLIPPED_AT = 10.0  # scales at which a response is clipped, for the start only
-UNIT_ORDER, UNIT_SIZE = 0.6, 0.84  # the response's scale: its .6 quantile of |y - median| over that of N(0, 1)
-LEAST_SIZE = 1e-5  # of a residual, in half-ranges of the response
+UNIT_ORDER = 0.6  # the response's scale: the quantile of |y - median| of this order over that of N(0, 1)
 NEAR_ORDER = 0.8  # the scale of residuals is read at the quantile of |r - q| of order .8 min(tau, 1 - tau)
 STRETCH = 0.1  # unit of the asinh scale of residuals, in scales of the response
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # of the second steps' scores: smoothing moves slopes where residuals vary with predictors
-CHECK_RADIUS = 1.5  # radius of the steps' scores, in sqrt(m)
-DENSITY_RADIUS = 1.6  # ... and of the Hessian, at least
+CHECK_RADIUS = 1.5  # radius of the steps' scores, and of the Hessian at least, in sqrt(m)
 DENSITY_CUT = 0.5  # weight of what the Hessian's radius cuts off, against its noise
-DENSITY_NOISE = 0.2  # ... which is at most this share of the Hessian where the radius is larger
 DAMPING = 0.08  # of the second steps, in largest curvatures of their loss
 LEAST_CHECK_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least this share of n f0
 KERNEL_WIDTH = 1.3  # the kernel's half-width in residual scales is this times n^-1/5,
-KERNEL_NARROWEST, KERNEL_WIDEST = 0.15, 1.0  # ... within these
+KERNEL_WITHIN = (0.15, 1.0)  # ... within these
 KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
 DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide
 KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales

@@ -16,21 +16,19 @@ from scipy.stats import norm
 
 from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
-    ATOM_SCALE,
+    BEYOND,
     BLURRED,
     CLEAR_SDS,
     CORNERS,
-    COUNT_SDS,
-    LEAST_BEYOND,
     LEAST_COLUMN_VARIANCE,
     LEAST_RANKS,
-    MOST_BEYOND,
+    LEAST_SPREAD,
     MOST_CENTER,
     NARROWEST,
-    RANKED_RESPONSE,
     RARE,
     RARE_YES,
     TWO_ENDED,
+    VISIBLE,
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum, Values
@@ -370,7 +368,7 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
         return np.inf
     low, high = box.design.response_bounds
     seen = max(min(mean - low, high - mean), 0.0) / (high - low)
-    slack = COUNT_SDS * variance_sd
+    slack = VISIBLE * variance_sd
     variance += slack if box.design.zero_to_one else -slack
     rarer = seen + mean_sd / (high - low)
     return rarer if rarer < RARE_YES and variance > TWO_ENDED * (high - low) ** 2 * seen * (1 - seen) else np.inf
@@ -416,8 +414,8 @@ def ranked_scales(
         )
         narrow = scales.scale[j] ** 2 < CLEAR_SDS * scales.wrong[j]
         rate = ask.law(where, by=Rank((0.5,))).rate
-        few = LEAST_RANKS / (rate * offered) if offered else MOST_BEYOND
-        order = 1 - float(np.clip(few, LEAST_BEYOND, MOST_BEYOND))
+        few = LEAST_RANKS / (rate * offered) if offered else np.inf
+        order = 1 - float(np.clip(few, *BEYOND))
         two_valued = j == box.c and np.isfinite(scales.rarer)
         wanted = bool(worth and narrow and not two_valued and rate * scales.rows > LEAST_RANKS)
         if not (ask.decide(where.label, wanted) and ask.decide(spread.label, wanted)):
@@ -426,9 +424,9 @@ def ranked_scales(
         about = replace(spread, of=LogDistance(entry, middle, NARROWEST))
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
-        new = max(size / float(norm.ppf((1 + order) / 2)), scales.sd[j] / scales.rows / ATOM_SCALE) * unit
+        new = max(size / float(norm.ppf((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
         if j == box.c:  # rare large responses are no part of a quantile, but of their variance
-            least = scale[j] * (1 - order) ** 0.25 / RANKED_RESPONSE
+            least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
             wrong[j] = np.inf

@@ -20,9 +20,9 @@ from privstats.estimators.constants import (
     ALONG_HIDDEN,
     ALONG_SEEN,
     FALLING,
-    NOISES,
+    MADE_UP,
     PER_BIN,
-    REFERENCE,
+    PLACES,
     RESIDUE,
     VISIBLE,
 )
@@ -361,8 +361,8 @@ def predicted_length(
         In standard deviations of a coordinate of a row's score, times the root of `scores`: 1.96 without privacy.
     """
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
-    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / REFERENCE
-    k = np.arange(1, NOISES + 1)[:, None]
+    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / MADE_UP
+    k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
     clips = (best_clip(Lengths.denoised(h, count_sd, ends, scores, tail, law), noise, m, tail) for h in noisy)
@@ -379,9 +379,9 @@ def reference_sizes(m: int) -> FloatArray:
     Entries of w are normal times lognormal(.1); the sum of their squares is taken to be a gamma number of the same mean
     and variance. Quantiles are taken at quasi-random points: no chance has a part in it.
     """
-    k = np.arange(1, REFERENCE + 1)
+    k = np.arange(1, MADE_UP + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
-    squared = gamma.ppf(u, (m - 1) * mean**2 / variance, scale=variance / mean) if m > 1 else np.zeros(REFERENCE)
+    squared = gamma.ppf(u, (m - 1) * mean**2 / variance, scale=variance / mean) if m > 1 else np.zeros(MADE_UP)
     sizes: FloatArray = np.sqrt(1 + squared) * np.abs(t.ppf(v, 10)) / np.sqrt(1.25)
     return sizes

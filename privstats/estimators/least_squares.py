@@ -13,25 +13,21 @@ import numpy as np
 from privstats.estimators.base import Noises, entry_sd, score_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
-    BESIDE,
-    EDGE_OF_NOISE,
+    EDGE,
     FEW_SHARE,
     FIRST_LEAST,
     FIRST_MOST,
-    FIRST_NOISE,
     LEAST_EIGENVALUE,
     LEAST_RATIO,
     LITTLE_SEEN,
+    MATRIX_NOISE,
     MEAT_LEAST,
-    MEAT_NOISE,
     MEAT_WORTH,
     MOST_RATIO,
     MOVE,
     MOVE_SDS,
     RADIUS_NOISE,
     RARE_RADIUS,
-    RESIDUAL_CLIP,
-    UNSEEN_SDS,
     USUAL_RADIUS,
     VISIBLE,
 )
@@ -45,7 +41,7 @@ from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note
 from privstats.losses.base import Loss, SquaredLoss
-from privstats.losses.rows import HessianRowsAndScore, RowResiduals, SquaredResiduals
+from privstats.losses.rows import RowResiduals, SquaredResiduals
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
@@ -54,11 +50,9 @@ SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half
 MEDIAN = 0.6744897501960817  # of |N(0, 1)|
 
 
-def hessian_entry_sd(ask: Laws, by: Noises, loss: Loss, m: int) -> float:
+def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the standard deviation of the noise of an entry of the Hessian whose rows are clipped at 1."""
-    beside = by.free_products and isinstance(loss, SquaredLoss)
-    question = Sum("hessian", lambda block: block, within=Products(m + beside))
-    return entry_sd(ask, question, by) * (1 + BESIDE**2 if beside else 1.0)
+    return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
 def relative_noise(m: int, entry: float) -> float:
@@ -71,7 +65,7 @@ def relative_noise(m: int, entry: float) -> float:
     entry : float
         Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
     """
-    return EDGE_OF_NOISE * m**1.5 * entry
+    return EDGE * m**1.5 * entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +76,11 @@ class Lengthened:
     ----------
     ask : Laws
     by : Noises
-    loss : Loss
     tail : Tail
     """
 
     ask: Laws
     by: Noises
-    loss: Loss = SquaredLoss()  # noqa: RUF009
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
@@ -119,7 +111,7 @@ class Lengthened:
         m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
         noise, sd = score_sd(self.ask, score, self.by), sd_of(self.ask.law(counts, by=self.by.counts))
         usual = predicted_length(noise, sd, m, sizes.scores, self.tail, longest * psi, self.by.shares) / 1.96
-        entry = hessian_entry_sd(self.ask, self.by, self.loss, m) * min(USUAL_RADIUS, longest**2 / m) / rows
+        entry = hessian_entry_sd(self.ask, self.by, m) * min(USUAL_RADIUS, longest**2 / m) / rows
         first = FIRST_LEAST * m**0.5 * score_sd(self.ask, first_step, self.by) / rows
         length = np.hypot(usual, rows**0.5 * m**1.5 * entry * first)
         return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
@@ -246,7 +238,7 @@ class Steps(OneStep):
 
     @property
     def lengthened(self) -> Lengthened:
-        return Lengthened(self.ask, self.by, self.loss, self.tail)
+        return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
         """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
@@ -268,7 +260,7 @@ class Steps(OneStep):
     # 1b to 4. the pilot
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
-        read, start = self.first_hessian(start)
+        read = self.first_hessian(start)
         T, T_inverse = read.matrix.power(-0.5) * self.rows**0.5, read.matrix.power(0.5) / self.rows**0.5
         ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
         x = start.remapped(T)
@@ -279,31 +271,23 @@ class Steps(OneStep):
         """Return the metric in which scores vary alike in all directions."""
         return pilot.variance.metric.inverse
 
-    def first_hessian(self, start: Start) -> tuple[ReleasedHessian, Start]:
-        """2, 3. Release leverages, then the Hessian at the radius they suggest; a better start where it is free."""
-        m, squares = start.m, isinstance(start.loss, SquaredLoss)
+    def first_hessian(self, start: Start) -> ReleasedHessian:
+        """2, 3. Release leverages, then the Hessian at the radius they suggest."""
+        m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
         lengths = Lengths.released(self.ask, self.by, leverages, self.total(self.rows), TAILS["leverages"])
 
-        beside = BESIDE if squares and self.by.free_products else 0.0
-        within = Products(m + (beside > 0))
-        unit = entry_sd(self.ask, Sum("hessian", start.hessian_rows, within), self.by)
+        question = Sum("hessian", start.hessian_rows, Products(m), self.levels.keep)
+        unit = entry_sd(self.ask, question, self.by)
         rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
         rare = rare if np.isfinite(self.levels.least) else 0.0
         radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
         few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * self.rows)
 
-        limit = RESIDUAL_CLIP * start.sigma
-        of = HessianRowsAndScore(start.hessian_rows, radius, limit, beside * radius) if beside else start.hessian_rows
-        question = Sum("hessian", of, within, self.levels.keep).inside(radius * np.sqrt(1 + beside**2))
-        both = NoisyMatrix.of(self.ask(question, by=self.by.products), floor=few)
-        A = both.mapped(np.eye(within.m)[:, :m])
-        if beside:
-            start = start.moved(A.power(-1.0) @ both.value[:m, m] * limit / (beside * radius))
-        entry = unit * radius**2 * (1 + beside**2)
+        A = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products), floor=few)
         cut = lengths.square_excess(radius)
-        return ReleasedHessian(A, entry, cut * min(1.0, 2.0 / m), cut), start
+        return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
         """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
@@ -311,7 +295,7 @@ class Steps(OneStep):
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
             FIRST_LEAST * m**0.5,
-            FIRST_NOISE * self.scores**0.5 / self.score_sd(x, "first step"),
+            FIRST_LEAST * self.scores**0.5 / self.score_sd(x, "first step"),
         )
         radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
         held = x.remapped(plain.inverse)
@@ -343,7 +327,7 @@ class Steps(OneStep):
         wanted = self.robust and 4 * m * unit < MEAT_WORTH * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MEAT_NOISE * self.scores / unit))
+        radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
         return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
@@ -387,11 +371,11 @@ class Steps(OneStep):
         doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
         if doubted:
             sd = sd_of(self.ask.law(question, by=self.by.counts)) * largest**2
-            doubted = UNSEEN_SDS * sd < (1 - LITTLE_SEEN) * most
+            doubted = sd < (1 - LITTLE_SEEN) * most
         if not self.ask.decide("residual squares", bool(doubted)):
             return 0.0, max(most / variance - seen, 0.0) if rare else 0.0
         released = self.ask(question, by=self.by.counts)
-        noise = UNSEEN_SDS * sd_of(released.law) * largest**2
+        noise = sd_of(released.law) * largest**2
         squares = float(released.value[0]) * largest**2
         hidden = squares - variance * seen
         hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > noise else 0.0

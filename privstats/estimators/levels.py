@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import listed
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import CLEAR_SDS, COUNT_SDS, MOST_LEFT_OUT, RARE, TWO_ENDED
+from privstats.estimators.constants import CLEAR_SDS, MOST_LEFT_OUT, RARE, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.notes import Note, about_rows, note
@@ -129,7 +129,7 @@ def readable_levels(
         np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
     ]
     kept = tuple(
-        count >= needed + COUNT_SDS * sd if k in releases else np.ones(len(count), dtype=bool)
+        count >= needed + VISIBLE * sd if k in releases else np.ones(len(count), dtype=bool)
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
     )
     kept = with_most_rows(counts, sds, kept, scales.rows)
@@ -193,7 +193,7 @@ def with_most_rows(
     """
     if not kept:
         return ()
-    sizes = np.concatenate([np.maximum(c, 0.0) + COUNT_SDS * sd for c, sd in zip(counts, sds, strict=True)])
+    sizes = np.concatenate([np.maximum(c, 0.0) + VISIBLE * sd for c, sd in zip(counts, sds, strict=True)])
     read = np.concatenate(kept)
     rarest = np.argsort(np.where(read, np.inf, sizes), kind="stable")
     left_out = np.zeros(len(sizes), dtype=bool)

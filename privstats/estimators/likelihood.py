@@ -32,10 +32,9 @@ from privstats.estimators.constants import (
     IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
     LEVEL_ROWS,
-    MISSED_BEND,
     MOST_FIRST_NOISE,
     MOST_TAKEN,
-    SKEW_RADII,
+    PLACES,
     UNUSUAL,
     VISIBLE,
 )
@@ -302,7 +301,7 @@ class NewtonSteps(LikelihoodStep):
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
-        tried = np.geomspace(radii.min(), radii.max(), SKEW_RADII) if len(radii) > SKEW_RADII else radii
+        tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
         tried = np.r_[tried[tried < size.max()], size.max()]  # beyond nothing is clipped
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
@@ -444,7 +443,7 @@ class NewtonSteps(LikelihoodStep):
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
         bend = self.rows * ((high - low) * along)[:, None] * of / 2
-        bent = np.abs(bend.mean(axis=0)) + MISSED_BEND * np.abs(bend).mean(axis=0)
+        bent = np.abs(bend.mean(axis=0))
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
         changed = np.abs(to_coefficients @ step.step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))

@@ -14,16 +14,14 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.constants import (
-    HESSIAN_FEWEST,
-    HESSIAN_HIGHEST,
+    ETA_SIGNAL,
     HESSIAN_NOISE,
-    LEAST_WEIGHTED_RADIUS,
-    LONGER_ROW,
+    HESSIAN_WITHIN,
+    LEAST_HESSIAN_RADIUS,
+    LONG_ROW,
     MOST_CURVED,
-    RIDGE_FARTHEST,
+    PLACES,
     RIDGE_STEPS,
-    SKEW_RADII,
-    TYPICAL_ROW,
 )
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
@@ -115,7 +113,7 @@ def hessian_share(noise: float) -> float:
 
     Where it cannot be told from its noise nothing is given, however well the coefficients are known.
     """
-    return float(np.clip(noise / HESSIAN_NOISE, HESSIAN_FEWEST, HESSIAN_HIGHEST))
+    return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
@@ -211,7 +209,7 @@ class TiltedLikelihood(LikelihoodStep):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
             step = np.asarray(np.linalg.solve(A + ridge * np.eye(len(step)), last.value), dtype=float)
-        return at.moved(step * min(1.0, RIDGE_FARTHEST / max(float(np.linalg.norm(step)), 1e-9)))
+        return at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
     def last(self, w: Start, clip: Clip) -> LastRelease:
@@ -225,8 +223,8 @@ class TiltedLikelihood(LikelihoodStep):
         within, at = self.within(clip.radius), self.near(last)
         metric = self.whitened_at(at)
         made_up = self.made_up.rows @ metric * np.sqrt(self.information(at))[:, None]
-        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
-        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.m) ** 0.5)
+        usual = float(np.quantile(np.linalg.norm(made_up, axis=1), LONG_ROW))
+        radius = max(usual, LEAST_HESSIAN_RADIUS * self.m**0.5)
         question = self.products("hessian", at, metric, within, squared=True).inside(radius)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
         return WeightedBread(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)
@@ -250,7 +248,7 @@ class TiltedLikelihood(LikelihoodStep):
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         rows = made_up @ metric * weight[:, None]
         squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
-        tried = np.geomspace(min(LEAST_WEIGHTED_RADIUS * m, 0.5 * squared.max()), squared.max(), SKEW_RADII)
+        tried = np.geomspace(min(LEAST_HESSIAN_RADIUS**2 * m, 0.5 * squared.max()), squared.max(), PLACES)
         n, noise = self.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
         cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
         best = float(tried[int(np.argmin(noise * tried + cut))])

@@ -19,15 +19,15 @@ from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
     BOUNDED_RIDGES,
+    CLEAR_SDS,
     COARSE_NOISE,
     CORNERS,
-    EDGE_OF_NOISE,
+    EDGE,
     FAR_BOUNDS,
     FLOOR,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
-    IN_SIGHT,
     LEAST_CURVATURE,
     LEAST_EIGENVALUE,
     LEAST_VARIANCE,
@@ -106,7 +106,7 @@ class TwoStrips(Lengths):
         one = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, tail, by.shares)
         if not len(second):
             return cls(one.counts, one.lengths, one.hidden, sd)
-        seen = (second > IN_SIGHT * sd).any()
+        seen = (second > CLEAR_SDS * sd).any()
         many = with_tail(second, sd, tail, by.shares)[0] if seen else np.r_[sd, np.zeros(len(second) - 1)]
         middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * np.asarray(ends))
         lost = float((many * middle).sum()) * part_along(ALONG_SEEN, m, tail)
@@ -151,7 +151,7 @@ class PerturbedSquares(OneStep):
         assert start.moments is not None
         noises = [self.weakest_sd, entry_sd(self.ask, self.second, self.by) * HELD_LEAST * m]
         both = float(np.sum(np.asarray(noises) ** -2.0) ** -0.5) / n
-        return float(length / max(1 - EDGE_OF_NOISE * m**0.5 * both, LEAST_EIGENVALUE))
+        return float(length / max(1 - EDGE * m**0.5 * both, LEAST_EIGENVALUE))
 
     @property
     def mechanism(self) -> ObjectivePerturbation:

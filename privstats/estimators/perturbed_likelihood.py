@@ -19,20 +19,19 @@ from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
+    ETA_SIGNAL,
     FAR_PSI,
-    FIRST_RADIUS,
+    FIRST_LEAST,
     LEAST_CURVATURE,
+    LEAST_HESSIAN_RADIUS,
     LEAST_VARIANCE,
-    LEAST_WEIGHTED_RADIUS,
     LEVEL_ROWS,
-    LONGER_ROW,
+    LONG_ROW,
     MOST_CURVATURE,
+    PLACES,
     RIDGE,
-    RIDGE_FARTHEST,
     RIDGE_STEPS,
-    SKEW_RADII,
     TILT_SHARE,
-    TYPICAL_ROW,
     USUAL_CURVATURE,
 )
 from privstats.estimators.histogram import Clip, edges, shortest_clip
@@ -154,11 +153,11 @@ class TiltedLogLink(LikelihoodStep):
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
-        question = Sum("first step", w.scores, Ball(m, FIRST_RADIUS * m**0.5), self.keep)
+        question = Sum("first step", w.scores, Ball(m, FIRST_LEAST * m**0.5), self.keep)
         released = self.ask(question, by=self.by.vector)
         noise, squared = m * sd_of(released.law) ** 2, float(released.value @ released.value)
         step = released.value / self.rows * max(1 - noise / max(squared, 1e-300), 0.0)
-        held = min(1.0, RIDGE_FARTHEST / 2 / max(self.change(w, step), 1e-9))
+        held = min(1.0, ETA_SIGNAL / 2 / max(self.change(w, step), 1e-9))
         return Pilot(self.start.moved(metric @ (step * held)))
 
     def change(self, w: Start, step: FloatArray) -> float:
@@ -187,7 +186,7 @@ class TiltedLogLink(LikelihoodStep):
         """Return the largest curvature of a row: what made-up rows need, at most what a ridge of `RIDGE` n allows."""
         m, n = w.m, self.rows
         most = min(RIDGE * n / self.unit_law(w).ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
-        length = float(np.quantile(np.linalg.norm(self.rows_in(w), axis=1), TYPICAL_ROW))
+        length = float(np.quantile(np.linalg.norm(self.rows_in(w), axis=1), LONG_ROW))
         usual = USUAL_CURVATURE * m * (1 + length / m**0.5)
         return max(min(most, usual), LEAST_CURVATURE * m)
 
@@ -224,7 +223,7 @@ class TiltedLogLink(LikelihoodStep):
         v = np.minimum(1.0, curvature / np.maximum(2 * squared * y, 1e-300))  # as `ScoreClip` has it
         most = v * np.minimum(np.abs(psi), curvature / (v * squared) - y)
         size = np.maximum(squared**0.5 * np.abs(psi), 1e-300)
-        tried = np.geomspace(radii.min(), max(size.max(), 2 * radii.min()), SKEW_RADII)
+        tried = np.geomspace(radii.min(), max(size.max(), 2 * radii.min()), PLACES)
         kept = [np.sign(psi) * np.minimum(most, B / squared**0.5) for B in tried]
         off = [np.linalg.norm((rows * (p * (psi - one)).sum(axis=1)[:, None]).mean(axis=0)) for one in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
@@ -243,15 +242,15 @@ class TiltedLogLink(LikelihoodStep):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
             step = np.asarray(np.linalg.solve(A + 1e-9 * ridge * np.eye(len(step)), last.value), dtype=float)
-        return at.moved(step / 2 * min(1.0, RIDGE_FARTHEST / max(self.change(at, step), 1e-9)))
+        return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # 4. Hessian, and what scores vary by
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
         """Return the released products of Hessian rows."""
         near = self.near(last)
         made_up = self.rows_in(near) * np.sqrt(self.information(near))[:, None]
-        usual = LONGER_ROW * float(np.quantile(np.linalg.norm(made_up, axis=1), TYPICAL_ROW))
-        radius = max(usual, (LEAST_WEIGHTED_RADIUS * self.m) ** 0.5)
+        usual = float(np.quantile(np.linalg.norm(made_up, axis=1), LONG_ROW))
+        radius = max(usual, LEAST_HESSIAN_RADIUS * self.m**0.5)
         rows = HessianRows(self.loss, near.P, near.eta)
         question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))

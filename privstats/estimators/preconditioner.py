@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from privstats.estimators.base import Noises, PublicFacts, entry_sd, sd_of
 from privstats.estimators.constants import (
-    COARSE_LEAST,
-    COARSE_MOST,
     COARSE_SHARE,
     EDGE,
     FLOOR,
@@ -23,14 +21,12 @@ from privstats.estimators.constants import (
     HELD_NOISE,
     LEAST_CLEAR,
     LEAST_RESPONSE,
-    LEAST_START_VARIANCE,
     LEAST_UNEXPLAINED,
     LEAST_USUAL,
     PRODUCT_NOISE,
     RESIDUAL_NOISE,
     SECOND_WORTH,
     UNCLEAR,
-    UNSEEN_SDS,
     WIDE,
 )
 from privstats.estimators.frame import KnownMoments, PublicBox, StandardFrame
@@ -372,8 +368,8 @@ class Coarse:
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
         """Ask the question of rows that are held at a public radius, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
-        squared = max(COARSE_LEAST * (m + 1), COARSE_SHARE * rows / unit / np.sqrt(m))
-        radius = np.sqrt(min(squared, COARSE_MOST * (m + 1), limit))
+        squared = np.clip(COARSE_SHARE * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
+        radius = np.sqrt(min(float(squared), limit))
         read = NoisyMatrix.of(ask(question.inside(radius), by=by.products))
         G = read.value / rows
         values, V = np.linalg.eigh(G[:m, :m])
@@ -383,8 +379,8 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + UNSEEN_SDS * noise  # of a response of variance 1, less what is explained
-        sigma, most = np.sqrt(np.clip([max(square, RESIDUAL_NOISE * noise), most], LEAST_START_VARIANCE, 1.0))
+        most = 1 - (float(G[m, m]) - square) + noise  # of a response of variance 1, less what is explained
+        sigma, most = np.sqrt(np.clip([max(square, RESIDUAL_NOISE * noise), most], LEAST_UNEXPLAINED, 1.0))
         unclear = bool(values[0] < UNCLEAR * least and least < SECOND_WORTH)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), unclear)
 

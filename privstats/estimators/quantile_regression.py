@@ -33,35 +33,31 @@ from privstats.estimators.beginning import begun_about, scales_of
 from privstats.estimators.constants import (
     CHECK_RADIUS,
     CLIPPED_AT,
-    COUNT_SDS,
     DAMPING,
     DENSITY_CUT,
-    DENSITY_NOISE,
-    DENSITY_RADIUS,
     DENSITY_WIDEST,
     FARTHEST_PILOT,
     FARTHEST_STEP,
     FIRST_WIDTHS,
     KERNEL_BEND,
     KERNEL_LEVEL,
-    KERNEL_NARROWEST,
     KERNEL_NOISE,
     KERNEL_ROWS,
     KERNEL_SHAPE,
-    KERNEL_WIDEST,
     KERNEL_WIDTH,
+    KERNEL_WITHIN,
     LEAST_CHECK_CURVATURE,
-    LEAST_SIZE,
-    LEAST_SMOOTHED,
+    MATRIX_NOISE,
     MOST_CURVED,
     MOST_FIRST_NOISE,
-    MOST_SMOOTHED,
+    NARROWEST,
     NEAR_ORDER,
     PILOT_RIDGE,
     SECOND_WIDTHS,
+    SMOOTHED_WITHIN,
     STRETCH,
     UNIT_ORDER,
-    UNIT_SIZE,
+    VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
@@ -286,8 +282,8 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     middle = StretchedResiduals(theta, 1.0)
     question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
     center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
-    size = log_size(ask, theta, center, UNIT_ORDER, LEAST_SIZE, 2 * most, "response size", None)
-    return center, size / UNIT_SIZE
+    size = log_size(ask, theta, center, UNIT_ORDER, NARROWEST, 2 * most, "response size", None)
+    return center, size / float(norm.ppf((1 + UNIT_ORDER) / 2))
 
 
 def log_size(
@@ -476,7 +472,7 @@ class OneOrder(OneStep):
         counts = self.ask(question, by=self.by.counts)
         nearest, around = counts.value
         expected = near / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
-        atom = nearest - expected - COUNT_SDS * float(np.hypot(sd_of(counts.law), expected**0.5))
+        atom = nearest - expected - VISIBLE * float(np.hypot(sd_of(counts.law), expected**0.5))
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, near: Centred, clip: Clip) -> Density:
@@ -517,12 +513,12 @@ class OneOrder(OneStep):
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         near = 2 * residuals.density * sigma  # part of the rows in a kernel of half-width sigma
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
-        least = DENSITY_RADIUS * m**0.5
-        most = np.sqrt(DENSITY_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
+        least = CHECK_RADIUS * m**0.5
+        most = np.sqrt(MATRIX_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        share = np.where(tried > least, DENSITY_NOISE, KERNEL_NOISE)
+        share = np.where(tried > least, MATRIX_NOISE, KERNEL_NOISE)
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (share * self.rows * near))
-        width = np.clip(wide, KERNEL_NARROWEST, KERNEL_WIDEST)
+        width = np.clip(wide, *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
         best = int(np.argmin(unit * tried**2 / (near * width) + DENSITY_CUT * cut))
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
@@ -678,7 +674,7 @@ class Perturbed(OneOrder):
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
-        return float(np.clip(wanted, LEAST_SMOOTHED * residuals.sigma, MOST_SMOOTHED * residuals.sigma))
+        return float(np.clip(wanted, *np.multiply(SMOOTHED_WITHIN, residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
         """Return the question for the minimiser of the loss smoothed over h."""

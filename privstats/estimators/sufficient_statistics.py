@@ -13,8 +13,8 @@ from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
     BLURS,
     LEAST_SIGMA,
+    MATRIX_NOISE,
     MEAT_LEAST,
-    MOMENTS_MEAT_NOISE,
     MOMENTS_READ,
     RESIDUAL_NOISE,
     SIGNAL,
@@ -106,7 +106,7 @@ class UnclippedSquares(Problem):
         question = Sum(name, start.scores, within=Products(m), folded=self.folded)
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
-        radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MOMENTS_MEAT_NOISE * self.sizes.scores / unit))
+        radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         residual = np.abs(start.residual).sum() + start.offset_reach
         longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual) * self.public.rows_per_unit
         radius = min(radius, max(longest, LEAST_SIGMA * start.sigma))  # a longer one would add nothing but noise

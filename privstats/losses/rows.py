@@ -131,30 +131,6 @@ class HessianRows:
 
 
 @dataclass(frozen=True, eq=False)
-class HessianRowsAndScore:
-    """(x, c): a Hessian row x, moved into the ball of this radius, and the row's residual c in parts of its clip.
-
-    Products of (x, c) have the Hessian in their first block and the scores ``x c`` beside it. The last
-    entry is `beside` times the residual over `clip`, at most 1 in size, times the root of the weight.
-    """
-
-    rows: HessianRows
-    radius: float
-    clip: float
-    beside: float
-
-    def __call__(self, block: RowBlock) -> FloatArray:
-        x = self.rows(block)
-        eta = block.times(self.rows.theta[:, None])[:, 0]
-        part = np.clip(self.rows.loss.psi(eta, block.response) / self.clip, -1.0, 1.0) * np.sqrt(block.weight)
-        squared = np.zeros(len(x))
-        for column in x.T:
-            squared += column * column
-        shrink = np.minimum(1.0, self.radius / np.sqrt(np.maximum(squared, 1e-300)))
-        return np.column_stack([x * shrink[:, None], self.beside * part])
-
-
-@dataclass(frozen=True, eq=False)
 class RowResiduals:
     """The residual ``y - z'theta`` of a row, shape (n, 1)."""
 

@@ -193,7 +193,6 @@ REGRESSIONS = {
     "RootWeighted": [rows.RootWeighted(Q)],
     "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
-    "HessianRowsAndScore": [rows.HessianRowsAndScore(STEP, 0.7, 0.2, 0.5)],
     "RowResiduals": [rows.RowResiduals(THETA)],
     "SquaredResiduals": [rows.SquaredResiduals(THETA, 2.0)],
     "Level": [rows.Level(0)],

@@ -62,8 +62,7 @@ def test_its_shares_are_those_of_the_perturbed_minimiser():
     ):
         assert float(said[name]) == shares[name]
     assert float(said["second matrix"]) == constants.AGAIN
-    coarse = (constants.COARSE_FEWEST, constants.COARSE_HIGHEST)
-    squares = (constants.RESPONSE_FEWEST, constants.RESPONSE_HIGHEST)
+    coarse, squares = constants.COARSE_WITHIN, constants.RESPONSE_WITHIN
     asked = sum(shares[name] for name in ("scales", "score sizes", "squares of scores"))
     rest = [1 - asked - c - square for c, square in zip(coarse, squares, strict=True)]
     assert f"{rest[1]:.2f} to {rest[0]:.2f}".replace("0.", ".") == "".join(

@@ -13,7 +13,6 @@ from privstats.losses.rows import (
     ClippedProductScores,
     HeldBeside,
     HessianRows,
-    HessianRowsAndScore,
     Level,
     LevelWeight,
     LogDistance,
@@ -75,17 +74,6 @@ def test_products_of_hessian_rows_add_up_to_the_weighted_hessian(rows):
     inside = np.abs(residual) < 1.345 * 0.3
     w = rows.z @ P
     assert np.allclose(x.T @ x, (w * (rows.weight * inside)[:, None]).T @ w)
-
-
-def test_a_hessian_row_is_shortened_and_its_score_stands_beside_it(rows):
-    plain = HessianRows(SquaredLoss(), P, ETA)
-    both = HessianRowsAndScore(plain, radius=0.5, clip=0.4, beside=0.3)(rows)
-    x, length = plain(rows), np.linalg.norm(plain(rows), axis=1)
-    assert (length > 0.5).any() and (length < 0.5).any()
-    assert np.allclose(both[:, :2], x * np.minimum(1, 0.5 / length)[:, None])
-    clipped = np.clip((rows.response - rows.z @ ETA) / 0.4, -1, 1)
-    assert np.allclose(both[:, 2], 0.3 * clipped * np.sqrt(rows.weight))
-    assert np.linalg.norm(both, axis=1).max() <= np.hypot(0.5, 0.3) + 1e-12  # what the set is told
 
 
 def test_rows_of_moments_carry_the_root_of_the_weight(rows):

