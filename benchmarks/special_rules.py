@@ -38,14 +38,14 @@ class Rule:
     off : mapping of str to float
         Values of constants at which it never acts.
     case : str
-    promise : mapping of str to float
+    promise : mapping of str to float, or str
     n : int, optional
         Rows; by default those of the case.
     """
 
     off: Mapping[str, float]
     case: str
-    promise: Mapping[str, float]
+    promise: Mapping[str, Any]
     n: int | None = None
 
 
@@ -60,6 +60,10 @@ RULES = {
     "scales_again": Rule({"BLURRED": 0.0}, "far_group", {"mu": 0.5}),
     "move": Rule({"MOVE": 0.0}, "wealth", {"mu": 1.0}),
     "few_outcomes": Rule({"FEW_OUTCOMES": 0.0}, "separated", {"mu": 1.0}),
+    "rare_counts": Rule({"RARE": 1e9}, "randhie_counts", {"eps": 4.0}, 40_000),
+    "curvature_met": Rule({"CURVATURE_SD": 0.0}, "pharmacy_counts", {"mu": 1.0}),
+    "rare_outcomes": Rule({"MOST_TAKEN": 2.0}, "voters_logit", {"mu": 0.5}, 2000),
+    "far_step": Rule({"UNUSUAL": 1e9}, "counts_40000", {"eps": 2.0, "mech": "newton"}, 4000),
 }
 
 
@@ -118,7 +122,7 @@ def main() -> int:
         here, there = bought(rule, given.replicates, given.seed), without(rule, given.replicates, given.seed)
         said = "" if there.worse(here) else " BUYS NOTHING"
         idle += bool(said)
-        budget = ", ".join(f"{key} = {value:g}" for key, value in rule.promise.items())
+        budget = ", ".join(f"{key} = {value}" for key, value in rule.promise.items())
         shown = (f"{one.covered:.2f} / {one.length:.2f} / {one.given:.2f}" for one in (here, there))
         print(f"{name}: {rule.case}, {budget}: {' | '.join(shown)}{said}", flush=True)
     return int(idle > 0)
