@@ -140,6 +140,14 @@ def lognormal(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.exp(0.5 + 0.6 * x + 0.8 * rng.normal(size=n))})
 
 
+def dispersed(zeros: float, shape: float, mean: float, rng: Rng, n: int) -> pd.DataFrame:
+    """Return counts whose means vary by a gamma of this shape; besides, this part of the rows is zero."""
+    x, g = rng.normal(size=n).clip(-4, 4), rng.choice(["a", "b"], n, p=[0.8, 0.2])
+    means = mean * np.exp(0.3 * x + 0.4 * (g == "b")) * rng.gamma(shape, 1 / shape, n)
+    y = np.where(rng.random(n) < zeros, 0, rng.poisson(means)).clip(0, 50 * mean)
+    return pd.DataFrame({"x": x, "g": g, "y": y})
+
+
 def curved(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows whose quantiles are curved and spread out."""
     x = rng.gamma(3, 1, n)
@@ -227,6 +235,19 @@ CASES = {
             glm(partial(counts, mean, 0.9), "y ~ x", COUNTED | {"y": (0, 50 * max(mean, 1))}, family="poisson"), 4000
         )
         for mean in (0.05, 1.0, 300.0, 4e4)
+    },
+    **{
+        f"dispersed_{mean:g}": Case(
+            glm(
+                partial(dispersed, zeros, shape, mean),
+                "y ~ x + C(g)",
+                {"x": (-4, 4), "g": ["a", "b"], "y": (0, 50 * mean)},
+                family="poisson",
+            ),
+            4000,
+            ({"eps": 1.0}, {"eps": 4.0}),
+        )
+        for zeros, shape, mean in ((0.8, 3.0, 3.0), (0.2, 0.5, 5.0), (0.0, 1.0, 60.0))
     },
     "totals": Case(
         lm(totals, "y ~ rooms + homes + people", dict.fromkeys(("rooms", "homes", "people"), (0, 14)) | {"y": (-3, 5)}),

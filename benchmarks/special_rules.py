@@ -58,6 +58,7 @@ RULES = {
     "rare_numbers": Rule({"TWO_ENDED": 10.0}, "rare_ones", {"eps": 4.0}),
     "second_reading": Rule({"UNCLEAR": 0.0}, "flights", {"mu": 1.0}, 2000),
     "scales_again": Rule({"BLURRED": 0.0}, "far_group", {"mu": 0.5}),
+    "wide_windows": Rule({"WIDE_WINDOWS": ()}, "saturating", {"eps": 4.0}, 2000),
     "move": Rule({"MOVE": 0.0}, "wealth", {"mu": 1.0}),
     "few_outcomes": Rule({"FEW_OUTCOMES": 0.0}, "separated", {"mu": 1.0}),
     "rare_counts": Rule({"RARE": 1e9}, "randhie_counts", {"eps": 4.0}, 40_000),

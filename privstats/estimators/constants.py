@@ -43,12 +43,12 @@ LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its sq
 LEAST_UNEXPLAINED = 0.02  # part of the response's variance that is left at the start, at least
 
 # --- the perturbed minimiser of least squares (perturbed_least_squares)
-TILT_SHARE = 0.94  # of the coefficients' budget; the ridge has the rest
+TILT_SHARE = 0.96  # of the coefficients' budget, of least squares; the ridge has the rest
+BOUNDED_TILT = 0.88  # ... where BOUNDED_RIDGES are chosen from: a larger curvature lets long scores through
 RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
 MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
 LEAST_CURVATURE = 2.0  # ... and at least this times m
-BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # one of these where psi is bounded, as far rows of long scores let it be
-USUAL_CURVATURE = 30.0  # of rows of counts and gamma responses at most this times m, times one more than typical length
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # one of these of Huber's loss, counts and gamma responses: the shortest interval's
 SUM_SEEN = 0.3  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
 LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
 SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance
@@ -67,6 +67,7 @@ RESIDUAL_NOISE = 0.5  # sds that a residual variance at the start has at least: 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
 VISIBLE = 2.3  # sds that make a level, an atom, a direction, a window next to visible ones visible: false alarm .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
+WIDE_WINDOWS = (4, 8)  # bins right behind visible ones whose sum counts as visible from VISIBLE sds on
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
 FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
 ALONG_SEEN = 4.0  # visible rows beyond the clip lie along one coefficient by at most sqrt(this / m),

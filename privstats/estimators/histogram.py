@@ -25,6 +25,7 @@ from privstats.estimators.constants import (
     PLACES,
     RESIDUE,
     VISIBLE,
+    WIDE_WINDOWS,
 )
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.error_law import critical
@@ -189,18 +190,23 @@ class Lengths:
 def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") -> tuple[FloatArray, int]:
     """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
 
-    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, windows after a
-    gap from `AFTER_GAP`. The first hidden bin holds at most what the last windows let expect, and at most what a tail
-    of that shape through all hidden counts says, and `residue` of its noise.
+    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, and so do wider
+    ones right behind these: a tail that falls slowly may be hidden in each bin, but not in their sum. Windows after a
+    gap count from `AFTER_GAP`. The first hidden bin holds at most what the last windows let expect, and at most what a
+    tail of that shape through all hidden counts says, and `residue` of its noise.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
     last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
         beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
-        if not beyond:
+        wide = [k for k in WIDE_WINDOWS if counts[last + 1 :][: int(k)].sum() > VISIBLE * sd * k**0.5]
+        if beyond:
+            last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
+        elif wide:
+            last = min(last + int(wide[0]), len(counts) - 1)
+        else:
             break
-        last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
     while counts[last] < sd and last > 1:
         last -= 1
     window = max(counts[max(last - 1, 0)] + counts[last], sd)

@@ -257,6 +257,19 @@ class LikelihoodStep(OneStep):
         """Return T: made-up rows w'T have the identity as information at theta."""
         return whitening(self.made_up.rows, self.information(at))
 
+    def lengths(self, w: Start) -> Lengths:
+        """Release sizes of scores."""
+        return self.score_sizes(w, "score sizes")
+
+    def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
+        """Ask a question for sizes of scores."""
+        m = w.m
+        longest = self.loss.largest(0.0) * w.longest
+        cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
+        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
+        question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))
+        return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
+
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
@@ -277,16 +290,7 @@ class NewtonSteps(LikelihoodStep):
         """Return the metric of the information at the pilot."""
         return self.whitened_at(pilot.start)
 
-    # 3. sizes of scores, and the clip
-    def lengths(self, w: Start, name: str = "score sizes", item: str = "") -> Lengths:
-        """Release sizes of scores."""
-        m = w.m
-        longest = self.loss.largest(0.0) * w.longest
-        cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
-        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
-        question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))
-        return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
-
+    # 3. the clip
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
 
@@ -321,7 +325,7 @@ class NewtonSteps(LikelihoodStep):
         """Return the start after a step along a clipped score, no longer than is linear; and the step."""
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
-        lengths = self.lengths(w, "step sizes", str(k + 1))
+        lengths = self.score_sizes(w, "step sizes", str(k + 1))
         name, item = ("first step", str(k + 1)) if k < BURN_IN - 1 else ("second step", "")
         question = Sum(name, w.scores, within=Ball(w.m), keep=self.keep, item=item, folded=self.folded)
         noise = sd_of(self.ask.law(question, by=self.by.vector))

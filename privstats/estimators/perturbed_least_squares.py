@@ -19,6 +19,7 @@ from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
     BOUNDED_RIDGES,
+    BOUNDED_TILT,
     CLEAR_SDS,
     COARSE_NOISE,
     CORNERS,
@@ -155,7 +156,12 @@ class PerturbedSquares(OneStep):
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
-        return ObjectivePerturbation(TILT_SHARE)
+        return ObjectivePerturbation(self.tilt_share)
+
+    @property
+    def tilt_share(self) -> float:
+        """Part of the coefficients' budget that the tilt has."""
+        return TILT_SHARE
 
     # 1. the matrix of whitened rows
     @property
@@ -380,6 +386,11 @@ class PerturbedHuber(PerturbedSquares):
     smallest: rows inside the threshold, held at a radius. The squares of all rows add up to m a row, as they are
     whitened, so that what the Hessian lacks of that bounds what the radius cut off.
     """
+
+    @property
+    def tilt_share(self) -> float:
+        """Part of the coefficients' budget that the tilt has: psi is bounded, so that curvature cuts long rows."""
+        return BOUNDED_TILT
 
     @cached_property
     def limit(self) -> float:

@@ -19,8 +19,9 @@ from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
+    BOUNDED_RIDGES,
+    BOUNDED_TILT,
     ETA_SIGNAL,
-    FAR_PSI,
     FIRST_LEAST,
     LEAST_CURVATURE,
     LEAST_HESSIAN_RADIUS,
@@ -29,31 +30,26 @@ from privstats.estimators.constants import (
     LONG_ROW,
     MOST_CURVATURE,
     PLACES,
-    RIDGE,
     RIDGE_STEPS,
-    TILT_SHARE,
-    USUAL_CURVATURE,
 )
-from privstats.estimators.histogram import Clip, edges, shortest_clip
+from privstats.estimators.histogram import Clip, Lengths, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
-from privstats.estimators.perturbed_least_squares import TwoStrips
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat
 from privstats.inference.notes import note
-from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, LikelihoodSizes
+from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, bounded
 from privstats.losses.convex import ClippedExponential
 from privstats.losses.families import LogLink, Poisson
 from privstats.losses.psi import Likelihood
 from privstats.losses.rows import HessianRows
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
 from privstats.numerics.law import FloatArray
-from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 from privstats.sets.weighted_losses import WeightedLosses
 
@@ -132,7 +128,7 @@ class TiltedLogLink(LikelihoodStep):
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
-        return ObjectivePerturbation(TILT_SHARE)
+        return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
         """Return the metric of the information that made-up rows have at the pilot, rows of rare levels held."""
@@ -182,46 +178,57 @@ class TiltedLogLink(LikelihoodStep):
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
-    def curvature(self, w: Start) -> float:
-        """Return the largest curvature of a row: what made-up rows need, at most what a ridge of `RIDGE` n allows."""
+    def curvature(self, w: Start, ridge: float) -> float:
+        """Return the largest curvature of a row that a ridge of this part of the rows allows."""
         m, n = w.m, self.rows
-        most = min(RIDGE * n / self.unit_law(w).ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
-        length = float(np.quantile(np.linalg.norm(self.rows_in(w), axis=1), LONG_ROW))
-        usual = USUAL_CURVATURE * m * (1 + length / m**0.5)
-        return max(min(most, usual), LEAST_CURVATURE * m)
+        most = min(ridge * n / self.unit_law(w).ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
+        return max(most, LEAST_CURVATURE * m)
 
-    def lengths(self, w: Start) -> TwoStrips:
-        """Release sizes of scores at the start; rows that the bound of curvature changes are apart, by their loss."""
-        m = w.m
-        longest = self.loss.largest(0.0) * w.longest
-        cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
-        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
-        of = LikelihoodSizes(self.loss, w.P, w.eta, 1e300, self.curvature(w), self.farthest, ends[-1])
-        shells = Shells(1, (*ends, *(ends[-1] + end for end in ends)))
-        counts = self.ask(Sum("score sizes", of, shells, self.keep), by=self.by.counts)
-        return TwoStrips.of_both(counts, ends, self.total(self.rows), self.tail, self.by, m)
-
-    def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
-        """Return the clip with the shortest interval; what it may move is what histogram and model say it takes.
+    def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
+        """Return the clip with the shortest interval, and the bound of curvature.
 
         Scores of small counts are skewed, and rows whose scores are long may be too few to be seen: what a clip takes
-        off them is that of made-up rows if the model is right.
+        off them is that of made-up rows if the model is right. The Hessian's noise meets the ridge, so that an interval
+        is as much longer.
         """
-        tried, m = lengths.from_least(w.m**0.5 / 2), w.m
-        taken = lengths.taken(tried, m, self.tail, ALONG_SEEN if self.dispersed else None)
-        excess = taken + self.expected_cut(w, tried) + lengths.lost
-        clip = shortest_clip(tried, lengths.squares(tried) / m, excess, sd_of(self.unit_law(w)))
-        return replace(clip, curvature=self.curvature(w))
+        tried, m, noise, clips = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w)), []
+        for ridge in BOUNDED_RIDGES:
+            curvature = self.curvature(w, ridge)
+            left = self.left(w, lengths.lengths, tried, curvature)
+            taken = lengths.taken(left, m, self.tail, ALONG_SEEN if self.dispersed else None)
+            variance = (lengths.counts[:, None] * left**2).sum(axis=0) / m
+            clip = shortest_clip(tried, variance, taken + self.expected_cut(w, tried, curvature), noise)
+            clips.append(replace(clip, length=clip.length * (1 + ridge), curvature=curvature))
+        return min(clips, key=lambda clip: clip.length)
 
-    def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
+    def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
+        """Return what a clip at each radius and the bound of curvature leave of scores of each size, shape (sizes, k).
+
+        Rows of a long score are long ones, in proportion to squared length where sizes fall as those of a finite
+        variance may; their responses are large. Mean over made-up rows.
+        """
+        rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
+        squared = (rows**2).sum(axis=1)
+        order = np.argsort(squared)
+        part = np.cumsum(squared[order]) / squared.sum()
+        some = order[np.searchsorted(part, (np.arange(PLACES) + 0.5) / PLACES)]
+        squared = np.maximum(squared[some], 1e-300)
+        length = np.sqrt(squared)
+        psi = sizes[:, None] / length
+        weight, most = bounded(squared, np.ones_like(psi) if self.dispersed else psi + mean[some], curvature)
+        kept = weight * length * np.minimum(psi, most)
+        left: FloatArray = np.minimum(kept[:, :, None], radii).mean(axis=1)
+        return left
+
+    def expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
         """Return the length of the sum that a clip at each radius takes off made-up rows' scores, shape (k,)."""
-        rows, eta, curvature = self.rows_in(w), self.eta(w), self.curvature(w)
+        rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros(len(radii))
         psi, squared = self.loss.family.psi(eta[:, None], y[None]), np.maximum((rows**2).sum(axis=1), 1e-300)[:, None]
-        v = np.minimum(1.0, curvature / np.maximum(2 * squared * y, 1e-300))  # as `ScoreClip` has it
-        most = v * np.minimum(np.abs(psi), curvature / (v * squared) - y)
+        weight, c = bounded(squared, y[None], curvature)
+        most = weight * np.minimum(np.abs(psi), c)
         size = np.maximum(squared**0.5 * np.abs(psi), 1e-300)
         tried = np.geomspace(radii.min(), max(size.max(), 2 * radii.min()), PLACES)
         kept = [np.sign(psi) * np.minimum(most, B / squared**0.5) for B in tried]

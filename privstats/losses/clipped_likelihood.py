@@ -14,6 +14,25 @@ from privstats.numerics.law import FloatArray
 LEAST_RESPONSE = 1e-100  # of which a logarithm is taken: scores of smaller ones are as of zero
 
 
+def bounded(
+    squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weight of a row, and the largest threshold of psi, that a bound of curvature allows.
+
+    Parameters
+    ----------
+    squared : ndarray
+        Squared length of the row.
+    u : ndarray
+        Part of the curvature that does not depend on the threshold.
+    curvature : float
+    weight : ndarray or float
+        The row's own.
+    """
+    w = np.minimum(weight, curvature / np.maximum(2 * squared * u, 1e-300))
+    return w, np.maximum(curvature / np.maximum(w * squared, 1e-300) - u, u)
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreClip:
     """How a row's score and curvature are bounded: by a weight w, and a threshold c of psi.
@@ -54,9 +73,8 @@ class ScoreClip:
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
         squared, u = np.maximum(squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
-        w = np.minimum(block.weight, self.curvature / np.maximum(2 * squared * u, 1e-300))
-        heavy = np.maximum(w * squared, 1e-300)
-        c = np.minimum(self.radius * np.sqrt(squared) / heavy, np.maximum(self.curvature / heavy - u, u))
+        w, most = bounded(squared, u, self.curvature, block.weight)
+        c = np.minimum(self.radius * np.sqrt(squared) / np.maximum(w * squared, 1e-300), most)
         return x, eta, y, w, np.minimum(c, self.farthest)
 
 
@@ -83,27 +101,3 @@ class ClippedLikelihoodScores(ScoreClip):
         x, eta, _, w, c = self.weighed(block)
         scores: FloatArray = x * (w * np.clip(self.loss.psi(eta, block.response), -c, c))[:, None]
         return scores
-
-
-@dataclass(frozen=True, eq=False)
-class LikelihoodSizes(ScoreClip):
-    """The length ``weight |x| |psi|`` of a row's score; beyond `beyond`, what the bound of curvature takes off it.
-
-    A row that its weight or its threshold changes whatever the radius is (`radius` is not used here) loses a part of
-    its score: that part plus `beyond` is returned. So one histogram shows both sorts of rows, shape (n, 1).
-
-    Parameters
-    ----------
-    beyond : float
-        Largest size.
-    """
-
-    beyond: float = np.inf
-
-    def __call__(self, block: RowBlock) -> FloatArray:
-        x, eta, _, w, c = self.weighed(block)
-        psi, length = np.abs(self.loss.psi(eta, block.response)), np.sqrt(squared_lengths(x))
-        size = length * psi * block.weight
-        taken = size - length * w * np.minimum(psi, c)
-        inside = np.minimum(size, self.beyond)
-        return np.where(taken > 1e-9 * size, self.beyond + np.minimum(taken, self.beyond), inside)[:, None]

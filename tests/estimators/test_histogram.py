@@ -50,6 +50,18 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
     assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
 
 
+def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
+    """Ten bins of 1.3 noise sds each: by windows of two bins .1 of their excess was assumed."""
+    sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
+    ends, true = tuple(sizes.tolist()), np.r_[300.0, 500.0, 150.0, np.full(10, 13.0), np.zeros(9)]
+    excess = (true * np.maximum(sizes * 2**-0.25 - 4.0, 0.0)).sum()
+    assumed = []
+    for seed in range(60):
+        counts = true + sd * np.random.default_rng(seed).normal(size=len(true))
+        assumed.append(Lengths.denoised(counts, sd, ends, true.sum(), TAILS["usual"]).excess(4.0))
+    assert np.mean(np.array(assumed) > 0.5 * excess) > 0.75
+
+
 @pytest.mark.parametrize("total", [900.0, 1000.0, 1200.0])
 def test_visible_counts_are_lowered_evenly_to_the_total(total):
     counts = np.array([500.0, 300.0, 150.0, 4.0, 3.0, 1.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, LikelihoodSizes
+from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores
 from privstats.losses.convex import ClippedExponential
 from privstats.losses.families import Gamma, Poisson
 from privstats.losses.psi import Likelihood
@@ -50,19 +50,6 @@ def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curva
     plain = x * (rows.weight * psi_of(name, eta, y))[:, None]
     same = np.isclose(at_start, plain).all(axis=1)
     assert 20 < same.sum() < N - 20
-
-
-@named
-def test_sizes_tell_apart_what_the_bound_of_curvature_takes_off_whatever_the_radius_is(rows, name):
-    beyond = 1e4
-    found = LikelihoodSizes(FAMILIES[name], P, ETA, 1e300, CURVATURE, FARTHEST, beyond)(rows)[:, 0]
-    kept = ClippedLikelihoodScores(FAMILIES[name], P, ETA, 1e300, CURVATURE, FARTHEST)(rows)
-    eta, y = rows.z @ ETA, 6 + 6 * rows.response
-    size = np.linalg.norm(rows.z @ P, axis=1) * np.abs(psi_of(name, eta, y)) * rows.weight
-    far = found > beyond
-    assert 5 < far.sum() < N - 5
-    assert np.allclose(found[~far], size[~far])
-    assert np.allclose(found[far] - beyond, (size - np.linalg.norm(kept, axis=1))[far])
 
 
 def test_the_slope_of_the_clipped_exponential_rises_and_has_the_curvature_that_is_said():
