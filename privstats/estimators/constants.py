@@ -128,7 +128,8 @@ IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these pl
 FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
 ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, and a ridge, may move it
 
-# --- perturbed minimisers (objective_perturbation, quantile_regression)
+# --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)
+FIRST_NOISE = 0.3  # noise, root mean square of eta, of the first step of counts and gamma responses, as its clip allows
 MOST_CURVED = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
 LONG_ROW = 0.99  # quantile of the lengths of made-up rows, up to which rows count in full
 HESSIAN_NOISE = 0.07  # the Hessian's share is its noise, had it the whole promise, over this part of the rows ...

@@ -22,7 +22,9 @@ from privstats.estimators.constants import (
     BOUNDED_RIDGES,
     BOUNDED_TILT,
     ETA_SIGNAL,
+    FAR_PSI,
     FIRST_LEAST,
+    FIRST_NOISE,
     LEAST_CURVATURE,
     LEAST_HESSIAN_RADIUS,
     LEAST_VARIANCE,
@@ -145,16 +147,19 @@ class TiltedLogLink(LikelihoodStep):
         """Return the start after a step along a clipped score, less what noise may have made of it.
 
         Least squares of a transform miss the coefficients, most of all the constant, where responses are not quite of
-        the family, and the ridge keeps a part of what they miss.
+        the family, and the ridge keeps a part of what they miss. Where they miss much, most scores are long: the clip
+        is as large as noise allows. Means that are c too large a part of themselves are off by log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
-        question = Sum("first step", w.scores, Ball(m, FIRST_LEAST * m**0.5), self.keep)
-        released = self.ask(question, by=self.by.vector)
+        question = Sum("first step", w.scores, Ball(m), self.keep)
+        unit = m**0.5 * sd_of(self.ask.law(question, by=self.by.vector)) / self.rows
+        radius = float(np.clip(FIRST_NOISE / unit, FIRST_LEAST * m**0.5, FAR_PSI * m**0.5))
+        released = self.ask(question.inside(radius), by=self.by.vector)
         noise, squared = m * sd_of(released.law) ** 2, float(released.value @ released.value)
         step = released.value / self.rows * max(1 - noise / max(squared, 1e-300), 0.0)
-        held = min(1.0, ETA_SIGNAL / 2 / max(self.change(w, step), 1e-9))
-        return Pilot(self.start.moved(metric @ (step * held)))
+        change = max(self.change(w, step), 1e-9)
+        return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
         """Return the root mean square of what a step in coordinates of w changes eta of made-up rows by."""

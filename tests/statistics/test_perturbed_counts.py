@@ -140,6 +140,17 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
     assert wrong <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5
 
 
+def test_large_counts_of_which_half_are_zero_are_given():
+    """The start, of logarithms, is a ninth of their mean: a step along scores clipped at 3 root m left it there."""
+    domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
+    for seed in range(3):
+        rows = dispersed(0.5, 0.7, 60.0, np.random.default_rng(seed), 10_000)
+        fit = ps.dp_glm("y ~ C(g) + x", rows, eps=4.0, domain=domain, family="poisson", rng=seed, mech="objpert")
+        low, high = fit.conf_int().to_numpy().T
+        truth = np.array([np.log(30.0), 0.4, 0.3])
+        assert ((low <= truth) & (truth <= high)).all()
+
+
 def test_visits_by_a_rare_level_cover():
     """Long counts at a rare level have far more curvature than others: bounded at half of it, 8 of 20 covered."""
     people = ps.datasets.load_randhie().data[["mdvis", "lncoins", "disea", "hlthf"]].astype(float)
