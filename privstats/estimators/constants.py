@@ -17,7 +17,7 @@ READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many 
 READ_WITH_SUMS = 8.0  # ... and so many of the coarse matrix where sums of columns tell the rest
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
-CLEAR_SDS = 3.3  # sds beyond which sums tell a variance or a level, and a count of what curvature takes off
+CLEAR_SDS = 3.3  # sds beyond which sums tell a variance or a level, and counts what curvature takes off
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
@@ -26,8 +26,8 @@ CORNERS = 4096  # so many corners of the box are tried at most for the largest l
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # what wide bounds hide is read by ranks, if the question's budget times the rows exceeds this;
 BEYOND = (0.03, 0.3)  # a scale is a quantile of distances, LEAST_RANKS beyond it, within these
-NARROWEST = 1e-5  # distances and residuals of which logarithms are taken are at least so many half-ranges,
-LEAST_SPREAD = 1.8  # ... and the sd of the column's mean, or a part of the response's first reading, over this: atoms
+NARROWEST = 1e-5  # distances and residuals of which logarithms are taken are at least so many half-ranges
+LEAST_SPREAD = 1.8  # a scale by ranks is at least its mean's sd, or a part of the first reading, over this: atoms
 RESPONSE_NOISE = 0.005  # the response's square gets the share that puts its noise at this part of the rows
 RESPONSE_WITHIN = (0.01, 0.03)  # ... within these,
 COARSE_NOISE = 0.2  # the coarse matrix's share puts its noise, in sqrt(m) sds, at this part; more asks for a second
@@ -65,7 +65,7 @@ SECOND_WORTH = 0.1  # ... which is below this
 RESIDUAL_NOISE = 0.5  # sds that a residual variance at the start has at least: a small one clips the first step short
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
-VISIBLE = 2.3  # sds that make a level, an atom, a direction, a window next to visible ones visible: false alarm .01
+VISIBLE = 2.3  # sds that make a level, an atom, a direction, windows next to visible ones visible: false alarm .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
 WIDE_WINDOWS = (4, 8)  # bins right behind visible ones whose sum counts as visible from VISIBLE sds on
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
@@ -75,8 +75,8 @@ ALONG_HIDDEN = 2.0  # ... hidden ones by at most sqrt(this / m)
 PER_BIN = 5  # lengths a bin, log-uniform
 
 # --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
-PLACES = 16  # evenly spread noises, or radii, at which what costs time is done; between radii is interpolated
-USUAL_RADIUS = 2.0  # squared radius of the Hessian, in m, where its noise is foretold
+PLACES = 16  # evenly spread noises, rows or radii at which what costs time is done; between radii is interpolated
+USUAL_RADIUS = 2.0  # squared radius of a matrix of rows, in m, where its noise is foretold
 LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
 DROWNED = 0.53  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
@@ -86,14 +86,14 @@ RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
 FEW_SHARE = 0.2  # a direction needs VISIBLE sds of a count of rows at the radius, or this share if that is less
 
 # --- first step, meat and score (least_squares, one_step)
-FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # first clip in sqrt(m), or the first in sds of a score over its noise's, if between
+FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # the first step's clip is within these times sqrt(m), larger where noise is small
 MEAT_LEAST = 4.0  # squared radius of the meat: this times m, or more up to MATRIX_NOISE
 MATRIX_NOISE = 0.2  # share of a meat, or of a quantile's Hessian, that its noise may be where the radius is larger
 MEAT_WORTH = 0.15  # a meat is released if 4 m of its sds at radius 1 are below this share of the scores
-EDGE = 2.0  # largest eigenvalue of a noisy matrix, in sqrt(m) sds of an entry; one of the meat beyond stands clear ...
+EDGE = 2.0  # largest eigenvalue of a matrix's noise, in sqrt(m) sds of an entry; one of a meat beyond stands clear ...
 LEAST_CLEAR = 0.1  # ... and is at least this many means of the others,
 LEAST_USUAL = 0.25  # whose mean is at least this many of those that were expected
-LITTLE_SEEN = 0.15  # squared residuals are summed up if the histogram shows less than this part of what they may be,
+LITTLE_SEEN = 0.15  # squared residuals are summed up if the histogram shows less than this part of what they may be
 LEAST_RATIO, MOST_RATIO = 0.97, 1.5  # variance of the final score over the meat's: what the first clip missed
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # weight of the estimate's move between clips beyond these sds
 LEFT_OUT = 0.3  # in levels left out a slope differs by at most so many residual scales, or so much eta, per sd of x
@@ -119,7 +119,7 @@ BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, 
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
 CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
 CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
-FAR_PSI = 60.0  # |w| |p| is at most this many times root m in a histogram, where psi has no bound of its own
+FAR_PSI = 60.0  # root m times this: longest Hessian rows, and first clip, where psi has no bound; |psi| is at most this
 EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
 MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
 LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
@@ -131,7 +131,7 @@ ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, a
 # --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)
 FIRST_NOISE = 0.3  # noise, root mean square of eta, of the first step of counts and gamma responses, as its clip allows
 MOST_CURVED = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
-LONG_ROW = 0.99  # quantile of the lengths of made-up rows, up to which rows count in full
+LONG_ROW = 0.99  # quantile of the lengths of made-up rows, up to which rows count in full in a Hessian
 HESSIAN_NOISE = 0.07  # the Hessian's share is its noise, had it the whole promise, over this part of the rows ...
 HESSIAN_WITHIN = (0.12, 0.3)  # ... within these: where noise hides it nothing is given
 RIDGE_STEPS = 4  # steps toward the point where the ridge is taken off, by made-up rows
