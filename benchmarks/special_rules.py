@@ -35,7 +35,7 @@ class Rule:
 
     Parameters
     ----------
-    off : mapping of str to float
+    off : mapping of str to float or tuple
         Values of constants at which it never acts.
     case : str
     promise : mapping of str to float, or str
@@ -43,7 +43,7 @@ class Rule:
         Rows; by default those of the case.
     """
 
-    off: Mapping[str, float]
+    off: Mapping[str, Any]
     case: str
     promise: Mapping[str, Any]
     n: int | None = None

@@ -43,7 +43,7 @@ LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its sq
 LEAST_UNEXPLAINED = 0.02  # part of the response's variance that is left at the start, at least
 
 # --- the perturbed minimiser of least squares (perturbed_least_squares)
-TILT_SHARE = 0.96  # of the coefficients' budget, of least squares; the ridge has the rest
+TILT_SHARE = 0.94  # of the coefficients' budget, of least squares; the ridge has the rest
 BOUNDED_TILT = 0.88  # ... where BOUNDED_RIDGES are chosen from: a larger curvature lets long scores through
 RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
 MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
@@ -126,6 +126,7 @@ LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this
 UNUSUAL = 8.0  # times its expected length: a coefficient that the last step moves further is not given
 IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted
 FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
+MOST_ETA = 10.0  # of eta, root mean square: an interval within which a coefficient moves it further tells nothing
 ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, and a ridge, may move it
 
 # --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)

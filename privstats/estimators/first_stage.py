@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import USUAL_RADIUS
+from privstats.estimators.constants import HELD_LEAST
 from privstats.privacy.promise import Neighbors, Promise
 from privstats.sets.vectors import Products
 
@@ -46,5 +46,5 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     law = estimator.noises.products.law(part, within, neighbors.relation(folded=False, may_be_absent=True))
     i, j = within.pairs
     off_diagonal = float(np.sqrt(law.variance()[i != j][0]))  # type: ignore[union-attr]
-    noise = columns**0.5 * off_diagonal * USUAL_RADIUS * (columns + 1) / max(rows, 1)
+    noise = columns**0.5 * off_diagonal * HELD_LEAST * (columns + 1) / max(rows, 1)
     return noise / estimator.most_first_noise

@@ -32,6 +32,7 @@ from privstats.estimators.constants import (
     IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
     LEVEL_ROWS,
+    MOST_ETA,
     MOST_FIRST_NOISE,
     MOST_TAKEN,
     PLACES,
@@ -238,8 +239,14 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Standard deviation of linear predictors."""
-        return ETA_SIGNAL
+        """Standard deviation of linear predictors, in units of the made-up rows' information where that exceeds one."""
+        return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
+
+    @property
+    def widest(self) -> FloatArray:
+        """Half-lengths by which a coefficient alone moves eta by `MOST_ETA`, root mean square: of a row at least."""
+        moves = [float(((self.made_up.rows @ self.along(one)) ** 2).mean()) ** 0.5 for one in np.eye(self.box.c)]
+        return MOST_ETA / np.maximum(moves, max(self.rows, 1.0) ** -0.5)
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""

@@ -405,6 +405,7 @@ class OneStep(Problem, ABC):
             moved=doubts.moved,
             freedom=meat.freedom,
             meat_noise=meat.noise,
+            widest=self.widest,
         )
         facts = {"clipped_share": lengths.share_beyond(clip.radius), **doubts.facts, **self.sizes.diagnostics}
         return Fitted(equation, (*self.notes(), *doubts.notes), facts)
@@ -454,6 +455,11 @@ class OneStep(Problem, ABC):
     @abstractmethod
     def signal_of_row(self) -> float:
         """Standard deviation of linear predictors, of which an unidentified direction may hide so much."""
+
+    @property
+    def widest(self) -> FloatArray | None:
+        """Half-lengths of coefficients from which on an interval tells nothing, shape (c,); by default none."""
+        return None
 
     def notes(self) -> tuple[Note, ...]:
         """Return what the reader must know of levels."""

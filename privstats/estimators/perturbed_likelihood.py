@@ -1,8 +1,8 @@
 """Counts and gamma responses by one perturbed minimiser, whose rows' scores are clipped row by row.
 
 The noise of a released Hessian multiplies the error of a step; a perturbed minimiser has the exact Hessian inside, and
-needs a released one for its ridge and for inference only. Stages, as the comments number them: 1 a rough fit, as steps
-have; 2 sizes of scores; 3 coefficients; 4 Hessian and squares of scores.
+needs a released one for its ridge and for inference only. After a rough fit, as steps have, the stages are, as the
+comments number them: 1 a first step; 2 sizes of scores; 3 coefficients; 4 Hessian and squares of scores.
 
 With theta the minimiser, A the Hessian there and E the sum of what clips and weights take off scores, the solution of
 the scores' own equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order.
@@ -25,6 +25,7 @@ from privstats.estimators.constants import (
     FAR_PSI,
     FIRST_LEAST,
     FIRST_NOISE,
+    FLAT,
     LEAST_CURVATURE,
     LEAST_HESSIAN_RADIUS,
     LEAST_VARIANCE,
@@ -247,13 +248,16 @@ class TiltedLogLink(LikelihoodStep):
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def near(self, last: LastRelease) -> Start:
-        """Return half way to where the ridge is taken off, by the information that made-up rows have on the way."""
-        n, ridge, at, rows = self.rows, last.ridge, last.at, self.rows_in(last.at)
+        """Return half way to where the ridge is taken off, by the information that made-up rows have on the way.
+
+        Where they have none, as of a level whose released count is zero, nothing is taken off.
+        """
+        n, at, rows = self.rows, last.at, self.rows_in(last.at)
         step: FloatArray = np.zeros(self.m)
         for _ in range(RIDGE_STEPS):
             weight = self.information(at.moved(step / 2))
             A = n / len(rows) * (rows * weight[:, None]).T @ rows
-            step = np.asarray(np.linalg.solve(A + 1e-9 * ridge * np.eye(len(step)), last.value), dtype=float)
+            step = np.linalg.pinv(A, rcond=FLAT, hermitian=True) @ last.value
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # 4. Hessian, and what scores vary by

@@ -202,6 +202,8 @@ class EstimatingEquation:
     meat_noise : NoisyMatrix, optional
         Noise of the meat, where it was released; its value is not used. It lengthens intervals as fewer degrees of
         freedom do.
+    widest : ndarray, shape (c,), optional
+        Half-lengths from which on an interval tells nothing.
     """
 
     score: FloatArray
@@ -217,6 +219,7 @@ class EstimatingEquation:
     moved: tuple[Allowance, ...] = ()
     freedom: float = np.inf
     meat_noise: NoisyMatrix | None = None
+    widest: FloatArray | None = None
 
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
@@ -250,6 +253,7 @@ class EstimatingEquation:
             hidden_size=np.linalg.norm(hidden, axis=1),
             unidentified=G @ (lost * hides),
             ranges=self._ranges(),
+            widest=self.widest,
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
             simulated=tuple(F @ one for one in self.noises if not one.normal),
             freedom=self.freedom,
@@ -280,9 +284,10 @@ class NormalEstimate(Estimate):
     For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
     of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, where s is
-    zero or not finite, or where the unidentified part of a exceeds both a quarter of the 95 % half-length and either
-    fifty s or nearly the range that the response leaves to the coefficients of R: then the std error would say nothing
-    of the error, or the interval hardly more than the domain does.
+    zero or not finite, where the half-length is as long as `widest` of its coefficients, or where the unidentified
+    part of a exceeds both a quarter of the 95 % half-length and either fifty s or nearly the range that the response
+    leaves to the coefficients of R: then the std error would say nothing of the error, or the interval hardly more than
+    the domain does.
 
     Parameters
     ----------
@@ -298,6 +303,8 @@ class NormalEstimate(Estimate):
         Directions that noise hides, each as long as it may be.
     ranges : ndarray, shape (k,)
         How large each coefficient can be at most, were it the only one.
+    widest : ndarray, shape (k,), optional
+        Half-lengths from which on an interval tells nothing.
     allowances : tuple of Allowance
         What clipping may have moved.
     simulated : tuple of Loading
@@ -321,6 +328,7 @@ class NormalEstimate(Estimate):
     hidden_size: FloatArray
     unidentified: FloatArray
     ranges: FloatArray
+    widest: FloatArray | None = None
     allowances: tuple[Allowance, ...] = ()
     simulated: tuple[Loading, ...] = ()
     freedom: float = np.inf
@@ -372,6 +380,7 @@ class NormalEstimate(Estimate):
             hidden_size=np.abs(matrix) @ self.hidden_size,
             unidentified=matrix @ self.unidentified,
             ranges=np.abs(matrix) @ self.ranges,
+            widest=None if self.widest is None else np.abs(matrix) @ self.widest,
             allowances=tuple(matrix @ allowance for allowance in self.allowances),
             simulated=tuple(matrix @ one for one in self.simulated),
             meat_noise=tuple(one.mapped(matrix.T) for one in self.meat_noise),
@@ -465,6 +474,8 @@ class NormalEstimate(Estimate):
         lean = np.abs(R @ self.unidentified).sum(axis=1)
         says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * law.sd)
         measured = np.isfinite(half) & (half > 0) & (law.sd > 0)
+        if self.widest is not None:
+            measured &= half < np.abs(R) @ self.widest
         return np.asarray(known & measured & ((lean <= LEAN * half) | says_less))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:

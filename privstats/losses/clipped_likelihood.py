@@ -38,10 +38,10 @@ class ScoreClip:
     """How a row's score and curvature are bounded: by a weight w, and a threshold c of psi.
 
     With u the part of the curvature that does not depend on the threshold, y for counts and 1 for gamma, the weight is
-    ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u)``. The score
-    ``w clip(psi, c) x`` is at most `radius` long. Where ``|psi| < c``, ``exp(eta) < y + c`` of counts, and
-    ``y exp(-eta) < 1 + c`` of gamma responses: so the curvature is at most ``w |x|^2 (u + c) <= curvature``, at any
-    theta.
+    ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``,
+    where the second is never less than u. The score ``w clip(psi, c) x`` is at most `radius` long. Where
+    ``|psi| < c``, ``exp(eta) < y + c`` of counts, and ``y exp(-eta) < 1 + c`` of gamma responses: so the curvature is
+    at most ``w |x|^2 (u + c) <= curvature``, at any theta.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`."""
+    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`, at eta as the family clamps it."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

@@ -140,6 +140,23 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
     assert wrong <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_interval_says_less_than_nothing_at_a_short_budget(family):
+    """Noise may hide a level of 2 %: the Hessian was then taken at coefficients of 1e10, intervals were 1e4 long."""
+    domain, given = {"x": (-1, 1), "g": list("abcd"), "y": (0.01 if family == "gamma" else 0, 50)}, 0
+    for n, seed in product((200, 500, 1500), range(12)):
+        rng = np.random.default_rng(seed)
+        x, g = rng.uniform(-1, 1, n), rng.choice(list("abcd"), n, p=[0.6, 0.3, 0.08, 0.02])
+        mean = np.exp(0.2 + 0.5 * x)
+        y = rng.poisson(mean) if family == "poisson" else mean * rng.gamma(2.0, 0.5, n) + 0.01
+        rows = pd.DataFrame({"x": x, "g": g, "y": y.clip(0, 50)})
+        fit = ps.dp_glm("y ~ x + C(g)", rows, eps=2.0, domain=domain, family=family, rng=seed, mech="objpert")
+        low, high = fit.conf_int().to_numpy().T
+        assert not (high - low > 150).any()  # of log means
+        given += np.isfinite(low).sum()
+    assert given > 20
+
+
 def test_large_counts_of_which_half_are_zero_are_given():
     """The start, of logarithms, is a ninth of their mean: a step along scores clipped at 3 root m left it there."""
     domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
