@@ -63,7 +63,6 @@ RULES = {
     "few_outcomes": Rule({"FEW_OUTCOMES": 0.0}, "separated", {"mu": 1.0}),
     "rare_counts": Rule({"RARE": 1e9}, "randhie_counts", {"eps": 4.0}, 40_000),
     "curvature_met": Rule({"CURVATURE_SD": 0.0}, "pharmacy_counts", {"mu": 1.0}),
-    "rare_outcomes": Rule({"MOST_TAKEN": 2.0}, "voters_logit", {"mu": 0.5}, 2000),
     "far_step": Rule({"UNUSUAL": 1e9}, "counts_40000", {"eps": 2.0, "mech": "newton"}, 4000),
 }
 

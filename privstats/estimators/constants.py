@@ -121,7 +121,6 @@ CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows:
 CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
 FAR_PSI = 60.0  # root m times this: longest Hessian rows, and first clip, where psi has no bound; |psi| is at most this
 EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
-MOST_TAKEN = 0.5  # a clip takes off at most this part of the scores of rare outcomes: of the most that any clip does
 LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
 UNUSUAL = 8.0  # times its expected length: a coefficient that the last step moves further is not given
 IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted

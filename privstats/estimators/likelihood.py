@@ -34,7 +34,6 @@ from privstats.estimators.constants import (
     LEVEL_ROWS,
     MOST_ETA,
     MOST_FIRST_NOISE,
-    MOST_TAKEN,
     PLACES,
     UNUSUAL,
     VISIBLE,
@@ -321,13 +320,6 @@ class NewtonSteps(LikelihoodStep):
         between = [np.interp(radii, tried, column) for column in off.T]
         return self.sizes.scores * np.stack(between, axis=1)
 
-    def tried(self, w: Start, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the radii that leave scores of rare outcomes, and what each takes off the sum, shape (k, m)."""
-        taken = self.expected_cut(w, radii)
-        size = np.linalg.norm(taken, axis=1)
-        first = min(int(np.flatnonzero(size > MOST_TAKEN * size.max()).max(initial=-1)) + 1, len(radii) - 1)
-        return radii[first:], taken[first:]
-
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
         """Return the start after a step along a clipped score, no longer than is linear; and the step."""
         metric = self.metric(Pilot(start))
@@ -337,7 +329,7 @@ class NewtonSteps(LikelihoodStep):
         question = Sum(name, w.scores, within=Ball(w.m), keep=self.keep, item=item, folded=self.folded)
         noise = sd_of(self.ask.law(question, by=self.by.vector))
         seen = replace(lengths, counts=np.where(lengths.hidden, 0.0, lengths.counts))
-        tried, taken = self.tried(w, seen.lengths)
+        tried, taken = seen.lengths, self.expected_cut(w, seen.lengths)
         cut = BURN_IN_EXCESS * np.array([seen.excess(B) for B in tried]) + np.linalg.norm(taken, axis=1)
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
@@ -375,8 +367,8 @@ class NewtonSteps(LikelihoodStep):
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
         """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
-        tried, taken = self.tried(w, lengths.from_least(m**0.5 / 2))
-        excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(taken, axis=1)
+        tried = lengths.from_least(m**0.5 / 2)
+        excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
         return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
 
     # 4. the Hessian, and the variance of scores
