@@ -109,7 +109,7 @@ def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_amp
 
 
 def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
-    """Correlation .95 beside three others: a quarter was given at n = 10,000, eps = 1, and the others 11 times as long."""
+    """Correlation .95 beside three others: a quarter was given at n = 10,000, eps = 1, others 11 times as long."""
     rng, given, others = np.random.default_rng(7), [], []
     for seed in range(12):
         X = rng.normal(size=(10_000, 5))
