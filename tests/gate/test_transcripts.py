@@ -89,7 +89,9 @@ def rows_to_try():
     X = [0.4 + far * way for way in ways for far in (0.6, 1.6, -2.4)]
     tried = [(*x, y, g) for x in X for y, g in zip(RESPONSE, ("u", "v"), strict=True)]
     tried += [(*rng.uniform(-2, 2, 2), rng.uniform(*RESPONSE), "v") for _ in range(3)]
-    return [*tried, (np.nan, np.nan, 1.0, "u"), (2.0, -2.0, 5.0, "neither"), (1e308, -1e308, -np.inf, "v")]
+    odd = [(np.nan, np.nan, 1.0, "u"), (2.0, -2.0, 5.0, "neither"), (1e308, -1e308, -np.inf, "v")]
+    apart = [(2.0, -2.0, RESPONSE[0], "u"), (-0.5, 1.5, RESPONSE[0], "u")]  # their scores at the clip are opposite
+    return [*tried, *odd, *apart]
 
 
 def neighbours(unit, kind):

@@ -16,7 +16,7 @@ DOMAIN, COMPLETE, BINARY = Domain(BOUNDS), Domain(BOUNDS, complete=True), Domain
 LOGIT = {"mu": 1.0, "family": "binomial"}
 SUMS = {"eps": 8.0, "mech": "suffstats"}
 CASES = {
-    "logit": (dp_glm, "y ~ a + b", BINARY, LOGIT, "replace", None, 0.7),
+    "logit": (dp_glm, "y ~ a + b", BINARY, LOGIT, "replace", None, 0.9),
     "logit of units": (dp_glm, "y ~ a + b", BINARY, LOGIT, "add_remove", "who", 0.8),
     "subset": (dp_lm, "y ~ a + b", DOMAIN, {"mu": 1.0, "subset": "g == 'u'"}, "replace", None, 0.8),
     "weights": (dp_lm, "y ~ a", Domain({**BOUNDS, "b": (0, 2)}), {"mu": 1.0, "weights": "b"}, "add_remove", None, 0.8),

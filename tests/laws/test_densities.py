@@ -73,15 +73,19 @@ def base(kind):
 BASES = ("spread", "clumps", "uneven", "ends", "alike", "low", "weightless")
 
 
+ACROSS = {"y": 20.0, "x": 20.0, "z": 2.0, "g": "b", "b": True, "w": 2.0, "count": 5}  # one clump's values, other level
+
+
 def neighbours_of(data, setting, rng):
     """The frame, or with rows that come and go the frame without the unit, and frames with other rows in its place.
 
-    These are at all ends of the bounds, or have missing cells, undeclared levels, and cells of any kind and size.
+    These are at all ends of the bounds, or of one level among the values of another, or have missing cells, undeclared
+    levels, and cells of any kind and size.
     """
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
     frames = []
-    for row in kinds:
+    for row in [*kinds, ACROSS]:
         others = [kinds[rng.integers(len(kinds))] if rng.random() < 0.5 else row for _ in places[1:]]
         frames.append(with_rows(data, places, [row, *others]))
     if come_and_go(setting):
@@ -142,7 +146,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("density by group", "add_remove", "spread", 1.0, 0.99),
     ("lm kng", "add_remove", "alike", 2.0, 0.8),
     ("lm objpert", "add_remove", "spread", 1.0, 0.95),
-    ("lm huber objpert", "add_remove", "clumps", 8.0, 0.85),
+    ("lm huber objpert", "add_remove", "clumps", 8.0, 0.93),
     ("poisson eps", "add_remove", "spread", 8.0, 0.95),
     ("gamma eps", "add_remove", "low", 8.0, 0.95),
     ("lm expmech", "replace", "ends", 8.0, 0.7),
