@@ -381,14 +381,55 @@ class Minimiser:
         return apart(self.log_density(), other.log_density()) + max(self.guard, other.guard)
 
 
+@dataclass(frozen=True, eq=False)
+class MinimiserOfLosses:
+    """The minimiser of a tilted sum: density of the tilt that leads to it, times the Jacobian; and the guard's loss.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d + 3)
+        Weights, predictors, responses and offsets.
+    within : BoundedLosses
+    ridge : float
+    scale : ndarray, shape (d,)
+        Of the tilt.
+    guard : float
+        What the guard's noise loses where computed minimisers are wrong.
+    """
+
+    rows: np.ndarray
+    within: object
+    ridge: float
+    scale: np.ndarray
+    guard: float
+
+    def log_density(self, points):
+        """Of minimisers: the tilt b(t) that makes t the minimiser has its law, and t has that times det(H(t))."""
+        w, x, y, o = self.rows[:, 0], self.rows[:, 1:-2], self.rows[:, -2], self.rows[:, -1]
+        slope, curvature = self.within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
+        b = -((slope * w) @ x + self.ridge * points)
+        H = np.einsum("pi,ij,ik->pjk", curvature * w, x, x) + self.ridge * np.eye(self.within.m)
+        return np.linalg.slogdet(H)[1] - NORMS[self.within.geometry](b / self.scale)
+
+    def kinks(self):
+        """Coefficients at which a row has all of its curvature and nearly all of its slope, shape (rows, d)."""
+        found, eta = [], np.linspace(-40.0, 40.0, 8001)
+        for row in np.unique(self.rows, axis=0):
+            x, y, o = row[1:-2], row[-2], row[-1]
+            squared = float(x @ x)
+            if squared > 0:
+                slope, curvature = self.within.loss.derivatives(eta, np.full(len(eta), y))
+                best = np.argmax(np.abs(slope) / self.within.loss.max_slope + (curvature > 0))
+                found.append(x * (eta[best] - o) / squared)
+        return np.array(found).reshape(-1, self.within.m)
+
+    def loss(self, other):
+        points = np.concatenate([far_and_near(self.within.m) / self.within.longest, self.kinks(), other.kinks()])
+        return apart(self.log_density(points), other.log_density(points)) + max(self.guard, other.guard)
+
+
 def minimiser_of_losses(rows, within, ridge, tilt, error, guard):
-    points = far_and_near(within.m) / within.longest
-    w, x, y, o = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1]
-    slope, curvature = within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
-    b = -((slope * w) @ x + ridge * points)
-    H = np.einsum("pi,ij,ik->pjk", curvature * w, x, x) + ridge * np.eye(within.m)
-    norm = within.geometry
-    return Minimiser(b, np.linalg.slogdet(H)[1], norm, tilt, 2 * (error + ROUNDING) / guard[0])
+    return MinimiserOfLosses(rows, within, ridge, tilt, 2 * (error + ROUNDING) / guard[0])
 
 
 def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):

@@ -73,7 +73,10 @@ def base(kind):
 BASES = ("spread", "clumps", "uneven", "ends", "alike", "low", "weightless")
 
 
-ACROSS = {"y": 20.0, "x": 20.0, "z": 2.0, "g": "b", "b": True, "w": 2.0, "count": 5}  # one clump's values, other level
+ACROSS = [  # one clump's values, of the other's level; few of a level whose rows at that end count many
+    {"y": 20.0, "x": 20.0, "z": 2.0, "g": "b", "b": True, "w": 2.0, "count": 5},
+    {"y": 50.0, "x": 100.0, "z": 5.0, "g": "a", "b": True, "w": 2.0, "count": 5},
+]
 
 
 def neighbours_of(data, setting, rng):
@@ -85,7 +88,7 @@ def neighbours_of(data, setting, rng):
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
     frames = []
-    for row in [*kinds, ACROSS]:
+    for row in [*kinds, *ACROSS]:
         others = [kinds[rng.integers(len(kinds))] if rng.random() < 0.5 else row for _ in places[1:]]
         frames.append(with_rows(data, places, [row, *others]))
     if come_and_go(setting):
@@ -147,7 +150,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("lm kng", "add_remove", "alike", 2.0, 0.8),
     ("lm objpert", "add_remove", "spread", 1.0, 0.95),
     ("lm huber objpert", "add_remove", "clumps", 8.0, 0.93),
-    ("poisson eps", "add_remove", "spread", 8.0, 0.95),
+    ("poisson eps", "add_remove", "ends", 1.0, 0.95),
     ("gamma eps", "add_remove", "low", 8.0, 0.95),
     ("lm expmech", "replace", "ends", 8.0, 0.7),
     ("rq", "replace", "ends", 1.0, 0.8),
