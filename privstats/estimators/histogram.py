@@ -46,21 +46,24 @@ class Tail:
         Part of `RESIDUE` noise sds by which hidden counts may exceed their fitted size.
     aligned : bool
         Whether rows beyond the clip may all lie along one coefficient.
+    slow : bool
+        Whether they may fall so slowly that no window of two bins shows them, but a wider one does.
     """
 
     slowest: float
     fastest: float = 1.0
     residue: float = 1.0
     aligned: bool = False
+    slow: bool = False
 
 
 TAILS = {
-    "usual": Tail(0.5, fastest=0.5),
-    "far": Tail(0.5),  # of scores where bounds of predictors are far from their rows
+    "usual": Tail(0.5, fastest=0.5, slow=True),
+    "far": Tail(0.5, slow=True),  # of scores where bounds of predictors are far from their rows
     "bounded": Tail(0.5, fastest=0.5, residue=0.1),  # of scores as long as their rows: of a bounded psi, or of counts
     "counted": Tail(0.5, fastest=0.5, residue=0.4),  # of counts and gamma responses, where bounds of curvature help
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # of lengths of rows, where scores are as long
-    "cautious": Tail(0.5, residue=1.3, aligned=True),
+    "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
 
@@ -200,7 +203,7 @@ def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") ->
     last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
         beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
-        wide = [k for k in WIDE_WINDOWS if counts[last + 1 :][: int(k)].sum() > VISIBLE * sd * k**0.5]
+        wide = [k for k in WIDE_WINDOWS if tail.slow and counts[last + 1 :][: int(k)].sum() > VISIBLE * sd * k**0.5]
         if beyond:
             last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
         elif wide:

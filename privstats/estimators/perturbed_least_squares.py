@@ -17,10 +17,10 @@ import numpy as np
 
 from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
+    AFTER_GAP,
     ALONG_SEEN,
     BOUNDED_RIDGES,
     BOUNDED_TILT,
-    CLEAR_SDS,
     COARSE_NOISE,
     CORNERS,
     EDGE,
@@ -107,7 +107,7 @@ class TwoStrips(Lengths):
         one = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, tail, by.shares)
         if not len(second):
             return cls(one.counts, one.lengths, one.hidden, sd)
-        seen = (second > CLEAR_SDS * sd).any()
+        seen = (second > AFTER_GAP[by.shares] * sd).any()
         many = with_tail(second, sd, tail, by.shares)[0] if seen else np.r_[sd, np.zeros(len(second) - 1)]
         middle = np.sqrt(np.r_[ends[0] / 2, ends[:-1]] * np.asarray(ends))
         lost = float((many * middle).sum()) * part_along(ALONG_SEEN, m, tail)
