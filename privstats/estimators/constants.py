@@ -17,7 +17,7 @@ READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many 
 READ_WITH_SUMS = 8.0  # ... and so many of the coarse matrix where sums of columns tell the rest
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
-CLEAR_SDS = 3.3  # sds beyond which sums tell a variance or a level, and counts what curvature takes off
+CLEAR_SDS = 3.3  # sds beyond which sums tell a variance or a level
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
 RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
@@ -48,7 +48,7 @@ BOUNDED_TILT = 0.88  # ... where BOUNDED_RIDGES are chosen from: a larger curvat
 RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
 MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
 LEAST_CURVATURE = 2.0  # ... and at least this times m
-BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # one of these of Huber's loss, counts and gamma responses: the shortest interval's
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # in rows, of Huber's loss, counts, gamma responses: that of the shortest interval
 SUM_SEEN = 0.3  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
 LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
 SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance
@@ -66,10 +66,10 @@ RESIDUAL_NOISE = 0.5  # sds that a residual variance at the start has at least: 
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
 VISIBLE = 2.3  # sds that make a level, an atom, a direction, windows next to visible ones visible: false alarm .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make a window visible beyond empty ones: false alarm 1e-5, 1e-4
-WIDE_WINDOWS = (4, 8)  # bins right behind visible ones whose sum counts as visible from VISIBLE sds on
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # sds that make windows beyond empty ones visible: false alarm 1e-5, 1e-4
+WIDE_WINDOWS = (4, 8)  # bins right behind visible ones, whose sum shows a slow tail from VISIBLE sds on
 RESIDUE = 1.0  # sds by which hidden counts may exceed their fitted size
-FALLING = 1.1  # a tail whose last windows fall by this factor less than its ratio is continued as it falls
+FALLING = 1.1  # a tail's ratio is this times that of the last windows, within what is assumed of it
 ALONG_SEEN = 4.0  # visible rows beyond the clip lie along one coefficient by at most sqrt(this / m),
 ALONG_HIDDEN = 2.0  # ... hidden ones by at most sqrt(this / m)
 PER_BIN = 5  # lengths a bin, log-uniform
@@ -86,7 +86,7 @@ RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
 FEW_SHARE = 0.2  # a direction needs VISIBLE sds of a count of rows at the radius, or this share if that is less
 
 # --- first step, meat and score (least_squares, one_step)
-FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # the first step's clip is within these times sqrt(m), larger where noise is small
+FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # the first step's clip over sqrt(m): at least, and at most
 MEAT_LEAST = 4.0  # squared radius of the meat: this times m, or more up to MATRIX_NOISE
 MATRIX_NOISE = 0.2  # share of a meat, or of a quantile's Hessian, that its noise may be where the radius is larger
 MEAT_WORTH = 0.15  # a meat is released if 4 m of its sds at radius 1 are below this share of the scores
@@ -119,13 +119,12 @@ BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, 
 CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
 CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
 CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
-FAR_PSI = 60.0  # root m times this: longest Hessian rows, and first clip, where psi has no bound; |psi| is at most this
+FAR_PSI = 60.0  # where psi has no bound: it is taken up to this; root m times this are Hessian rows and the first clip
 EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
 LEAST_HESSIAN_RADIUS = 1.25  # rows of the Hessian are held at no less than this times root m
 UNUSUAL = 8.0  # times its expected length: a coefficient that the last step moves further is not given
 IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted
 FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
-MOST_ETA = 10.0  # of eta, root mean square: an interval within which a coefficient moves it further tells nothing
 ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, and a ridge, may move it
 
 # --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)

@@ -32,7 +32,6 @@ from privstats.estimators.constants import (
     IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
     LEVEL_ROWS,
-    MOST_ETA,
     MOST_FIRST_NOISE,
     PLACES,
     UNUSUAL,
@@ -238,14 +237,21 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Standard deviation of linear predictors, in units of the made-up rows' information where that exceeds one."""
+        """`ETA_SIGNAL` of eta, times the root of the mean information of made-up rows where that is more than one."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
-    def widest(self) -> FloatArray:
-        """Half-lengths by which a coefficient alone moves eta by `MOST_ETA`, root mean square: of a row at least."""
-        moves = [float(((self.made_up.rows @ self.along(one)) ** 2).mean()) ** 0.5 for one in np.eye(self.box.c)]
-        return MOST_ETA / np.maximum(moves, max(self.rows, 1.0) ** -0.5)
+    def per_eta(self) -> FloatArray:
+        """Change of each coefficient that moves eta of made-up rows by one std dev: of one row in all at least.
+
+        About its mean where there is an intercept, for the constant's coefficient takes that up; else about zero.
+        """
+        columns = self.made_up.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
+        if self.box.intercept is not None:
+            constant = columns[:, self.box.intercept].copy()
+            columns -= columns.mean(axis=0)
+            columns[:, self.box.intercept] = constant
+        return 1 / np.maximum((columns**2).mean(axis=0) ** 0.5, max(self.rows, 1.0) ** -0.5)
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""

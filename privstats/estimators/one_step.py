@@ -405,7 +405,7 @@ class OneStep(Problem, ABC):
             moved=doubts.moved,
             freedom=meat.freedom,
             meat_noise=meat.noise,
-            widest=self.widest,
+            per_eta=self.per_eta,
         )
         facts = {"clipped_share": lengths.share_beyond(clip.radius), **doubts.facts, **self.sizes.diagnostics}
         return Fitted(equation, (*self.notes(), *doubts.notes), facts)
@@ -457,8 +457,8 @@ class OneStep(Problem, ABC):
         """Standard deviation of linear predictors, of which an unidentified direction may hide so much."""
 
     @property
-    def widest(self) -> FloatArray | None:
-        """Half-lengths of coefficients from which on an interval tells nothing, shape (c,); by default none."""
+    def per_eta(self) -> FloatArray | None:
+        """Change of each coefficient that moves a linear predictor by one std dev, shape (c,); without a link none."""
         return None
 
     def notes(self) -> tuple[Note, ...]:

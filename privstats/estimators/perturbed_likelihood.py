@@ -149,7 +149,7 @@ class TiltedLogLink(LikelihoodStep):
 
         Least squares of a transform miss the coefficients, most of all the constant, where responses are not quite of
         the family, and the ridge keeps a part of what they miss. Where they miss much, most scores are long: the clip
-        is as large as noise allows. Means that are c too large a part of themselves are off by log(1 + c).
+        is as large as noise allows. Where all means are to be 1 + c times as large scores say c, and eta log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)

@@ -17,7 +17,7 @@ from scipy.stats import ncx2
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
-from privstats.inference.notes import Note, clipped_note, note, reliability_note, unidentified_note
+from privstats.inference.notes import Note, clipped_note, note, reliability_note, unidentified_note, wide_note
 from privstats.inference.simulate import PublicStream, noise_draws
 from privstats.numerics.law import FloatArray
 
@@ -38,6 +38,7 @@ LEAN = 0.25  # share of a 95 % half-length that unidentified directions may alwa
 MOST_LEAN = (
     50.0  # std errors by which they may ever move what is given: beyond, the std error says nothing of the error
 )
+WIDEST_ETA = 10.0  # of the linear predictor, std dev: an interval that moves it further either way is not given
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
@@ -202,8 +203,8 @@ class EstimatingEquation:
     meat_noise : NoisyMatrix, optional
         Noise of the meat, where it was released; its value is not used. It lengthens intervals as fewer degrees of
         freedom do.
-    widest : ndarray, shape (c,), optional
-        Half-lengths from which on an interval tells nothing.
+    per_eta : ndarray, shape (c,), optional
+        Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
     """
 
     score: FloatArray
@@ -219,7 +220,7 @@ class EstimatingEquation:
     moved: tuple[Allowance, ...] = ()
     freedom: float = np.inf
     meat_noise: NoisyMatrix | None = None
-    widest: FloatArray | None = None
+    per_eta: FloatArray | None = None
 
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
@@ -253,7 +254,7 @@ class EstimatingEquation:
             hidden_size=np.linalg.norm(hidden, axis=1),
             unidentified=G @ (lost * hides),
             ranges=self._ranges(),
-            widest=self.widest,
+            per_eta=self.per_eta,
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
             simulated=tuple(F @ one for one in self.noises if not one.normal),
             freedom=self.freedom,
@@ -284,7 +285,7 @@ class NormalEstimate(Estimate):
     For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
     and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
     of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, where s is
-    zero or not finite, where the half-length is as long as `widest` of its coefficients, or where the unidentified
+    zero or not finite, where R theta moves the linear predictor by `WIDEST_ETA` within it, or where the unidentified
     part of a exceeds both a quarter of the 95 % half-length and either fifty s or nearly the range that the response
     leaves to the coefficients of R: then the std error would say nothing of the error, or the interval hardly more than
     the domain does.
@@ -303,8 +304,8 @@ class NormalEstimate(Estimate):
         Directions that noise hides, each as long as it may be.
     ranges : ndarray, shape (k,)
         How large each coefficient can be at most, were it the only one.
-    widest : ndarray, shape (k,), optional
-        Half-lengths from which on an interval tells nothing.
+    per_eta : ndarray, shape (k,), optional
+        Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
     allowances : tuple of Allowance
         What clipping may have moved.
     simulated : tuple of Loading
@@ -328,7 +329,7 @@ class NormalEstimate(Estimate):
     hidden_size: FloatArray
     unidentified: FloatArray
     ranges: FloatArray
-    widest: FloatArray | None = None
+    per_eta: FloatArray | None = None
     allowances: tuple[Allowance, ...] = ()
     simulated: tuple[Loading, ...] = ()
     freedom: float = np.inf
@@ -380,7 +381,7 @@ class NormalEstimate(Estimate):
             hidden_size=np.abs(matrix) @ self.hidden_size,
             unidentified=matrix @ self.unidentified,
             ranges=np.abs(matrix) @ self.ranges,
-            widest=None if self.widest is None else np.abs(matrix) @ self.widest,
+            per_eta=None if self.per_eta is None else np.abs(matrix) @ self.per_eta,
             allowances=tuple(matrix @ allowance for allowance in self.allowances),
             simulated=tuple(matrix @ one for one in self.simulated),
             meat_noise=tuple(one.mapped(matrix.T) for one in self.meat_noise),
@@ -471,12 +472,20 @@ class NormalEstimate(Estimate):
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
         known = np.linalg.norm(R @ self.hidden, axis=1) <= EXACT * rounding
+        measured = np.isfinite(half) & (half > 0) & (law.sd > 0) & (self._moves_eta(R, half) < WIDEST_ETA)
+        return np.asarray(known & measured & self._says_more(R, law.sd, half))
+
+    def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
+        """Return whether unidentified directions are a small part of the half-length, or leave less than the range."""
         lean = np.abs(R @ self.unidentified).sum(axis=1)
-        says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * law.sd)
-        measured = np.isfinite(half) & (half > 0) & (law.sd > 0)
-        if self.widest is not None:
-            measured &= half < np.abs(R) @ self.widest
-        return np.asarray(known & measured & ((lean <= LEAN * half) | says_less))
+        says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * sd)
+        return np.asarray((lean <= LEAN * half) | says_less)
+
+    def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
+        """Return by how many std devs half-lengths of ``R theta`` move the linear predictor; 0 without a link."""
+        if self.per_eta is None:
+            return np.zeros(len(R))
+        return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
@@ -516,10 +525,18 @@ class NormalEstimate(Estimate):
         """Return a note on coefficients that noise leaves unidentified, if no other names them."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing, known = ~self._given & ~exact, {name for one in self.remarks for name in one.about}
-        names = dict.fromkeys(
-            name for name, none in zip(self.names, missing, strict=True) if none and name not in known
-        )
-        return unidentified_note(tuple(names), self.diagnostics.get("noise_to_signal_unidentified", np.nan))
+        R = np.eye(len(missing))
+        law = self.error_law(R)
+        half = law.lengths(0.05)
+        moves = self._moves_eta(R, half)
+        wide = ~(moves < WIDEST_ETA) & self._says_more(R, law.sd, half)
+
+        def names(of: NDArray[np.bool_]) -> tuple[str, ...]:
+            some = (name for name, one in zip(self.names, of & missing, strict=True) if one and name not in known)
+            return tuple(dict.fromkeys(some))
+
+        ratio = self.diagnostics.get("noise_to_signal_unidentified", np.nan)
+        return (*wide_note(names(wide), WIDEST_ETA), *unidentified_note(names(~wide), ratio))
 
     def _leaning(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""

@@ -93,6 +93,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "bounds or nearly follow from other terms. Remedy: declare closer bounds, leave it out, or make rows x "
             "budget {times:<} times as large."
         ),
+        "wide interval": (
+            "{names} not given: for noise, or for scores that may have been clipped, the 95% interval is so wide that "
+            "within it the linear predictor moves by more than {most:g} (std dev) either way. Remedy: a larger budget, "
+            "more rows, fewer terms, or closer bounds."
+        ),
         "far step": (
             "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
             "budget, more rows, or closer bounds of the predictors."
@@ -300,6 +305,11 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
     ratio = ratio if math.isfinite(ratio) else 1.0
     key = "collinear" if len(names) > 1 else "weak term"
     return (note(key, names, ratio=ratio, times=max(1.1, ratio)),)
+
+
+def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
+    """Return the note on coefficients whose interval moves the linear predictor by more than `most`; none if none."""
+    return (note("wide interval", names, most=most),) if names else ()
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from privstats.inference.estimate import (
+    WIDEST_ETA,
     Allowance,
     Coordinates,
     EstimatingEquation,
@@ -460,3 +461,19 @@ def test_a_hundred_coefficients_take_less_than_a_few_seconds():
     start = time.process_time()
     fit.coefficients(), fit.pvalues(), fit.wald(np.eye(k))
     assert time.process_time() - start < 10
+
+
+def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_says_so():
+    """A contrast by the sum of what its coefficients move; what clipping may have moved counts as noise does."""
+    fit = NormalEstimate.of(("a", "b", "c"), np.zeros(3), np.diag([1.0, 1.0, 1e-4]))
+    fit = replace(fit, per_eta=np.array([0.19, 0.2, 0.19]))
+    assert np.isnan(fit.params()).tolist() == [True, False, False]  # 1.96 > 10 * .19
+    (only,) = fit.notes
+    assert only.key == "wide interval" and only.about == ("a",) and "more than 10" in only.text
+    assert f"{WIDEST_ETA:g}" == "10"
+    assert np.isfinite(fit.contrast([[1.0, 1.0, 0.0]])[2]).all()  # 2.77 < 10 * .39
+    halved = fit.mapped(np.diag([0.5, 1.0, 1.0]), np.zeros(3))
+    assert np.isnan(halved.params()).tolist() == [True, False, False]
+    clipped = replace(fit, allowances=(Allowance(np.array([[0.0], [0.0], [1.0]]), 2.0),))
+    assert np.isnan(clipped.params()).tolist() == [True, False, True]
+    assert clipped.notes[0].about == ("a", "c")

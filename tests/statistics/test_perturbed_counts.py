@@ -141,8 +141,11 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_interval_says_less_than_nothing_at_a_short_budget(family):
-    """Noise may hide a level of 2 %: the Hessian was then taken at coefficients of 1e10, intervals were 1e4 long."""
+def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
+    """Noise may hide a level of 2 %: the Hessian was then taken at coefficients of 1e10, intervals were 1e4 long.
+
+    An interval may move the linear predictor by 10 either way: a level of 2 %, of sd .14, by 71.
+    """
     domain, given = {"x": (-1, 1), "g": list("abcd"), "y": (0.01 if family == "gamma" else 0, 50)}, 0
     for n, seed in product((200, 500, 1500), range(12)):
         rng = np.random.default_rng(seed)
@@ -152,9 +155,34 @@ def test_no_interval_says_less_than_nothing_at_a_short_budget(family):
         rows = pd.DataFrame({"x": x, "g": g, "y": y.clip(0, 50)})
         fit = ps.dp_glm("y ~ x + C(g)", rows, eps=2.0, domain=domain, family=family, rng=seed, mech="objpert")
         low, high = fit.conf_int().to_numpy().T
-        assert not (high - low > 150).any()  # of log means
+        assert not (high - low > 150).any()
         given += np.isfinite(low).sum()
     assert given > 20
+
+
+def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
+    """Its column is nearly constant about the middle of the bounds: intervals ten thereof were short, none was given."""
+    given = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(0, 0.3, 1500)
+        rows = pd.DataFrame({"x": x, "y": (rng.uniform(size=1500) < 1 / (1 + np.exp(-x))) * 1})
+        fit = ps.dp_glm("y ~ x", rows, mu=1.0, domain={"x": (-1, 60), "y": (0, 1)}, family="binomial", rng=seed)
+        given += np.isfinite(fit.conf_int().loc["x", 0])
+    assert given >= 8
+
+
+def test_clean_amounts_in_wide_bounds_are_given():
+    """Fits 93 and 152 lost x where a sum of eight bins of noise was taken for rows of high leverage."""
+    for seed in range(90, 155):
+        rng = np.random.default_rng(seed)
+        x, g = rng.normal(size=2000), rng.choice(["a", "b"], 2000)
+        y = np.exp(1 + 0.5 * x + 0.3 * (g == "b")) * rng.gamma(2.0, 0.5, 2000)
+        rows = pd.DataFrame({"x": x, "g": g, "y": y.clip(0, 200)})
+        domain = {"x": (-10, 10), "g": ["a", "b"], "y": (0, 200)}
+        fit = ps.dp_glm("y ~ x + C(g)", rows, mu=1.0, domain=domain, family="gamma", rng=seed)
+        low, high = fit.conf_int().loc["x"]
+        assert high - low < 0.6
 
 
 def test_large_counts_of_which_half_are_zero_are_given():
