@@ -33,6 +33,7 @@ import privstats as ps
 from benchmarks.common import arguments
 from benchmarks.populations import Population, plain, reference, skewed, student
 from privstats.estimators import constants
+from privstats.inference import estimate
 from privstats.workflow import plan
 
 N = 4000
@@ -134,8 +135,8 @@ def table() -> dict[str, str]:
 
 @contextmanager
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
-    """Give constants other values, wherever they were imported."""
-    old = {name: getattr(constants, name) for name in others}
+    """Give constants, of the table or of what is not given, other values wherever they were imported."""
+    old = {name: getattr(constants if hasattr(constants, name) else estimate, name) for name in others}
     modules = [(m, name) for name in others for m in _users(name, old[name])]
     for module, name in modules:
         setattr(module, name, others[name])
@@ -162,7 +163,11 @@ def scaled(name: str, factor: float) -> AbstractContextManager[None]:
 
 
 def _users(name: str, value: Any) -> list[ModuleType]:
-    return [m for key, m in sys.modules.items() if key.startswith("privstats.estimators") and _has(m, name, value)]
+    return [
+        m
+        for key, m in sys.modules.items()
+        if key.startswith(("privstats.estimators", "privstats.inference")) and _has(m, name, value)
+    ]
 
 
 def _has(module: ModuleType, name: str, value: Any) -> bool:

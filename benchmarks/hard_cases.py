@@ -177,6 +177,13 @@ def wealth(rng: Rng, n: int) -> pd.DataFrame:
     return rows.assign(net=np.where(rng.random(n) < 0.35, rng.normal(-1, 2, n), saved).clip(-500, 1500))
 
 
+def few_amounts(rng: Rng, n: int) -> pd.DataFrame:
+    """Return amounts by a predictor and a factor with levels of 8 % and 2 %."""
+    x, g = rng.uniform(-1, 1, n), rng.choice(list("abcd"), n, p=[0.6, 0.3, 0.08, 0.02])
+    y = np.exp(0.2 + 0.5 * x) * rng.gamma(2.0, 0.5, n) + 0.01
+    return pd.DataFrame({"x": x, "g": g, "y": y.clip(0, 50)})
+
+
 def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
     """Return a data set that statsmodels ships."""
     data: pd.DataFrame = getattr(public, name).load_pandas().data
@@ -205,6 +212,7 @@ VOTERS = {
     "vote": [0, 1], "TVnews": (0, 7), "selfLR": (1, 7), "PID": (0, 6), "age": (18, 100), "educ": (1, 7),
     "income": (1, 24),
 }  # fmt: skip
+SCHOOLS = {"NABOVE": (0, 15_000), "LOWINC": (0, 100), "PERMINTE": (0, 100), "AVYRSEXP": (5, 25)}
 PLACES = HOUSES | {"waterfront": [0, 1], "lat": (47, 48), "long": (-123, -121)}
 
 
@@ -319,6 +327,16 @@ CASES = {
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
+    ),
+    "few_amounts": Case(
+        glm(few_amounts, "y ~ x + C(g)", {"x": (-1, 1), "g": list("abcd"), "y": (0.01, 50)}, family="gamma"),
+        200,
+        ({"eps": 1.0}, {"eps": 2.0}),
+    ),
+    "schools": Case(
+        glm(partial(shipped, "star98"), "NABOVE ~ LOWINC + PERMINTE + AVYRSEXP", SCHOOLS, family="poisson"),
+        5000,
+        ({"mu": 1.0}, {"eps": 4.0}),
     ),
     "taxi_fares": Case(lm("nyc_taxis_2019.csv", "fare ~ distance + passengers + C(pickup_borough)", TRIPS)),
     "taxi_tips": Case(lm("nyc_taxis_2019.csv", "tip ~ distance + passengers + C(pickup_borough)", TRIPS)),

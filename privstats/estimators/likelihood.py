@@ -25,6 +25,7 @@ from privstats.estimators.constants import (
     CURVATURES,
     ETA_SIGNAL,
     EVERY_MADE_UP,
+    FAR_BOUNDS,
     FAR_PSI,
     FEW_OUTCOMES,
     FEW_SHARE,
@@ -269,6 +270,16 @@ class LikelihoodStep(OneStep):
         """Return T: made-up rows w'T have the identity as information at theta."""
         return whitening(self.made_up.rows, self.information(at))
 
+    def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
+        """Return the note on bounds of counts and amounts so far from their released mean that few rows may hide."""
+        family, eta = self.loss.family, self.eta(at)
+        if not isinstance(family, LogLink):
+            return ()
+        dispersion = clip.variance / self.sizes.scores
+        sd = (dispersion * float(family.variance(eta).mean())) ** 0.5
+        reach = (family.unit - float(family.mean(eta).mean())) / max(sd, 1e-300)
+        return (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
+
     def lengths(self, w: Start) -> Lengths:
         """Release sizes of scores."""
         return self.score_sizes(w, "score sizes")
@@ -426,7 +437,7 @@ class NewtonSteps(LikelihoodStep):
             remaining=float(np.linalg.norm(step.step)),
             moved=(Allowance(went.directions * went.bent, 1.0),),
             not_given=went.directions[:, far | few],
-            notes=(*notes, *on_few),
+            notes=(*notes, *on_few, *self.far_response(step.pilot.start, step.clip)),
             facts={"last_step": went.move},
         )
 

@@ -299,6 +299,10 @@ class TiltedLogLink(LikelihoodStep):
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
             not_given=np.linalg.inv(to_original)[:, few | (far > 1)],
-            notes=(*((note("far step", names, size=far),) if far > 1 else ()), *on_few),
+            notes=(
+                *((note("far step", names, size=far),) if far > 1 else ()),
+                *on_few,
+                *self.far_response(near, step.clip),
+            ),
             facts={"last_step": length},
         )

@@ -46,6 +46,7 @@ class Design:
     products: tuple = ()
     response_bounds: tuple = (-1.0, 1.0)
     zero_to_one: bool = False
+    response: str = "y"
 
     @property
     def width(self):

@@ -8,7 +8,16 @@ import pytest
 
 import privstats
 from privstats.errors import OptionError, listed
-from privstats.inference.notes import NOTES, Note, about_rows, clipped_note, explained, note, unidentified_note, wide_note
+from privstats.inference.notes import (
+    NOTES,
+    Note,
+    about_rows,
+    clipped_note,
+    explained,
+    note,
+    unidentified_note,
+    wide_note,
+)
 
 FORBIDDEN = """
 angle bread bought buy buys currency dear door drowned drowns floored ground heard held hidden honest kappa lean leans

@@ -161,7 +161,7 @@ def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """Its column is nearly constant about the middle of the bounds: intervals ten thereof were short, none was given."""
+    """Its column is nearly constant about the middle of the bounds: ten thereof counted, none was given."""
     given = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -170,6 +170,18 @@ def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
         fit = ps.dp_glm("y ~ x", rows, mu=1.0, domain={"x": (-1, 60), "y": (0, 1)}, family="binomial", rng=seed)
         given += np.isfinite(fit.conf_int().loc["x", 0])
     assert given >= 8
+
+
+@pytest.mark.parametrize("promise", [{"eps": 4.0}, {"mu": 1.0}])
+def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
+    """One district in 303 has 22 times the mean: no bin shows its 16 rows in 5,000, and intervals miss."""
+    schools, noted = sm.datasets.star98.load_pandas().data[["NABOVE", "LOWINC", "PERMINTE"]].astype(float), []
+    for most in (1_500, 15_000):
+        domain = {"NABOVE": (0, most), "LOWINC": (0, 100), "PERMINTE": (0, 100)}
+        rows = schools.assign(NABOVE=schools["NABOVE"].clip(0, most)).sample(5000, replace=True, random_state=0)
+        fit = ps.dp_glm("NABOVE ~ LOWINC + PERMINTE", rows, domain=domain, family="poisson", rng=0, **promise)
+        noted.append([one.text for one in fit.notes if one.key == "far response"])
+    assert noted[0] == [] and "'NABOVE'" in noted[1][0]
 
 
 def test_clean_amounts_in_wide_bounds_are_given():
