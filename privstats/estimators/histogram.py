@@ -60,8 +60,8 @@ class Tail:
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
     "far": Tail(0.5, slow=True),  # of scores where bounds of predictors are far from their rows
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1),  # of scores as long as their rows: of a bounded psi, or of counts
-    "counted": Tail(0.5, fastest=0.5, residue=0.4),  # of counts and gamma responses, where bounds of curvature help
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # as long as their rows: of a bounded psi, or counts
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # counts, gamma responses: curvature is bounded
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # of lengths of rows, where scores are as long
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
