@@ -328,6 +328,16 @@ CASES = {
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
     ),
+    "mostly_zeros": Case(
+        glm(
+            partial(dispersed, 0.8, 0.7, 60.0),
+            "y ~ x + C(g)",
+            {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)},
+            family="poisson",
+        ),
+        1000,
+        ({"eps": 2.0}, {"eps": 4.0}, {"mu": 1.0}),
+    ),
     "few_amounts": Case(
         glm(few_amounts, "y ~ x + C(g)", {"x": (-1, 1), "g": list("abcd"), "y": (0.01, 50)}, family="gamma"),
         200,

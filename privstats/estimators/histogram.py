@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,20 @@ TAILS = {
 }
 
 
+class Whole(NamedTuple):
+    """What counts add up to, as far as it is known.
+
+    Parameters
+    ----------
+    number : float
+    sd : float
+        Its standard error: 0 where it is public.
+    """
+
+    number: float
+    sd: float = 0.0
+
+
 def edges(low: float, cap: float) -> tuple[float, ...]:
     """Return upper ends of bins of ratio sqrt 2, from `low` to the domain's cap."""
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
@@ -94,7 +108,7 @@ class Lengths:
     sd: float = 0.0
 
     @classmethod
-    def released(cls, ask: Ask, by: Noises, question: Sum, known: float | None, tail: Tail) -> Lengths:
+    def released(cls, ask: Ask, by: Noises, question: Sum, known: Whole | None, tail: Tail) -> Lengths:
         """Ask how many rows have a length in each bin, and return the counts without their noise.
 
         Parameters
@@ -103,20 +117,25 @@ class Lengths:
         by : Noises
         question : Sum
             Of `Shells`.
-        known : float, optional
+        known : Whole, optional
             What counts add up to; by default what they say themselves, as where rows have weights.
         tail : Tail
         """
         counts = ask(question, by=by.counts)
-        total = max(float(counts.value.sum()), 1.0) if known is None else known
         within: Any = question.within
-        return cls.denoised(counts.value, sd_of(counts.law), within.edges, total, tail, by.shares)
+        return cls.denoised(counts.value, sd_of(counts.law), within.edges, known, tail, by.shares)
 
     @classmethod
     def denoised(
-        cls, counts: FloatArray, sd: float, ends: tuple[float, ...], total: float, tail: Tail, law: str = "normal"
+        cls,
+        counts: FloatArray,
+        sd: float,
+        ends: tuple[float, ...],
+        known: Whole | None,
+        tail: Tail,
+        law: str = "normal",
     ) -> Lengths:
-        """Return visible counts, lowered evenly so that all counts add up to `total`, and a tail beyond them.
+        """Return visible counts, lowered evenly so that all counts add up to what is known, and a tail.
 
         Parameters
         ----------
@@ -126,14 +145,14 @@ class Lengths:
             Of the noise of a count.
         ends : tuple of float
             Upper ends of the bins.
-        total : float
-            Rows, or units.
+        known : Whole or None
+            Rows, or units; None where counts say it themselves.
         tail : Tail
         law : {"normal", "pure"}
             Of the noise: Laplace noise has longer tails.
         """
-        seen, last = with_tail(counts, sd, tail, law)
-        filled = lowered_to(seen, last, total)
+        seen, last = with_tail(counts, sd, tail, law, known)
+        filled = lowered_to(seen, last, max(float(counts.sum()), 1.0) if known is None else known.number)
         low = np.r_[ends[0] / 2, ends[:-1]]
         steps = (np.arange(PER_BIN) + 0.5) / PER_BIN
         lengths = (low[:, None] * (np.asarray(ends) / low)[:, None] ** steps).ravel()
@@ -190,24 +209,25 @@ class Lengths:
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
 
-def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") -> tuple[FloatArray, int]:
+def with_tail(
+    counts: FloatArray, sd: float, tail: Tail, law: str = "normal", known: Whole | None = None
+) -> tuple[FloatArray, int]:
     """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
 
-    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, and so do wider
-    ones right behind these: a tail that falls slowly may be hidden in each bin, but not in their sum. Windows after a
-    gap count from `AFTER_GAP`. The first hidden bin holds at most what the last windows let expect, and at most what a
-    tail of that shape through all hidden counts says, and `residue` of its noise.
+    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, and windows
+    after a gap from `AFTER_GAP`. A tail that falls slowly may be hidden in each bin, but not in a sum of many: as long
+    as one is visible the next bin is. The first hidden bin holds at most what the last windows let expect, and at most
+    what a tail of that shape through all hidden counts says, and `residue` of its noise.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
     last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
         beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
-        wide = [k for k in WIDE_WINDOWS if tail.slow and counts[last + 1 :][: int(k)].sum() > VISIBLE * sd * k**0.5]
         if beyond:
             last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
-        elif wide:
-            last = min(last + int(wide[0]), len(counts) - 1)
+        elif tail.slow and (more := seen_in_sums(counts, last, sd, known)):
+            last = min(last + more, len(counts) - 1)
         else:
             break
     while counts[last] < sd and last > 1:
@@ -224,6 +244,26 @@ def with_tail(counts: FloatArray, sd: float, tail: Tail, law: str = "normal") ->
     k = np.arange(len(counts))
     continued = base * ratio ** np.maximum(k - last - 1, 0)
     return np.where(k <= last, np.maximum(counts, 0.0), continued), last
+
+
+def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
+    """Return how many bins more are visible since a sum of counts behind the last one is: 0 if none is.
+
+    Of `WIDE_WINDOWS` bins the nearer half is; of all, the next one. Their sum is also what visible bins lack of the
+    total, where it is known: both are averaged by their precision.
+    """
+    hidden, visible = counts[last + 1 :], last + 1
+    if not len(hidden):
+        return 0
+    for k in WIDE_WINDOWS:
+        if hidden[: int(k)].sum() > VISIBLE * sd * k**0.5:
+            return int(k) // 2
+    beyond, noise = float(hidden.sum()), float(len(hidden))
+    if known is not None:
+        other = visible + (known.sd / sd) ** 2
+        part = noise / (noise + other)
+        beyond, noise = part * (known.number - float(counts[:visible].sum())) + (1 - part) * beyond, part * other
+    return int(beyond > VISIBLE * sd * noise**0.5)
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
@@ -374,7 +414,7 @@ def predicted_length(
     k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
-    clips = (best_clip(Lengths.denoised(h, count_sd, ends, scores, tail, law), noise, m, tail) for h in noisy)
+    clips = (best_clip(Lengths.denoised(h, count_sd, ends, Whole(scores), tail, law), noise, m, tail) for h in noisy)
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
 from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE
 from privstats.estimators.frame import PublicBox, Scales
-from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, part_along
+from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, Whole, part_along
 from privstats.estimators.levels import KeptLevels, level_notes
 from privstats.estimators.made_up import MadeUp
 from privstats.estimators.preconditioner import Sizes, Start, whitened_again
@@ -93,9 +93,11 @@ class Problem:
         """Whether the scores of a unit's rows are added."""
         return self.public.by_unit
 
-    def total(self, number: float) -> float | None:
+    def total(self, number: float) -> Whole | None:
         """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
-        return None if self.box.design.weighted else number
+        out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
+        sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
+        return None if self.box.design.weighted else Whole(number, sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
         """Return the problem with predictors whitened once more, where noise may have hidden a weak direction."""

@@ -44,6 +44,7 @@ from privstats.estimators.histogram import (
     Clip,
     Lengths,
     Tail,
+    Whole,
     best_clip,
     edges,
     part_along,
@@ -86,7 +87,7 @@ class TwoStrips(Lengths):
 
     @classmethod
     def of_both(
-        cls, counts: Release, ends: tuple[float, ...], known: float | None, tail: Tail, by: Noises, m: int
+        cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
         """Return released counts of both strips without their noise.
 
@@ -95,7 +96,7 @@ class TwoStrips(Lengths):
         counts : Release
             Of sizes up to each end, then of what is lost up to each end; of the first strip alone if nothing is.
         ends : tuple of float
-        known : float, optional
+        known : Whole, optional
             What all counts add up to; by default what they say themselves.
         tail : Tail
         by : Noises
@@ -103,7 +104,7 @@ class TwoStrips(Lengths):
             Coordinates.
         """
         sd, second = sd_of(counts.law), counts.value[len(ends) :]
-        total = max(float(counts.value.sum()), 1.0) if known is None else known
+        total = known or Whole(max(float(counts.value.sum()), 1.0), sd * len(counts.value) ** 0.5)
         one = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, tail, by.shares)
         if not len(second):
             return cls(one.counts, one.lengths, one.hidden, sd)

@@ -6,6 +6,7 @@ import pytest
 from privstats.estimators.histogram import (
     TAILS,
     Lengths,
+    Whole,
     best_clip,
     edges,
     lowered_to,
@@ -45,7 +46,7 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         sizes = np.minimum(np.abs(rng.standard_t(2.5, 10_000)), 2000.0)
-        lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, 10_000, TAILS["usual"])
+        lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, Whole(10_000), TAILS["usual"])
         short += lengths.excess(15.0) < np.maximum(sizes - 15.0, 0).sum() * 0.7
     assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
 
@@ -58,7 +59,7 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
     assumed = []
     for seed in range(60):
         counts = true + sd * np.random.default_rng(seed).normal(size=len(true))
-        assumed.append(Lengths.denoised(counts, sd, ends, true.sum(), TAILS["usual"]).excess(4.0))
+        assumed.append(Lengths.denoised(counts, sd, ends, Whole(true.sum()), TAILS["usual"]).excess(4.0))
     assert np.mean(np.array(assumed) > 0.5 * excess) > 0.75
 
 
@@ -72,7 +73,7 @@ def test_visible_counts_are_lowered_evenly_to_the_total(total):
 
 def test_the_clip_is_the_best_of_all_that_are_tried():
     m, ends = 4, edges(0.25, 100.0)
-    lengths = Lengths.denoised(noisy(reference_sizes(m)[:8000], ends, 4.0, RNG), 4.0, ends, 8000, TAILS["usual"])
+    lengths = Lengths.denoised(noisy(reference_sizes(m)[:8000], ends, 4.0, RNG), 4.0, ends, Whole(8000), TAILS["usual"])
     clip = best_clip(lengths, 2.5, m, TAILS["usual"])
 
     def half(B):

@@ -154,7 +154,7 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
 
 
 def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
-    """Of what curvature takes off: any count beyond 3.3 sds was taken for rows, and 5 of these 100 were 8 to 28 long."""
+    """Of what curvature takes off any count beyond 3.3 sds was taken for rows: 5 of these 100 were 8 to 28 long."""
     lengths = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -163,7 +163,7 @@ def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
         domain = {"x": (-10, 10), "g": ["a", "b"], "y": (-20, 20)}
         fit = ps.dp_lm("y ~ x + C(g)", rows, domain=domain, eps=1.0, rng=seed)
         lengths.append(np.diff(fit.conf_int().loc["x"])[0])
-    assert np.max(lengths) < 7 and np.median(lengths) < 0.8
+    assert np.sum(np.array(lengths) > 4) <= 2 and np.median(lengths) < 0.8
 
 
 def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
