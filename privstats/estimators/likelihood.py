@@ -30,11 +30,14 @@ from privstats.estimators.constants import (
     FEW_OUTCOMES,
     FEW_SHARE,
     FEWEST_OUTCOMES,
+    FLAT,
     IN_INTERVAL,
     LEAST_HESSIAN_RADIUS,
     LEVEL_ROWS,
+    LONG_ROW,
     MOST_FIRST_NOISE,
     PLACES,
+    RIDGE_STEPS,
     UNUSUAL,
     VISIBLE,
 )
@@ -266,6 +269,11 @@ class LikelihoodStep(OneStep):
         """Return the standard deviation of scores of made-up rows."""
         return float(self.information(at).mean()) ** 0.5
 
+    def hessian_radius(self, rows: FloatArray, at: Start) -> float:
+        """Return the radius up to which nearly all Hessian rows count in full, as made-up rows in a metric have it."""
+        lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
+        return max(float(np.quantile(lengths, LONG_ROW)), LEAST_HESSIAN_RADIUS * self.m**0.5)
+
     def whitened_at(self, at: Start) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
         return whitening(self.made_up.rows, self.information(at))
@@ -279,6 +287,18 @@ class LikelihoodStep(OneStep):
         sd = (dispersion * float(family.variance(eta).mean())) ** 0.5
         reach = (family.unit - float(family.mean(eta).mean())) / max(sd, 1e-300)
         return (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
+
+    def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
+        """Return the step that takes a minimiser's pull off, by the information of made-up rows half way, and a ridge.
+
+        Where they have none, as of a level whose released count is zero, nothing is taken off.
+        """
+        step: FloatArray = np.zeros(self.m)
+        for _ in range(RIDGE_STEPS):
+            weight = self.information(last.at.moved(step / 2))
+            A = self.rows / len(rows) * (rows * weight[:, None]).T @ rows + ridge * np.eye(self.m)
+            step = np.asarray(np.linalg.pinv(A, rcond=FLAT, hermitian=True) @ last.value, dtype=float)
+        return step
 
     def lengths(self, w: Start) -> Lengths:
         """Release sizes of scores."""

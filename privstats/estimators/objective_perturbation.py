@@ -18,10 +18,8 @@ from privstats.estimators.constants import (
     HESSIAN_NOISE,
     HESSIAN_WITHIN,
     LEAST_HESSIAN_RADIUS,
-    LONG_ROW,
     MOST_CURVED,
     PLACES,
-    RIDGE_STEPS,
 )
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
@@ -203,13 +201,8 @@ class TiltedLikelihood(LikelihoodStep):
 
     def near(self, last: LastRelease) -> Start:
         """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
-        n, ridge, rows, at = self.rows, last.ridge, self.made_up.rows, last.at
-        step: FloatArray = np.zeros(self.m)
-        for _ in range(RIDGE_STEPS):
-            weight = self.information(at.moved(step / 2))
-            A = n / len(rows) * (rows * weight[:, None]).T @ rows
-            step = np.asarray(np.linalg.solve(A + ridge * np.eye(len(step)), last.value), dtype=float)
-        return at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
+        step = self.ridge_step(last, self.made_up.rows, last.ridge)
+        return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
     def last(self, w: Start, clip: Clip) -> LastRelease:
@@ -222,9 +215,7 @@ class TiltedLikelihood(LikelihoodStep):
         """Return the released products of Hessian rows of weighted rows."""
         within, at = self.within(clip.radius), self.near(last)
         metric = self.whitened_at(at)
-        made_up = self.made_up.rows @ metric * np.sqrt(self.information(at))[:, None]
-        usual = float(np.quantile(np.linalg.norm(made_up, axis=1), LONG_ROW))
-        radius = max(usual, LEAST_HESSIAN_RADIUS * self.m**0.5)
+        radius = self.hessian_radius(self.made_up.rows @ metric, at)
         question = self.products("hessian", at, metric, within, squared=True).inside(radius)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
         return WeightedBread(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)

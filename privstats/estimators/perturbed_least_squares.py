@@ -19,7 +19,6 @@ from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     AFTER_GAP,
     ALONG_SEEN,
-    BOUNDED_RIDGES,
     BOUNDED_TILT,
     COARSE_NOISE,
     CORNERS,
@@ -29,10 +28,8 @@ from privstats.estimators.constants import (
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
-    LEAST_CURVATURE,
     LEAST_EIGENVALUE,
     LEAST_VARIANCE,
-    MOST_CURVATURE,
     RIDGE,
     SECOND_HELD,
     SUM_SEEN,
@@ -54,6 +51,7 @@ from privstats.estimators.histogram import (
 )
 from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Step
 from privstats.estimators.preconditioner import Start, roots
+from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Sum, Values
 from privstats.inference.estimate import Allowance
 from privstats.inference.matrix import NoisyMatrix
@@ -245,9 +243,7 @@ class PerturbedSquares(OneStep):
 
     def curved(self, ridge: float) -> float:
         """Return the largest curvature of a row that a ridge of this part of the rows allows."""
-        m, n = self.m, self.rows
-        most = min(ridge * n / self.unit_law.ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
-        return min(max(most, LEAST_CURVATURE * m), self.start.longest**2)
+        return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
@@ -408,16 +404,16 @@ class PerturbedHuber(PerturbedSquares):
         """Return the clip with the shortest interval, and the bound of curvature, which takes off a part of far rows.
 
         A score of length l whose residual is at the threshold k is of a row of length l / k: the bound L leaves
-        ``L k^2 / l`` of it. Hessian's noise meets the ridge, so that an interval is as much longer.
+        ``L k^2 / l`` of it.
         """
-        tried, noise, clips = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law), []
+        tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
-        for ridge in BOUNDED_RIDGES:
-            curvature = self.curved(ridge)
+
+        def clip_at(curvature: float) -> Clip:
             taken = lengths.taken(self.left(lengths, tried, curvature), self.m, self.tail)
-            clip = shortest_clip(tried, variance, taken, noise)
-            clips.append(replace(clip, length=clip.length * (1 + ridge), curvature=curvature))
-        return min(clips, key=lambda clip: clip.length)
+            return shortest_clip(tried, variance, taken, noise)
+
+        return of_shortest(clip_at, self.curved)
 
     def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
         """Return what the clip and the bound of curvature take off sizes of scores along one of m coordinates."""

@@ -11,7 +11,8 @@ the scores' own equation is ``theta + A^-1 (E + ridge step + tilt)`` to first or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -19,21 +20,14 @@ from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
-    BOUNDED_RIDGES,
     BOUNDED_TILT,
     ETA_SIGNAL,
     FAR_PSI,
     FIRST_LEAST,
     FIRST_NOISE,
-    FLAT,
-    LEAST_CURVATURE,
-    LEAST_HESSIAN_RADIUS,
     LEAST_VARIANCE,
     LEVEL_ROWS,
-    LONG_ROW,
-    MOST_CURVATURE,
     PLACES,
-    RIDGE_STEPS,
 )
 from privstats.estimators.histogram import Clip, Lengths, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
@@ -41,6 +35,7 @@ from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
+from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import NoisyMatrix
@@ -186,26 +181,23 @@ class TiltedLogLink(LikelihoodStep):
 
     def curvature(self, w: Start, ridge: float) -> float:
         """Return the largest curvature of a row that a ridge of this part of the rows allows."""
-        m, n = w.m, self.rows
-        most = min(ridge * n / self.unit_law(w).ridge, MOST_CURVATURE * m * (n / 1e4) ** 0.5)
-        return max(most, LEAST_CURVATURE * m)
+        return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clip with the shortest interval, and the bound of curvature.
 
         Scores of small counts are skewed, and rows whose scores are long may be too few to be seen: what a clip takes
-        off them is that of made-up rows if the model is right. The Hessian's noise meets the ridge, so that an interval
-        is as much longer.
+        off them is that of made-up rows if the model is right.
         """
-        tried, m, noise, clips = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w)), []
-        for ridge in BOUNDED_RIDGES:
-            curvature = self.curvature(w, ridge)
+        tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
+
+        def clip_at(curvature: float) -> Clip:
             left = self.left(w, lengths.lengths, tried, curvature)
             taken = lengths.taken(left, m, self.tail, ALONG_SEEN if self.dispersed else None)
             variance = (lengths.counts[:, None] * left**2).sum(axis=0) / m
-            clip = shortest_clip(tried, variance, taken + self.expected_cut(w, tried, curvature), noise)
-            clips.append(replace(clip, length=clip.length * (1 + ridge), curvature=curvature))
-        return min(clips, key=lambda clip: clip.length)
+            return shortest_clip(tried, variance, taken + self.expected_length(w, tried, curvature), noise)
+
+        return of_shortest(clip_at, partial(self.curvature, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return what a clip at each radius and the bound of curvature leave of scores of each size, shape (sizes, k).
@@ -226,7 +218,7 @@ class TiltedLogLink(LikelihoodStep):
         left: FloatArray = np.minimum(kept[:, :, None], radii).mean(axis=1)
         return left
 
-    def expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
+    def expected_length(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
         """Return the length of the sum that a clip at each radius takes off made-up rows' scores, shape (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
@@ -248,26 +240,16 @@ class TiltedLogLink(LikelihoodStep):
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def near(self, last: LastRelease) -> Start:
-        """Return half way to where the ridge is taken off, by the information that made-up rows have on the way.
-
-        Where they have none, as of a level whose released count is zero, nothing is taken off.
-        """
-        n, at, rows = self.rows, last.at, self.rows_in(last.at)
-        step: FloatArray = np.zeros(self.m)
-        for _ in range(RIDGE_STEPS):
-            weight = self.information(at.moved(step / 2))
-            A = n / len(rows) * (rows * weight[:, None]).T @ rows
-            step = np.linalg.pinv(A, rcond=FLAT, hermitian=True) @ last.value
+        """Return half way to where the ridge is taken off."""
+        at = last.at
+        step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # 4. Hessian, and what scores vary by
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
         """Return the released products of Hessian rows."""
         near = self.near(last)
-        made_up = self.rows_in(near) * np.sqrt(self.information(near))[:, None]
-        usual = float(np.quantile(np.linalg.norm(made_up, axis=1), LONG_ROW))
-        radius = max(usual, LEAST_HESSIAN_RADIUS * self.m**0.5)
-        rows = HessianRows(self.loss, near.P, near.eta)
+        radius, rows = self.hessian_radius(self.rows_in(near), near), HessianRows(self.loss, near.P, near.eta)
         question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
         return BreadNear(matrix, last.at.to_theta, np.eye(self.m), self.rows, near)

@@ -307,7 +307,7 @@ class Poisson(LogLink):
 
     @property
     def transformed_range(self) -> tuple[float, float]:
-        return float(np.log(0.5)), float(np.log(self.unit + 0.5))
+        return float(np.log(0.5)), float(np.log(max(self.unit, 1.0) + 0.5))
 
     def linked(self, expected: FloatArray) -> FloatArray:
         at, value = _log_count()

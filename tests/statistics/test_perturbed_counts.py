@@ -259,3 +259,12 @@ def test_a_rare_level_does_not_lengthen_the_others():
         half = np.diff(fit.conf_int().to_numpy())[:, 0] / 3.92
         lengths.append(half / (usual * (len(people) / len(rows)) ** 0.5))
     assert (np.median(lengths, axis=0)[[0, 2, 3]] <= 3.0).all()
+
+
+@pytest.mark.parametrize("promise", [{"eps": 1.0}, {"mu": 1.0}])
+def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
+    """The logarithm's range was empty, and the offset divided by it."""
+    rows = pd.DataFrame({"x": np.linspace(-1, 1, 300), "y": 0.0, "e": 1.0})
+    domain = {"x": (-1, 1), "y": (0, 1e-50), "e": (0, 2)}
+    fit = ps.dp_glm("y ~ x", rows, family="poisson", domain=domain, rng=1, offset="e", **promise)
+    assert fit.params.isna().all() and fit.notes
