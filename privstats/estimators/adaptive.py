@@ -18,10 +18,10 @@ from privstats.estimators.constants import (
     AGAIN,
     AGAIN_LEAST,
     COARSE_BESIDE,
-    COARSE_NOISE,
     COARSE_WITHIN,
     DROWNED,
     HELD_LEAST,
+    MATRIX_NOISE,
     MOST_FIRST_NOISE,
     MOST_FIRST_NOISE_OF_SQUARES,
     READ_WITH_SUMS,
@@ -262,7 +262,7 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
 def coarse_share(noise: float) -> float:
     """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
-    return float(np.clip(noise / COARSE_NOISE, *COARSE_WITHIN))
+    return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))
 
 
 def square_share(by: Noises, promise: Promise, relation: Relation, rows: float) -> float:

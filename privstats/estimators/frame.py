@@ -19,10 +19,10 @@ from privstats.estimators.constants import (
     BEYOND,
     BLURRED,
     CLEAR_SDS,
-    CORNERS,
     LEAST_COLUMN_VARIANCE,
     LEAST_RANKS,
     LEAST_SPREAD,
+    MADE_UP,
     MOST_CENTER,
     NARROWEST,
     RARE,
@@ -85,7 +85,7 @@ class StandardFrame:
     def longest(self, W: FloatArray) -> float:
         """Return a bound on the length of h'W over the box."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
-        if np.prod([float(len(image)) for image in images]) <= CORNERS:
+        if np.prod([float(len(image)) for image in images]) <= MADE_UP:
             sums = np.zeros((1, W.shape[1]))
             for image in images:
                 sums = (sums[:, None] + image).reshape(-1, W.shape[1])

@@ -31,8 +31,8 @@ from privstats.estimators.constants import (
     FEW_SHARE,
     FEWEST_OUTCOMES,
     FLAT,
+    HELD_LEAST,
     IN_INTERVAL,
-    LEAST_HESSIAN_RADIUS,
     LEVEL_ROWS,
     LONG_ROW,
     MOST_FIRST_NOISE,
@@ -272,7 +272,7 @@ class LikelihoodStep(OneStep):
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
         """Return the radius up to which nearly all Hessian rows count in full, as made-up rows in a metric have it."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
-        return max(float(np.quantile(lengths, LONG_ROW)), LEAST_HESSIAN_RADIUS * self.m**0.5)
+        return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
         """Return T: made-up rows w'T have the identity as information at theta."""
@@ -420,7 +420,7 @@ class NewtonSteps(LikelihoodStep):
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
-        radius = lengths.radius(noise, LEAST_HESSIAN_RADIUS * m**0.5)
+        radius = lengths.radius(noise, (HELD_LEAST * m) ** 0.5)
         few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * rows)
         matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
         return Bread(matrix, w.to_theta, np.eye(m), rows)

@@ -15,9 +15,9 @@ from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.constants import (
     ETA_SIGNAL,
+    HELD_LEAST,
     HESSIAN_NOISE,
     HESSIAN_WITHIN,
-    LEAST_HESSIAN_RADIUS,
     MOST_CURVED,
     PLACES,
 )
@@ -239,7 +239,7 @@ class TiltedLikelihood(LikelihoodStep):
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         rows = made_up @ metric * weight[:, None]
         squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
-        tried = np.geomspace(min(LEAST_HESSIAN_RADIUS**2 * m, 0.5 * squared.max()), squared.max(), PLACES)
+        tried = np.geomspace(min(HELD_LEAST * m, 0.5 * squared.max()), squared.max(), PLACES)
         n, noise = self.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
         cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
         best = float(tried[int(np.argmin(noise * tried + cut))])

@@ -20,8 +20,6 @@ from privstats.estimators.constants import (
     AFTER_GAP,
     ALONG_SEEN,
     BOUNDED_TILT,
-    COARSE_NOISE,
-    CORNERS,
     EDGE,
     FAR_BOUNDS,
     FLOOR,
@@ -30,6 +28,8 @@ from privstats.estimators.constants import (
     HELD_NOISE,
     LEAST_EIGENVALUE,
     LEAST_VARIANCE,
+    MADE_UP,
+    MATRIX_NOISE,
     RIDGE,
     SECOND_HELD,
     SUM_SEEN,
@@ -188,7 +188,7 @@ class PerturbedSquares(OneStep):
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
         assert coarse is not None
-        if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > COARSE_NOISE * n)):
+        if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > MATRIX_NOISE * n)):
             return coarse
         weakest = float(np.clip((np.linalg.eigvalsh(coarse.value)[0] - VISIBLE * self.weakest_sd) / n, 0.0, 1.0))
         question = self.held(self.second, start, SECOND_HELD * weakest)
@@ -257,7 +257,7 @@ class PerturbedSquares(OneStep):
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
-            self.box.vertices(self.levels.kept or None, CORNERS),
+            self.box.vertices(self.levels.kept or None, MADE_UP),
         )
         if lattice is None:
             return crude

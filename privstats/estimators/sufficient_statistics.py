@@ -11,16 +11,16 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
-    BLURS,
+    CLEAR_SDS,
     LEAST_SIGMA,
     MATRIX_NOISE,
     MEAT_LEAST,
-    MOMENTS_READ,
     RESIDUAL_NOISE,
     SIGNAL,
     TWO_ENDED,
     UNEXPLAINED,
     USUAL_RESIDUAL,
+    VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.levels import KeptLevels, clamped_note
@@ -173,7 +173,7 @@ class Moments(UnclippedSquares):
         """Return whether a level that so many rows have is told from the noise of moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
-        return bool(rows > MOMENTS_READ * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
+        return bool(rows > CLEAR_SDS * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
 
     def estimate(self) -> Estimate:
         """Release moments and meat, and solve."""
@@ -251,7 +251,7 @@ class Moments(UnclippedSquares):
         for factor, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
             counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
-            for level in np.flatnonzero(counts < MOMENTS_READ * sds).tolist():
+            for level in np.flatnonzero(counts < CLEAR_SDS * sds).tolist():
                 reference = level == factor.reference
                 about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
                 at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
@@ -306,7 +306,7 @@ class Moments(UnclippedSquares):
         squares = residual @ both.value @ residual / rows
         blur = float(np.sqrt(both.variance_along(residual[:, None])[0])) / rows
         sigma = float(np.sqrt(max(squares, RESIDUAL_NOISE * blur, LEAST_SIGMA**2 * max(spread, 1e-6))))
-        largest = float(np.sqrt(max(squares, 0.0) + BLURS * blur))
+        largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
