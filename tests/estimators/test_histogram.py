@@ -63,6 +63,18 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
     assert np.mean(np.array(assumed) > 0.5 * excess) > 0.75
 
 
+@pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 0.8, 1.0), (1e6, 0.0, 0.5)])
+def test_rows_that_visible_bins_lack_of_a_known_total_are_behind_them(sd, least, most):
+    """Fourteen bins of .6 noise sds each, behind three that are seen: their sum alone is 1.9 sds of its noise."""
+    noise, true = 10.0, np.r_[300.0, 200.0, 100.0, np.zeros(3), np.full(14, 6.0), np.zeros(2)]
+    seen = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        counts, known = true + noise * rng.normal(size=len(true)), true.sum() + min(sd, noise) * rng.normal()
+        seen.append(with_tail(counts, noise, TAILS["counted"], known=Whole(known, sd))[1] >= 6)
+    assert least <= np.mean(seen) <= most
+
+
 @pytest.mark.parametrize("total", [900.0, 1000.0, 1200.0])
 def test_visible_counts_are_lowered_evenly_to_the_total(total):
     counts = np.array([500.0, 300.0, 150.0, 4.0, 3.0, 1.0])
