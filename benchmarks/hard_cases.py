@@ -328,6 +328,7 @@ CASES = {
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
     ),
+    "engel": Case(lm(partial(shipped, "engel"), "foodexp ~ income", {"foodexp": (0, 3000), "income": (0, 6000)}), 1000),
     "mostly_zeros": Case(
         glm(
             partial(dispersed, 0.8, 0.7, 60.0),
