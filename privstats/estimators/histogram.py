@@ -75,7 +75,7 @@ class Whole(NamedTuple):
     ----------
     number : float
     sd : float
-        Its standard error: 0 where it is public.
+        Its standard error: 0 where it is public; inf where it is what was handed over, of which a part may not count.
     """
 
     number: float
@@ -261,8 +261,9 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
     beyond, noise = float(hidden.sum()), float(len(hidden))
     if known is not None:
         other = visible + (known.sd / sd) ** 2
-        part = noise / (noise + other)
-        beyond, noise = part * (known.number - float(counts[:visible].sum())) + (1 - part) * beyond, part * other
+        both = 1 / (1 / noise + 1 / other)
+        beyond = both * (beyond / noise + (known.number - float(counts[:visible].sum())) / other)
+        noise = both
     return int(beyond > VISIBLE * sd * noise**0.5)
 
 

@@ -246,16 +246,14 @@ class LikelihoodStep(OneStep):
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that moves eta of made-up rows by one std dev: of one row in all at least.
+        """Change of each coefficient that moves eta of made-up rows by one std dev if others make up for what they can.
 
-        About its mean where there is an intercept, for the constant's coefficient takes that up; else about zero.
+        That is the std dev of what other columns leave of a column, of one row in all at least: a square or a product
+        of columns far from zero moves eta by much more, but hardly beyond these.
         """
         columns = self.made_up.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
-        if self.box.intercept is not None:
-            constant = columns[:, self.box.intercept].copy()
-            columns -= columns.mean(axis=0)
-            columns[:, self.box.intercept] = constant
-        return 1 / np.maximum((columns**2).mean(axis=0) ** 0.5, max(self.rows, 1.0) ** -0.5)
+        products = columns.T @ columns / len(columns) + np.eye(self.box.c) / max(self.rows, 1.0)
+        return np.sqrt(np.diag(np.linalg.inv(products)))
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""

@@ -94,10 +94,13 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights."""
+        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights.
+
+        Of units some have no row that counts.
+        """
         out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
-        return None if self.box.design.weighted else Whole(number, sd)
+        return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
         """Return the problem with predictors whitened once more, where noise may have hidden a weak direction."""

@@ -102,7 +102,7 @@ class TwoStrips(Lengths):
             Coordinates.
         """
         sd, second = sd_of(counts.law), counts.value[len(ends) :]
-        total = known or Whole(max(float(counts.value.sum()), 1.0), sd * len(counts.value) ** 0.5)
+        total = known or Whole(max(float(counts.value.sum()), 1.0), np.inf)
         one = Lengths.denoised(counts.value[: len(ends)], sd, ends, total, tail, by.shares)
         if not len(second):
             return cls(one.counts, one.lengths, one.hidden, sd)

@@ -204,6 +204,33 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
     assert noted[0] == [] and "'NABOVE'" in noted[1][0]
 
 
+@pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
+def test_products_and_squares_far_from_zero_are_given(formula):
+    """Each moves eta by the std dev of a year times x, or of its square, which others make up for: none was given."""
+    domain = {"a": (1990, 2020), "x": (-4, 4), "y": (0, 60)}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        a, x = rng.integers(1990, 2021, 3000).astype(float), rng.normal(size=3000).clip(-4, 4)
+        y = rng.poisson(np.exp(0.5 + 0.02 * (a - 2005) + 0.3 * x + 0.01 * (a - 2005) * x)).clip(0, 60)
+        rows = pd.DataFrame({"a": a, "x": x, "y": y})
+        fit = ps.dp_glm(formula, rows, mu=2.0, domain=domain, family="poisson", rng=seed)
+        assert np.isfinite(fit.conf_int()).all(axis=None)
+
+
+def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
+    """A quarter of units miss x: what visible counts lack of all units made every bin visible, intervals 13 times long."""
+    lengths = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=3000).clip(-5, 5)
+        rows = pd.DataFrame({"u": np.arange(3000), "x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x)).clip(0, 100)})
+        rows.loc[rng.random(3000) < 0.25, "x"] = np.nan
+        domain = {"x": (-5, 5), "y": (0, 100)}
+        fit = ps.dp_glm("y ~ x", rows, mu=1.0, domain=domain, family="poisson", rng=seed, unit="u")
+        lengths.append(np.diff(fit.conf_int().loc["x"])[0])
+    assert np.median(lengths) < 0.2
+
+
 def test_clean_amounts_in_wide_bounds_are_given():
     """Fits 93 and 152 lost x where a sum of eight bins of noise was taken for rows of high leverage."""
     for seed in range(90, 155):
