@@ -60,7 +60,7 @@ RULES = {
     "scales_again": Rule({"BLURRED": 0.0}, "far_group", {"mu": 0.5}),
     "wide_windows": Rule({"WIDE_WINDOWS": ()}, "saturating", {"eps": 4.0}, 2000),
     "move": Rule({"MOVE": 0.0}, "wealth", {"mu": 1.0}),
-    "wide_intervals": Rule({"WIDEST_ETA": 1e9}, "few_amounts", {"eps": 1.0}),
+    "wide_intervals": Rule({"WIDEST_ETA": 1e9}, "few_amounts", {"eps": 2.0}),
     "few_outcomes": Rule({"FEW_OUTCOMES": 0.0}, "separated", {"mu": 1.0}),
     "rare_counts": Rule({"RARE": 1e9}, "randhie_counts", {"eps": 4.0}, 40_000),
     "curvature_met": Rule({"CURVATURE_SD": 0.0}, "pharmacy_counts", {"mu": 1.0}),

@@ -218,7 +218,7 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 
 
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
-    """A quarter of units miss x: what visible counts lack of all units made every bin visible, intervals 13 times long."""
+    """A quarter of units miss x: what visible counts lack of all units made every bin visible, 13 times too long."""
     lengths = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
