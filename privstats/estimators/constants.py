@@ -54,8 +54,8 @@ SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part
 # --- coarse matrix and start (preconditioner)
 BLURRED_SPREAD = 0.01  # what a variance below its noise is taken for, in this noise, where means choose their method
 MOST_STEPS = 2.3  # steps of means are taken only where they are at most so many times as long as without privacy
-MOST_FIRST_NOISE = 0.3  # its noise, in variances of a column, up to which steps of other losses arrive ...
-MOST_FIRST_NOISE_OF_SQUARES = 0.5  # ... and up to which those of least squares do
+MOST_FIRST_NOISE = 0.225  # its noise, in variances of a column, up to which steps of other losses arrive ...
+MOST_FIRST_NOISE_OF_SQUARES = 0.375  # ... and up to which those of least squares do
 COARSE_SHARE = 0.05  # rows of steps' first matrix are held where noise is about this share of the information
 FLOOR = 0.01  # its least eigenvalue, in squared standard deviations of the columns
 UNCLEAR = 0.7  # it is released again, of whitened rows, if its least eigenvalue is below this part of noise's

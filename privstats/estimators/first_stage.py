@@ -29,7 +29,7 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     """Return the noise of the coarse matrix over the largest one at which the steps arrive: above 1 they may not.
 
     Steps that start from noise may end anywhere: a logit of 3 predictors, whose coefficients have length 1.8, ended at
-    length 37 in one of 7 fits where the matrix had a noise of .4, and at .9 at most where it was .2.
+    length 37 in one of 7 fits where the matrix had a noise of .3, and at .9 at most where it was .15.
 
     Parameters
     ----------

@@ -38,6 +38,7 @@ FILLED = 0.25  # of its bounds, which a column fills
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
 FITS = 9  # whose median is expected
+LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 
@@ -270,7 +271,11 @@ def _part(known: Known) -> Known:
 
 
 def smallest(narrow: Callable[[float], bool], start: float, most: float) -> float | None:
-    """Return the smallest number at which a monotone condition holds, to 0.1%; None if there is none up to `most`."""
+    """Return the smallest number at which a condition holds, to 0.1%; None if there is none up to `most`.
+
+    From some number on it holds, but for a few hundredths below which it comes and goes, as methods and clips are
+    chosen: it does not hold at the parts `LESS` of what is returned.
+    """
     low = high = start
     while not narrow(high):
         low, high = high, 4 * high
@@ -278,7 +283,10 @@ def smallest(narrow: Callable[[float], bool], start: float, most: float) -> floa
             return None
     while low == high or (narrow(low) and low > 1e-9 * start):
         high, low = low, low / 4
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if narrow(middle) else (middle, high)
+    while low < high:
+        while high > 1.001 * low:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if narrow(middle) else (middle, high)
+        less = next((part * high for part in LESS if narrow(part * high)), None)
+        low, high = (high, high) if less is None else (0.99 * less, less)
     return high

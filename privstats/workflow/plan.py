@@ -279,7 +279,7 @@ class Plan:
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
         def narrow(rows: float) -> bool:
-            n = max(fewest, math.ceil(rows))
+            n = max(fewest, int(rows))
             return make_plan(self.specification, n if self._is_public else None, n)._within(width, term, assumptions)
 
         found = forecast.smallest(narrow, start, most=MOST_ROWS * start)
@@ -287,7 +287,7 @@ class Plan:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
             )
-        return max(fewest, math.ceil(found))
+        return max(fewest, int(found))
 
     @property
     def _is_public(self) -> bool:

@@ -8,7 +8,7 @@ import privstats as ps
 from benchmarks.newton_accuracy import replicate
 from tests.conftest import slow
 
-SHORT, LONG = 8, 40
+SHORT, LONG = 8, 160
 
 
 CELLS = [

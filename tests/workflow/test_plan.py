@@ -20,6 +20,7 @@ from privstats.models.regression import LinearModel
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.sets.vectors import Squares
 from privstats.workflow import plan as plan_module
+from privstats.workflow.forecast import smallest
 from privstats.workflow.plan import Specification, make_plan
 from tests.conftest import thinned
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
@@ -425,3 +426,9 @@ def test_what_the_user_changes_after_a_call_is_another_call():
     before = fitted(dry_run=True, shares=shares).digest
     shares["moments"] = 2.0
     assert fitted(dry_run=True, shares=shares).digest != before
+
+
+def test_a_budget_of_which_a_hundredth_less_would_do_is_not_the_smallest():
+    """A condition that comes and goes below the number from which on it holds: bisection alone ends at 1."""
+    found = smallest(lambda budget: budget >= 1 or 0.945 <= budget < 0.955, 0.5, 10.0)
+    assert found == pytest.approx(0.945, rel=0.001)
