@@ -276,17 +276,17 @@ def smallest(narrow: Callable[[float], bool], start: float, most: float) -> floa
     From some number on it holds, but for a few hundredths below which it comes and goes, as methods and clips are
     chosen: it does not hold at the parts `LESS` of what is returned.
     """
-    low = high = start
+    low, high, least = start, start, 1e-9 * start
     while not narrow(high):
         low, high = high, 4 * high
         if high > most:
             return None
-    while low == high or (narrow(low) and low > 1e-9 * start):
+    while low == high or (narrow(low) and low > least):
         high, low = low, low / 4
     while low < high:
         while high > 1.001 * low:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if narrow(middle) else (middle, high)
-        less = next((part * high for part in LESS if narrow(part * high)), None)
+        less = next((part * high for part in LESS if part * high > least and narrow(part * high)), None)
         low, high = (high, high) if less is None else (0.99 * less, less)
     return high

@@ -432,3 +432,5 @@ def test_a_budget_of_which_a_hundredth_less_would_do_is_not_the_smallest():
     """A condition that comes and goes below the number from which on it holds: bisection alone ends at 1."""
     found = smallest(lambda budget: budget >= 1 or 0.945 <= budget < 0.955, 0.5, 10.0)
     assert found == pytest.approx(0.945, rel=0.001)
+    assert smallest(lambda budget: True, 1.0, 10.0) < 1e-8
+    assert smallest(lambda budget: False, 1.0, 10.0) is None
