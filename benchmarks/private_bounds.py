@@ -54,7 +54,7 @@ def main() -> int:
         for place in PLACES:
             found = runs(law, place, options.n, options.replicates, options.seed)
             good = np.mean([inside >= 0.95 and width <= 4 for inside, width in found])
-            missed += good < 0.95
+            missed += int(good < 0.95)
             worst = min(inside for inside, _ in found), max(width for _, width in found)
             rows.append((law, f"{place[0]:g}", f"{place[1]:g}", f"{good:.0%}", f"{worst[0]:.1%}", f"{worst[1]:.2f}"))
     print(tabulate(rows, ("law", "place", "scale", "good runs", "least inside", "widest"), disable_numparse=True))
