@@ -75,7 +75,8 @@ class Whole(NamedTuple):
     ----------
     number : float
     sd : float
-        Its standard error: 0 where it is public; inf where it is what was handed over, of which a part may not count.
+        Its standard error: 0 where it is public; inf where it is the number of units, of which some may have no row
+        that is used, or where counts say it themselves.
     """
 
     number: float

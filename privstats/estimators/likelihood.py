@@ -252,8 +252,8 @@ class LikelihoodStep(OneStep):
         of columns far from zero moves eta by much more, but hardly beyond these.
         """
         columns = self.made_up.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
-        products = columns.T @ columns / len(columns) + np.eye(self.box.c) / max(self.rows, 1.0)
-        return np.sqrt(np.diag(np.linalg.inv(products)))
+        values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
+        return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of made-up rows."""
@@ -277,14 +277,17 @@ class LikelihoodStep(OneStep):
         return whitening(self.made_up.rows, self.information(at))
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return the note on bounds of counts and amounts so far from their released mean that few rows may hide."""
+        """Return the note on counts and amounts whose declared upper bound is so far out that few rows may hide there.
+
+        Their standard deviation is that of the family at made-up rows, times the root of the scores' variance.
+        """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
             return ()
         dispersion = clip.variance / self.sizes.scores
-        sd = (dispersion * float(family.variance(eta).mean())) ** 0.5
-        reach = (family.unit - float(family.mean(eta).mean())) / max(sd, 1e-300)
-        return (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
+        sd = max((dispersion * float(family.variance(eta).mean())) ** 0.5, 1e-12 * family.unit)
+        reach = (family.unit - float(family.mean(eta).mean())) / sd
+        return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
         """Return the step that takes a minimiser's pull off, by the information of made-up rows half way, and a ridge.

@@ -179,7 +179,7 @@ class TiltedLogLink(LikelihoodStep):
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
-    def curvature(self, w: Start, ridge: float) -> float:
+    def curved(self, w: Start, ridge: float) -> float:
         """Return the largest curvature of a row that a ridge of this part of the rows allows."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
@@ -195,9 +195,9 @@ class TiltedLogLink(LikelihoodStep):
             left = self.left(w, lengths.lengths, tried, curvature)
             taken = lengths.taken(left, m, self.tail, ALONG_SEEN if self.dispersed else None)
             variance = (lengths.counts[:, None] * left**2).sum(axis=0) / m
-            return shortest_clip(tried, variance, taken + self.expected_length(w, tried, curvature), noise)
+            return shortest_clip(tried, variance, taken + self.length_of_expected_cut(w, tried, curvature), noise)
 
-        return of_shortest(clip_at, partial(self.curvature, w))
+        return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return what a clip at each radius and the bound of curvature leave of scores of each size, shape (sizes, k).
@@ -218,7 +218,7 @@ class TiltedLogLink(LikelihoodStep):
         left: FloatArray = np.minimum(kept[:, :, None], radii).mean(axis=1)
         return left
 
-    def expected_length(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
+    def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
         """Return the length of the sum that a clip at each radius takes off made-up rows' scores, shape (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)

@@ -94,9 +94,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "budget {times:<} times as large."
         ),
         "wide interval": (
-            "{names} not given: for noise, or for scores that may have been clipped, the 95% interval is so wide that "
-            "within it the linear predictor moves by more than {most:g} (std dev) either way. Remedy: a larger budget, "
-            "more rows, fewer terms, or closer bounds."
+            "{names} not given: noise, or what clipping may have taken off, makes the 95% interval so wide that its "
+            "half-length moves the linear predictor by more than {most:g} (std dev over the rows). Remedy: a larger "
+            "budget, more rows, fewer terms, or closer bounds."
         ),
         "far step": (
             "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
@@ -147,6 +147,12 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows with "
             "responses far out may not be seen. The interval assumes that large scores become rare as fast as a finite "
             "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
+        ),
+        "far amounts": (
+            "The declared upper bound of '{name}' lies {sds:<} of its std devs (released) above its mean, so a few "
+            "rows with larger values may not be seen. The interval assumes that large scores become rare as fast as a "
+            "finite variance requires. Remedy: declare a smaller upper bound of '{name}', to which larger values are "
+            "moved."
         ),
         # no intervals, or no std error
         "no inference": (

@@ -353,8 +353,28 @@ def far_and_near(d):
 
 
 @dataclass(frozen=True, eq=False)
-class Minimiser:
+class OfTilt:
     """The minimiser of a tilted sum: density of the tilt that leads to it, times the Jacobian; and the guard's loss.
+
+    Parameters
+    ----------
+    scale : ndarray, shape (d,)
+        Of the tilt.
+    guard : float
+        What the guard's noise loses where computed minimisers are wrong.
+    """
+
+    scale: np.ndarray
+    guard: float
+
+    def lost(self, other, here, there):
+        """The loss, from log densities of both at points."""
+        return apart(here, there) + max(self.guard, other.guard)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimiser(OfTilt):
+    """The same, of a tilt that is known at points.
 
     Parameters
     ----------
@@ -362,28 +382,22 @@ class Minimiser:
         The tilt b(t) that makes t the minimiser.
     log_jacobian : ndarray, shape (points,)
     norm : str
-    scale : ndarray, shape (d,)
-        Of the tilt.
-    guard : float
-        What the guard's noise loses where computed minimisers are wrong.
     """
 
     tilt: np.ndarray
     log_jacobian: np.ndarray
     norm: str
-    scale: np.ndarray
-    guard: float
 
     def log_density(self):
         return self.log_jacobian - NORMS[self.norm](self.tilt / self.scale)
 
     def loss(self, other):
-        return apart(self.log_density(), other.log_density()) + max(self.guard, other.guard)
+        return self.lost(other, self.log_density(), other.log_density())
 
 
 @dataclass(frozen=True, eq=False)
-class MinimiserOfLosses:
-    """The minimiser of a tilted sum: density of the tilt that leads to it, times the Jacobian; and the guard's loss.
+class MinimiserOfLosses(OfTilt):
+    """The same, of losses of rows.
 
     Parameters
     ----------
@@ -391,17 +405,11 @@ class MinimiserOfLosses:
         Weights, predictors, responses and offsets.
     within : BoundedLosses
     ridge : float
-    scale : ndarray, shape (d,)
-        Of the tilt.
-    guard : float
-        What the guard's noise loses where computed minimisers are wrong.
     """
 
     rows: np.ndarray
     within: object
     ridge: float
-    scale: np.ndarray
-    guard: float
 
     def log_density(self, points):
         """Of minimisers: the tilt b(t) that makes t the minimiser has its law, and t has that times det(H(t))."""
@@ -425,18 +433,18 @@ class MinimiserOfLosses:
 
     def loss(self, other):
         points = np.concatenate([far_and_near(self.within.m) / self.within.longest, self.kinks(), other.kinks()])
-        return apart(self.log_density(points), other.log_density(points)) + max(self.guard, other.guard)
+        return self.lost(other, self.log_density(points), other.log_density(points))
 
 
 def minimiser_of_losses(rows, within, ridge, tilt, error, guard):
-    return MinimiserOfLosses(rows, within, ridge, tilt, 2 * (error + ROUNDING) / guard[0])
+    return MinimiserOfLosses(tilt, 2 * (error + ROUNDING) / guard[0], rows, within, ridge)
 
 
 def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
     points = points_of(len(b), radius)  # in its interior
     H = A + ridge * np.eye(len(b))
     log_det = np.full(len(points), np.linalg.slogdet(H)[1])
-    return Minimiser(b - points @ H, log_det, norm, tilt, 2 * accuracy / guard[0])
+    return Minimiser(tilt, 2 * accuracy / guard[0], b - points @ H, log_det, norm)
 
 
 @dataclass(frozen=True, eq=False)
