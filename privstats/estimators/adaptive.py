@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd, sd_of
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd
 from privstats.estimators.beginning import begun
 from privstats.estimators.constants import (
     AGAIN,
@@ -23,12 +23,8 @@ from privstats.estimators.constants import (
     HELD_LEAST,
     MATRIX_NOISE,
     MOST_FIRST_NOISE,
-    MOST_FIRST_NOISE_OF_SQUARES,
     READ_WITH_SUMS,
     READABLE,
-    RESPONSE_NOISE,
-    RESPONSE_WITHIN,
-    USUAL_RADIUS,
 )
 from privstats.estimators.frame import (
     KnownMoments,
@@ -56,7 +52,7 @@ from privstats.gate.questions import Ask, Laws, Question, Sum
 from privstats.inference.estimate import Estimate
 from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
-from privstats.sets.vectors import Fractions, Products
+from privstats.sets.vectors import Products
 
 # Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
 # "second matrix", "meat", "residual squares".
@@ -102,8 +98,6 @@ class Adaptive:
         "HC", or "nonrobust".
     coarse : float, optional
         Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that of the table.
-    square : float, optional
-        The same of the response's square (`square_share`).
     """
 
     noises: Noises = NORMAL
@@ -112,7 +106,6 @@ class Adaptive:
     tail: str = "usual"
     cov_type: str = "HC"
     coarse: float | None = None
-    square: float | None = None
 
     def __post_init__(self) -> None:
         check_tail(self.tail)
@@ -125,14 +118,12 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # a Hessian has as much, and optional questions take their parts of what is left
             coarse = min(coarse, COARSE_BESIDE)
-        square = self.square or shares["response square"]
-        rest = 1 - shares["scales"] - square - coarse  # of either branch
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # of either branch
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
         return {
             **shares,
-            "response square": square,
             "coarse matrix": coarse,
             "second matrix": max(AGAIN * coarse / coefficients, AGAIN_LEAST),
             "moments": rest - shares["meat of moments"],
@@ -143,7 +134,7 @@ class Adaptive:
     @property
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
-        return MOST_FIRST_NOISE_OF_SQUARES if isinstance(self.loss, SquaredLoss) else MOST_FIRST_NOISE
+        return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
@@ -165,7 +156,7 @@ class Adaptive:
         needed = READABLE[by.shares] * entry
         if self.perturbs:
             needed = READ_WITH_SUMS * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
-        drowned = not self.perturbs and relative_noise(box.c, entry * USUAL_RADIUS / sizes.rows) >= DROWNED
+        drowned = not self.perturbs and relative_noise(box.c, entry * HELD_LEAST / sizes.rows) >= DROWNED
         worth = "moments" not in self.branches or not drowned
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
         read = (ask, by, public, box, scales, sizes, needed, hosts, worth and clips)
@@ -251,7 +242,7 @@ def carries_steps(by: Noises, promise: Promise, relation: Relation, columns: int
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(Foretold(part, relation), by, columns)
-    return relative_noise(columns, entry * USUAL_RADIUS / rows) < DROWNED
+    return relative_noise(columns, entry * HELD_LEAST / rows) < DROWNED
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
@@ -263,9 +254,3 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 def coarse_share(noise: float) -> float:
     """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))
-
-
-def square_share(by: Noises, promise: Promise, relation: Relation, rows: float) -> float:
-    """Return the share of the response's square before a perturbed minimiser: its noise is a part of the rows."""
-    noise = sd_of(by.counts.law(promise, Fractions(1), relation)) / rows
-    return float(np.clip(noise / RESPONSE_NOISE, *RESPONSE_WITHIN))

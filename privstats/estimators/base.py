@@ -127,7 +127,7 @@ class Estimator(Protocol):
 
 CHOICES = ("usual", "cautious")  # of `tail`
 # fields that the model sets, not the user
-FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "square")
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats.estimators.adaptive import SHARES, Adaptive
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
-from privstats.estimators.constants import BLURRED_SPREAD, MOST_FIRST_NOISE_OF_SQUARES, MOST_STEPS
+from privstats.estimators.constants import FLOOR, MOST_FIRST_NOISE, MOST_STEPS
 from privstats.estimators.frame import PublicBox, Scales, column_scales
 from privstats.estimators.least_squares import Lengthened
 from privstats.estimators.means import Means
@@ -45,7 +45,7 @@ class ClippedMeans:
     @property
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
-        return MOST_FIRST_NOISE_OF_SQUARES
+        return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         """Look at the rows through the design of dummies, and name its coefficients as the groups' means."""
@@ -90,13 +90,13 @@ class ClippedMeans:
 def spread(scales: Scales) -> tuple[float, float]:
     """Return the released mean and variance of the response in half-ranges; of one below its noise, a guess."""
     mean, noise, variance = _moments(scales)
-    return mean, max(variance - noise, BLURRED_SPREAD * noise)
+    return mean, max(variance - noise, FLOOR * noise)
 
 
 def blurred(scales: Scales) -> bool:
     """Return whether the response's variance is a guess."""
     _, noise, variance = _moments(scales)
-    return variance - noise < BLURRED_SPREAD * noise
+    return variance - noise < FLOOR * noise
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:

@@ -10,57 +10,38 @@ from __future__ import annotations
 
 # --- columns and levels (frame, levels)
 MOST_CENTER = 0.999  # released centres lie within this part of their bounds
-LEAST_COLUMN_VARIANCE = 1e-7  # least variance of a column, in squared half-ranges of its bounds
-BLURRED = 1.0  # a variance below this many of its sds is released again, in the units of its first reading
 WIDE = 5.0  # standardised values are clamped here when scales are released again
 READABLE = {"normal": 19.0, "pure": 28.0}  # rows that a level needs: this many sds of an entry of the Hessian ...
 READ_WITH_SUMS = 8.0  # ... and so many of the coarse matrix where sums of columns tell the rest
 LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # ... and so many times as many for the steps of a likelihood
 MOST_LEFT_OUT = 0.25  # share of the rows that levels may hold which are left out: the rest is still the population
-CLEAR_SDS = 3.3  # sds beyond which sums tell a variance, or a level to the moments
 TWO_ENDED = 0.6  # a numeric column with this part of the largest variance about its mean may have two values
 RARE_YES = 0.1  # part of the rows at an end of the response's bounds from which on it is not rare
-RARE = 1.5  # rows of a rare level are held at this many times m + 1 in squared length, by a ridge
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # what wide bounds hide is read by ranks, if the question's budget times the rows exceeds this;
 BEYOND = (0.03, 0.3)  # a scale is a quantile of distances, LEAST_RANKS beyond it, within these
-NARROWEST = 1e-5  # distances and residuals of which logarithms are taken are at least so many half-ranges
+NARROWEST = 1e-5  # least scale of a column, distance or residual, in half-ranges; smoothing, in residual scales
 LEAST_SPREAD = 1.8  # a scale by ranks is at least its mean's sd, or a part of the first reading, over this: atoms
-RESPONSE_NOISE = 0.005  # the response's square gets the share that puts its noise at this part of the rows
-RESPONSE_WITHIN = (0.01, 0.03)  # ... within these
 COARSE_WITHIN = (0.06, 0.25)  # the coarse matrix's share puts its noise, in sqrt(m) sds, at MATRIX_NOISE, within these;
 COARSE_BESIDE = 0.19  # ... at most this where a Hessian, which has as much, is released at the minimiser,
 AGAIN = 0.7  # ... and a second one, of whitened rows, this part of it,
 AGAIN_LEAST = 0.12  # ... and at least this part of the coefficients' share,
-HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows,
+HELD_NOISE = 0.1  # rows of a matrix are held where noise would be this part of the rows, half as much before steps,
 SECOND_HELD = 0.4  # ... of a second one, combined with the first, this part of what the weakest direction surely has,
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # ... at squared lengths within these multiples of m; rows of Hessians at the first
-PRODUCT_NOISE = 0.3  # squares of products of columns are summed where noise is below this part of the rows
-LEAST_RESPONSE = 0.1  # least variance of a response that noise hides, in its squared scale
-LEAST_UNEXPLAINED = 0.02  # part of the response's variance that is left at the start, at least
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # ... at squared lengths within these multiples of m; other long rows at the first
 
 # --- the perturbed minimiser of least squares (perturbed_least_squares)
 TILT_SHARE = 0.94  # of the coefficients' budget, of least squares; the ridge has the rest
 BOUNDED_TILT = 0.88  # ... where BOUNDED_RIDGES are chosen from: a larger curvature lets long scores through
-RIDGE = 0.5  # curvatures of rows may need a ridge of this part of the rows,
-MOST_CURVATURE = 150.0  # ... and are at most this times m, times the root of rows over 10,000,
-LEAST_CURVATURE = 2.0  # ... and at least this times m
-BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # in rows, of Huber's loss, counts, gamma responses: that of the shortest interval
-SUM_SEEN = 0.3  # squared sizes of scores that add up to less than this part of m a row have a part out of sight
-LEAST_VARIANCE = 0.5  # least variance of a score's coordinate, in squared residual scales a row
-SQUARES_NOISE = 0.5  # squares of scores are held where their noise is this part of the whole variance
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # ridges for rows' curvatures, in rows: the last, or of the shortest interval
+SUM_SEEN = 0.3  # squares that add up to less than this part of what was expected have a part out of sight
+SQUARES_NOISE = 0.5  # squares of scores are held where noise is this part of their variance, which is at least this
 
 # --- coarse matrix and start (preconditioner)
-BLURRED_SPREAD = 0.01  # what a variance below its noise is taken for, in this noise, where means choose their method
 MOST_STEPS = 2.3  # steps of means are taken only where they are at most so many times as long as without privacy
-MOST_FIRST_NOISE = 0.225  # its noise, in variances of a column, up to which steps of other losses arrive ...
-MOST_FIRST_NOISE_OF_SQUARES = 0.375  # ... and up to which those of least squares do
-COARSE_SHARE = 0.05  # rows of steps' first matrix are held where noise is about this share of the information
-FLOOR = 0.01  # its least eigenvalue, in squared standard deviations of the columns
-UNCLEAR = 0.7  # it is released again, of whitened rows, if its least eigenvalue is below this part of noise's
-SECOND_WORTH = 0.1  # ... which is below this
-RESIDUAL_NOISE = 0.5  # sds that a residual variance at the start has at least: a small one clips the first step short
+MOST_FIRST_NOISE = 0.375  # its noise, in variances of a column, up to which steps of least squares arrive
+FLOOR = 0.01  # least eigenvalue, and least variance of residuals, in those of columns (mean and variance) and response
 
 # --- histograms of lengths, and what is hidden beyond them (histogram)
 VISIBLE = 2.3  # sds that make a level, an atom, a direction, windows next to visible ones visible: false alarm .01
@@ -73,26 +54,19 @@ ALONG_HIDDEN = 2.0  # ... hidden ones by at most sqrt(this / m)
 PER_BIN = 5  # lengths a bin, log-uniform
 
 # --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
-PLACES = 16  # evenly spread noises, rows or radii at which what costs time is done; between radii is interpolated
-USUAL_RADIUS = 2.0  # squared radius of a matrix of rows, in m, where its noise is foretold
-LEAST_EIGENVALUE = 0.1  # least eigenvalue that is foretold of a Hessian less its noise, in its own
-DROWNED = 0.53  # relative noise of the Hessian, foretold, from which moments have all of the budget
+PLACES = 16  # evenly spread noises, rows, radii or normal errors at which what costs time is done
+LEAST_EIGENVALUE = 0.1  # least eigenvalue of a matrix less its noise, in its usual one
+DROWNED = 0.4  # relative noise of the Hessian, foretold, from which moments have all of the budget
 
 # --- Hessian (least_squares, likelihood)
-RADIUS_NOISE = 6.0  # weight of the noise, in sqrt(m) sds of an entry, against what the radius cuts off
-RARE_RADIUS = 1.15  # least radius, in lengths of a row of the rarest kept level
-FEW_SHARE = 0.2  # a direction needs VISIBLE sds of a count of rows at the radius, or this share if that is less
+RADIUS_NOISE = 3.0  # weight of the noise's largest eigenvalue against what the radius cuts off
 
 # --- first step, meat and score (least_squares, one_step)
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # the first step's clip over sqrt(m): at least, and at most
 MEAT_LEAST = 4.0  # squared radius of the meat: this times m, or more up to MATRIX_NOISE
-MATRIX_NOISE = 0.2  # part of what a matrix tells that its noise may be: shares and radii are chosen so
-MEAT_WORTH = 0.15  # a meat is released if 4 m of its sds at radius 1 are below this share of the scores
-EDGE = 2.0  # largest eigenvalue of a matrix's noise, in sqrt(m) sds of an entry; one of a meat beyond stands clear ...
-LEAST_CLEAR = 0.1  # ... and is at least this many means of the others,
-LEAST_USUAL = 0.25  # whose mean is at least this many of those that were expected
+MATRIX_NOISE = 0.2  # part of what is told that noise may be: whether it is asked, shares and radii go by it
 LITTLE_SEEN = 0.15  # squared residuals are summed up if the histogram shows less than this part of what they may be
-LEAST_RATIO, MOST_RATIO = 0.97, 1.5  # variance of the final score over the meat's: what the first clip missed
+MOST_RATIO = 1.5  # variance of the final score over the meat's, at most: what the first clip missed
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # weight of the estimate's move between clips beyond these sds
 LEFT_OUT = 0.3  # in levels left out a slope differs by at most so many residual scales, or so much eta, per sd of x
 UNEXPLAINED = 1.5  # what unidentified directions explain is at most this many released residual scales
@@ -101,53 +75,36 @@ FAR_BOUNDS = 20.0  # standard deviations that a column's bounds may extend to be
 # --- moments (sufficient_statistics)
 SIGNAL = 0.2  # assumed squared length of the coefficients: how noise is shared between predictors and response
 USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ranges of the response
-LEAST_SIGMA = 0.03  # least residual scale, in standard deviations of the response
 
 # --- made-up rows and the start of a loss (made_up, beginning, likelihood)
 MADE_UP = 4096  # public rows on which expectations are taken, and corners of the box for the longest one, at most
-FLAT = 1e-4  # least eigenvalue of the information of made-up rows, over the largest
-MOST_IN_MEAN = 0.98  # of the second moments that the mean explains without an intercept, at most
-FEWEST_OUTCOMES = 3.0  # rare outcomes at the start, at least
 
 # --- steps of a likelihood (likelihood)
-BURN_IN = 3  # steps before the last one
+BURN_IN = 3  # steps before the last one; toward the point where a ridge is taken off, by made-up rows
 BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
-CONSTANT_STEP = 1.0  # of eta: longest step of the constant in the burn-in
 CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
-CURVATURE_SD = 0.2  # a curvature whose noise is larger is not used
 FAR_PSI = 60.0  # where psi has no bound: it is taken up to this; root m times this are Hessian rows and the first clip
 EVERY_MADE_UP = 4  # every fourth made-up row serves where all responses are summed over
 UNUSUAL = 8.0  # times its expected length: a coefficient that the last step moves further is not given
-IN_INTERVAL = (-1.96, -1.0, 0.0, 1.0, 1.96)  # sds of a coefficient: at these places effective rows are counted
-FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least: the error of fewer is not normal
-ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, and a ridge, may move it
+FEW_OUTCOMES = 8.0  # rows on which a coefficient must rest at least, and rare outcomes at the start
+ETA_SIGNAL = 2.0  # of eta, root mean square: how far unidentified directions, ridges, steps of the constant may move it
 
 # --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)
-FIRST_NOISE = 0.3  # noise, root mean square of eta, of the first step of counts and gamma responses, as its clip allows
-MOST_CURVED = 2.0  # rows up to this many radii have a curvature in proportion to their length; longer ones count less
 LONG_ROW = 0.99  # quantile of the lengths of made-up rows, up to which rows count in full in a Hessian
 HESSIAN_NOISE = 0.07  # the Hessian's share is its noise, had it the whole promise, over this part of the rows ...
 HESSIAN_WITHIN = (0.12, 0.3)  # ... within these: where noise hides it nothing is given
-RIDGE_STEPS = 4  # steps toward the point where the ridge is taken off, by made-up rows
-PILOT_RIDGE = 0.3  # of a smoothed check loss, as a share of its curvature: with its half-width it sets the smoothing
-SMOOTHED_WITHIN = (1e-3, 0.6)  # half-widths of the smoothed check loss, in residual scales
+PILOT_RIDGE = 0.3  # share of its curvature that a check loss has as ridge, and that its Hessian has at least
 
 # --- steps of a quantile regression (quantile_regression)
-CLIPPED_AT = 10.0  # scales at which a response is clipped, for the start only
-UNIT_ORDER = 0.6  # the response's scale: the quantile of |y - median| of this order over that of N(0, 1)
-NEAR_ORDER = 0.8  # the scale of residuals is read at the quantile of |r - q| of order .8 min(tau, 1 - tau)
-STRETCH = 0.1  # unit of the asinh scale of residuals, in scales of the response
+CLIPPED_AT = 10.0  # scales at which a response is clipped, for the start; residuals are logarithmic from 1 / this
+NEAR_ORDER = 0.8  # scales are quantiles of |y - median| of this order, or |r - q| of this times min(tau, 1 - tau)
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
-SECOND_WIDTHS = (0.5, 0.3)  # of the second steps' scores: smoothing moves slopes where residuals vary with predictors
+SECOND_WIDTHS = (0.5, 0.3)  # of the second steps' scores, as slopes move by smoothing; the last counts the density, too
 CHECK_RADIUS = 1.5  # radius of the steps' scores, and of the Hessian at least, in sqrt(m)
-DENSITY_CUT = 0.5  # weight of what the Hessian's radius cuts off, against its noise
 DAMPING = 0.08  # of the second steps, in largest curvatures of their loss
-LEAST_CHECK_CURVATURE = 0.3  # eigenvalues of the second steps' Hessian are at least this share of n f0
 KERNEL_WIDTH = 1.3  # the kernel's half-width in residual scales is this times n^-1/5,
 KERNEL_WITHIN = (0.15, 1.0)  # ... within these
-KERNEL_NOISE = 0.35  # the kernel is widened until its noise is this share of the Hessian
-DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide
-KERNEL_LEVEL = 0.3  # half-width of the narrow kernel that gives the density's level, in residual scales
+DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide; so is the smoothed check loss
 KERNEL_BEND = 0.25  # share of the last step that a kernel does not foretell, if it is a half-width, or the kernel wide
 KERNEL_SHAPE = 5.0  # times the half-width's fourth power: so much more is; a wide kernel shows the level alone
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows as for a mean: a kernel sees some

@@ -17,21 +17,19 @@ from scipy.stats import norm
 from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
     BEYOND,
-    BLURRED,
-    CLEAR_SDS,
-    LEAST_COLUMN_VARIANCE,
+    HELD_LEAST,
     LEAST_RANKS,
     LEAST_SPREAD,
     MADE_UP,
     MOST_CENTER,
     NARROWEST,
-    RARE,
     RARE_YES,
     TWO_ENDED,
     VISIBLE,
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum, Values
+from privstats.inference.matrix import HIDDEN
 from privstats.losses.rows import Linear, LogDistance, SquaredResiduals, WeightedColumns
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
@@ -316,8 +314,8 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     variance = float(release.value[0]) * to_mean - mean_sd**2
     noise = float(np.hypot(np.sqrt(release.law.variance()[0]) * to_mean, 2**0.5 * mean_sd**2))
     scale, blurred, wrong = scales.scale.copy(), scales.blurred.copy(), scales.wrong.copy()
-    scale[-1] = np.sqrt(np.clip(max(variance, noise) / unit**2, LEAST_COLUMN_VARIANCE * box.usual[-1] ** 2, 1.0)) * unit
-    blurred[-1], wrong[-1] = variance < BLURRED * noise, noise
+    scale[-1] = np.sqrt(np.clip(max(variance, noise) / unit**2, NARROWEST**2 * box.usual[-1] ** 2, 1.0)) * unit
+    blurred[-1], wrong[-1] = variance < noise, noise
     rarer = rows_at_an_end(box, float(scales.sums[-1]) / rows, variance, mean_sd, noise) * rows
     return replace(scales, scale=scale, blurred=blurred, wrong=wrong, rarer=rarer)
 
@@ -337,8 +335,8 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
     total, total_sd, wrong = np.full(box.c + 1, rows), np.zeros(box.c + 1), np.zeros(box.c + 1)
     center[where] = mean * box.usual
-    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), LEAST_COLUMN_VARIANCE, 1.0)) * box.usual
-    blurred[where], wrong[where] = variance < BLURRED * noise, noise * box.usual**2
+    scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), NARROWEST**2, 1.0)) * box.usual
+    blurred[where], wrong[where] = variance < noise, noise * box.usual**2
     total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1], wrong[-1] = center[-1] * widened, scale[-1] * widened, wrong[-1] * widened**2
@@ -412,7 +410,7 @@ def ranked_scales(
             item=f"size of {named}",
             within_share_of=share_of,
         )
-        narrow = scales.scale[j] ** 2 < CLEAR_SDS * scales.wrong[j]
+        narrow = scales.scale[j] ** 2 < HIDDEN * scales.wrong[j]
         rate = ask.law(where, by=Rank((0.5,))).rate
         few = LEAST_RANKS / (rate * offered) if offered else np.inf
         order = 1 - float(np.clip(few, *BEYOND))
@@ -487,12 +485,12 @@ class KnownMoments:
 def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return scales so large that rows of rare levels are short, and the variances in their squares, shape (c + 1,).
 
-    A row at an end of a two-valued column gets a squared length of at most `RARE` times c + 1. The response is such a
-    column where its released variance is that of its bounds.
+    A row at an end of a two-valued column gets a squared length of at most `HELD_LEAST` times c + 1. The response is
+    such a column where its released variance is that of its bounds.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)
-    least = np.where(two, (1 + np.abs(scales.center)) / np.sqrt(RARE * (box.c + 1)), 0.0)
+    least = np.where(two, (1 + np.abs(scales.center)) / np.sqrt(HELD_LEAST * (box.c + 1)), 0.0)
     held = np.maximum(scales.scale, least)
     return replace(scales, scale=held), (scales.scale / held) ** 2
 
@@ -583,7 +581,7 @@ def reread_scales(
     center, scale = np.zeros(box.c + 1), np.ones(box.c + 1)
     center[where] = mean * WIDE
     largest = np.where(np.isin(where, made), 10.0, 1.0)
-    scale[where] = np.minimum(np.sqrt(np.maximum(variance, LEAST_COLUMN_VARIANCE)) * WIDE, largest)
+    scale[where] = np.minimum(np.sqrt(np.maximum(variance, NARROWEST**2)) * WIDE, largest)
     center[~wanted], scale[~wanted] = 0.0, 1.0
     K = frame.K / scale
     if box.intercept is not None:

@@ -13,22 +13,17 @@ import numpy as np
 from privstats.estimators.base import Noises, entry_sd, score_sd, sd_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
-    EDGE,
-    FEW_SHARE,
     FIRST_LEAST,
     FIRST_MOST,
+    HELD_LEAST,
     LEAST_EIGENVALUE,
-    LEAST_RATIO,
     LITTLE_SEEN,
     MATRIX_NOISE,
     MEAT_LEAST,
-    MEAT_WORTH,
     MOST_RATIO,
     MOVE,
     MOVE_SDS,
     RADIUS_NOISE,
-    RARE_RADIUS,
-    USUAL_RADIUS,
     VISIBLE,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
@@ -36,7 +31,7 @@ from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, P
 from privstats.estimators.preconditioner import Sizes, Start, cleared, roots
 from privstats.gate.questions import Laws, Sum
 from privstats.inference.estimate import Allowance
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note
@@ -65,7 +60,7 @@ def relative_noise(m: int, entry: float) -> float:
     entry : float
         Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
     """
-    return EDGE * m**1.5 * entry
+    return m * noise_edge(m, entry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +106,7 @@ class Lengthened:
         m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
         noise, sd = score_sd(self.ask, score, self.by), sd_of(self.ask.law(counts, by=self.by.counts))
         usual = predicted_length(noise, sd, m, sizes.scores, self.tail, longest * psi, self.by.shares) / 1.96
-        entry = hessian_entry_sd(self.ask, self.by, m) * min(USUAL_RADIUS, longest**2 / m) / rows
+        entry = hessian_entry_sd(self.ask, self.by, m) * min(HELD_LEAST, longest**2 / m) / rows
         first = FIRST_LEAST * m**0.5 * score_sd(self.ask, first_step, self.by) / rows
         length = np.hypot(usual, rows**0.5 * m**1.5 * entry * first)
         return float(min(length / max(1 - relative_noise(m, entry), LEAST_EIGENVALUE), 1e100))
@@ -280,10 +275,10 @@ class Steps(OneStep):
 
         question = Sum("hessian", start.hessian_rows, Products(m), self.levels.keep)
         unit = entry_sd(self.ask, question, self.by)
-        rare = RARE_RADIUS * np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
+        rare = np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
         rare = rare if np.isfinite(self.levels.least) else 0.0
-        radius = lengths.radius(RADIUS_NOISE * m**0.5 * unit, max(m**0.5, min(rare, ends[-1])))
-        few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * self.rows)
+        radius = lengths.radius(RADIUS_NOISE * noise_edge(m, unit), max(m**0.5, min(rare, ends[-1])))
+        few = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * self.rows)
 
         A = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products), floor=few)
         cut = lengths.square_excess(radius)
@@ -324,7 +319,7 @@ class Steps(OneStep):
         if not self.public.intervals:
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
         unit = entry_sd(self.ask, question, self.by)
-        wanted = self.robust and 4 * m * unit < MEAT_WORTH * self.scores
+        wanted = self.robust and MEAT_LEAST * m * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
         radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.scores / unit))
@@ -394,7 +389,7 @@ class Steps(OneStep):
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
-        least = max(LEAST_RATIO, clip.least)
+        least = max(1.0, clip.least)
         if final.products is None:
             ratio = clip.variance / self.scores
             return expected * (float(np.clip(ratio, max(1.0, clip.least), most)) if M.released else ratio)
@@ -404,7 +399,7 @@ class Steps(OneStep):
         seen = final.products.value / self.scores
         ratio = float(np.clip(np.trace(seen) / np.trace(expected), least, most))
         values, V = np.linalg.eigh(seen - ratio * expected)
-        clear = values > 2.0 * np.sqrt(m) * final.products_sd / self.scores
+        clear = values > noise_edge(m, final.products_sd) / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Bread:

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from privstats.errors import listed
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import CLEAR_SDS, MOST_LEFT_OUT, RARE, TWO_ENDED, VISIBLE
+from privstats.estimators.constants import (
+    HELD_LEAST,
+    MOST_LEFT_OUT,
+    TWO_ENDED,
+    VISIBLE,
+)
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
+from privstats.inference.matrix import HIDDEN
 from privstats.inference.notes import Note, about_rows, note
 from privstats.losses.rows import AtLevels, Level, LevelWeight
 from privstats.numerics.law import FloatArray
@@ -73,7 +79,7 @@ class KeptLevels:
     @property
     def most_length(self) -> float:
         """Squared standardised length at which rows of rare levels are held by the ridge."""
-        return RARE * (len(self.ridge) + 1)
+        return HELD_LEAST * (len(self.ridge) + 1)
 
     @property
     def told(self) -> float:
@@ -120,7 +126,7 @@ def readable_levels(
     """
     factors = box.design.factors
     known = [counts_from_sums(box, factor, scales) for factor in factors]
-    clear = [bool((count > needed + CLEAR_SDS * sd).all()) for count, sd in known]
+    clear = [bool((count > needed + HIDDEN * sd).all()) for count, sd in known]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}
     asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
     releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
@@ -230,8 +236,8 @@ def ridge_of_rare(
 ) -> FloatArray:
     """Return what is added to the information of two-valued columns whose rarer value has few rows, shape (c,).
 
-    It holds the standardised squared length of their rows at `RARE` times m + 1. Columns that have one value over the
-    kept rows get none.
+    It holds the standardised squared length of their rows at `HELD_LEAST` times m + 1. Columns that have one value
+    over the kept rows get none.
     """
     ridge = np.zeros(box.c)
     for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
@@ -241,7 +247,7 @@ def ridge_of_rare(
                 upper = column > column.mean()
                 ends = [*ends, (j, min(float(count[k][upper].sum()), float(count[k][~upper].sum())))]
     for j, rarer in ((j, rarer) for j, rarer in ends if j < box.c):
-        ridge[j] = max(1 / (float(np.clip(rarer / rows, 1e-6, 0.5)) * RARE * (box.c + 1)) - 1, 0.0)
+        ridge[j] = max(1 / (float(np.clip(rarer / rows, 1e-6, 0.5)) * HELD_LEAST * (box.c + 1)) - 1, 0.0)
     return ridge
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.beginning import begun_about, offset_of, scales_of
@@ -20,24 +21,18 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     BURN_IN,
     BURN_IN_EXCESS,
-    CONSTANT_STEP,
-    CURVATURE_SD,
     CURVATURES,
     ETA_SIGNAL,
     EVERY_MADE_UP,
     FAR_BOUNDS,
     FAR_PSI,
     FEW_OUTCOMES,
-    FEW_SHARE,
-    FEWEST_OUTCOMES,
-    FLAT,
     HELD_LEAST,
-    IN_INTERVAL,
     LEVEL_ROWS,
     LONG_ROW,
-    MOST_FIRST_NOISE,
+    MATRIX_NOISE,
+    NARROWEST,
     PLACES,
-    RIDGE_STEPS,
     UNUSUAL,
     VISIBLE,
 )
@@ -51,7 +46,7 @@ from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Estimate
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.notes import Note, about_rows, note
 from privstats.losses.families import Family, Gamma, Logit, LogLink
@@ -111,7 +106,7 @@ class LikelihoodSteps:
     @property
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
-        return MOST_FIRST_NOISE
+        return MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         design, by = public.design, self.noises
@@ -154,7 +149,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
-    least = max(FEWEST_OUTCOMES, float(noise)) / scales.rows
+    least = max(FEW_OUTCOMES, float(noise)) / scales.rows
     rows = rows - rows.mean(axis=0)
     if added.any():  # the offset is one more predictor, of slope 1
         slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
@@ -295,10 +290,10 @@ class LikelihoodStep(OneStep):
         Where they have none, as of a level whose released count is zero, nothing is taken off.
         """
         step: FloatArray = np.zeros(self.m)
-        for _ in range(RIDGE_STEPS):
+        for _ in range(BURN_IN):
             weight = self.information(last.at.moved(step / 2))
             A = self.rows / len(rows) * (rows * weight[:, None]).T @ rows + ridge * np.eye(self.m)
-            step = np.asarray(np.linalg.pinv(A, rcond=FLAT, hermitian=True) @ last.value, dtype=float)
+            step = np.asarray(np.linalg.pinv(A, rcond=NARROWEST, hermitian=True) @ last.value, dtype=float)
         return step
 
     def lengths(self, w: Start) -> Lengths:
@@ -386,7 +381,7 @@ class NewtonSteps(LikelihoodStep):
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
         expected = length * self.rows
-        if np.hypot(last.noise, noise) >= CURVATURE_SD * expected:
+        if np.hypot(last.noise, noise) >= MATRIX_NOISE * expected:
             return score
         along = along / length
         before = metric.T @ np.linalg.solve(last.metric.T, last.score)
@@ -398,7 +393,7 @@ class NewtonSteps(LikelihoodStep):
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
-        along = min(1.0, CONSTANT_STEP / max(float(np.linalg.norm(on)), 1e-9))
+        along = min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(on)), 1e-9))
         across = min(1.0, self.loss.family.slope_step / max(float(np.linalg.norm(side)), 1e-9))
         return on * along + side * across
 
@@ -420,9 +415,9 @@ class NewtonSteps(LikelihoodStep):
         lengths = Lengths.released(self.ask, self.by, leverages, self.total(rows), TAILS["leverages"])
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
-        noise = 2 * m**0.5 * float(np.sqrt(variance[min(1, len(variance) - 1)]))
+        noise = noise_edge(m, float(np.sqrt(variance[min(1, len(variance) - 1)])))
         radius = lengths.radius(noise, (HELD_LEAST * m) ** 0.5)
-        few = min(VISIBLE * lengths.sd * radius**2, FEW_SHARE * rows)
+        few = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * rows)
         matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
         return Bread(matrix, w.to_theta, np.eye(m), rows)
 
@@ -522,7 +517,7 @@ def effective_share(
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
     moved, shares = rows @ inverse @ error / sd, []  # eta moves as each coefficient does
-    for far in IN_INTERVAL:
+    for far in norm.ppf((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2
         q4 = family.kurtosis(there) * q2**2

@@ -7,7 +7,11 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from privstats.estimators.constants import FLAT, MADE_UP, MOST_IN_MEAN
+from privstats.estimators.constants import (
+    FLOOR,
+    MADE_UP,
+    NARROWEST,
+)
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.levels import KeptLevels
 from privstats.estimators.preconditioner import Start
@@ -52,7 +56,7 @@ class MadeUp:
             return np.asarray(S @ c / max(float(c @ S @ c), 1e-300), dtype=float)
         mean = self.scales.sums[:-1] / self.scales.rows @ self.start.P[: self.box.c]
         squared = float(mean @ np.linalg.pinv(S) @ mean)
-        return np.asarray(mean * min(1.0, (MOST_IN_MEAN / max(squared, 1e-300)) ** 0.5), dtype=float)
+        return np.asarray(mean * min(1.0, ((1 - FLOOR) / max(squared, 1e-300)) ** 0.5), dtype=float)
 
     @cached_property
     def offset(self) -> FloatArray:
@@ -118,4 +122,4 @@ def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 
     A ridge, in parts of the mean weight, is added to the moments first.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
-    return (vectors / np.sqrt(np.maximum(values, FLAT * max(values[-1], 1e-300)))) @ vectors.T
+    return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

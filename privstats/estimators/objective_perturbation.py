@@ -18,7 +18,6 @@ from privstats.estimators.constants import (
     HELD_LEAST,
     HESSIAN_NOISE,
     HESSIAN_WITHIN,
-    MOST_CURVED,
     PLACES,
 )
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
@@ -28,7 +27,7 @@ from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Ste
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.losses.convex import Logistic, RowLoss
 from privstats.losses.families import Logit
@@ -186,7 +185,7 @@ class TiltedLikelihood(LikelihoodStep):
         start, unit = self.start, self.loss.half
         reach = float(np.abs(start.theta).sum()) + float(np.abs(self.box.design.offset_bounds).max(initial=0.0))
         longest = max(start.longest, radius)
-        limit = min(longest, MOST_CURVED * radius)
+        limit = min(longest, HELD_LEAST * radius)
         return WeightedLosses(
             self.m, self.row_loss, radius, radius * limit, longest, (0.0, unit), (-reach - 1.0, reach + 1.0)
         )
@@ -240,7 +239,7 @@ class TiltedLikelihood(LikelihoodStep):
         rows = made_up @ metric * weight[:, None]
         squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
         tried = np.geomspace(min(HELD_LEAST * m, 0.5 * squared.max()), squared.max(), PLACES)
-        n, noise = self.rows, 2 * m**0.5 * entry_sd(self.ask, question, self.by)
+        n, noise = self.rows, noise_edge(m, entry_sd(self.ask, question, self.by))
         cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
         best = float(tried[int(np.argmin(noise * tried + cut))])
         released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))

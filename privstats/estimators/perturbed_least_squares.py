@@ -19,19 +19,18 @@ from privstats.estimators.base import Noises, entry_sd, sd_of
 from privstats.estimators.constants import (
     AFTER_GAP,
     ALONG_SEEN,
+    BOUNDED_RIDGES,
     BOUNDED_TILT,
-    EDGE,
     FAR_BOUNDS,
     FLOOR,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
     LEAST_EIGENVALUE,
-    LEAST_VARIANCE,
     MADE_UP,
     MATRIX_NOISE,
-    RIDGE,
     SECOND_HELD,
+    SQUARES_NOISE,
     SUM_SEEN,
     TILT_SHARE,
     UNEXPLAINED,
@@ -54,7 +53,7 @@ from privstats.estimators.preconditioner import Start, roots
 from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Sum, Values
 from privstats.inference.estimate import Allowance
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
@@ -151,7 +150,7 @@ class PerturbedSquares(OneStep):
         assert start.moments is not None
         noises = [self.weakest_sd, entry_sd(self.ask, self.second, self.by) * HELD_LEAST * m]
         both = float(np.sum(np.asarray(noises) ** -2.0) ** -0.5) / n
-        return float(length / max(1 - EDGE * m**0.5 * both, LEAST_EIGENVALUE))
+        return float(length / max(1 - noise_edge(m, both), LEAST_EIGENVALUE))
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -238,8 +237,8 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def curvature(self) -> float:
-        """Largest curvature of a row: as large as a ridge of `RIDGE` times the rows lets it be."""
-        return self.curved(RIDGE)
+        """Largest curvature of a row: as large as the largest of `BOUNDED_RIDGES` lets it be."""
+        return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
         """Return the largest curvature of a row that a ridge of this part of the rows allows."""
@@ -311,7 +310,7 @@ class PerturbedSquares(OneStep):
     # 4. what scores vary by
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
         """Return the variance of each coordinate of the score, from released squares."""
-        at, level = last.at, max(clip.variance, LEAST_VARIANCE * self.sizes.rows)
+        at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(bread.back)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)

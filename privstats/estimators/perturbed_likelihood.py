@@ -24,10 +24,10 @@ from privstats.estimators.constants import (
     ETA_SIGNAL,
     FAR_PSI,
     FIRST_LEAST,
-    FIRST_NOISE,
-    LEAST_VARIANCE,
     LEVEL_ROWS,
+    MATRIX_NOISE,
     PLACES,
+    SQUARES_NOISE,
 )
 from privstats.estimators.histogram import Clip, Lengths, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
@@ -150,7 +150,7 @@ class TiltedLogLink(LikelihoodStep):
         w = self.start.remapped(metric)
         question = Sum("first step", w.scores, Ball(m), self.keep)
         unit = m**0.5 * sd_of(self.ask.law(question, by=self.by.vector)) / self.rows
-        radius = float(np.clip(FIRST_NOISE / unit, FIRST_LEAST * m**0.5, FAR_PSI * m**0.5))
+        radius = float(np.clip(MATRIX_NOISE / unit, FIRST_LEAST * m**0.5, FAR_PSI * m**0.5))
         released = self.ask(question.inside(radius), by=self.by.vector)
         noise, squared = m * sd_of(released.law) ** 2, float(released.value @ released.value)
         step = released.value / self.rows * max(1 - noise / max(squared, 1e-300), 0.0)
@@ -256,7 +256,7 @@ class TiltedLogLink(LikelihoodStep):
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: BreadNear) -> Meat:
         """Return the variance of each coordinate of the score, from released squares."""
-        m, at, level = self.m, bread.near, max(clip.variance, LEAST_VARIANCE * self.rows)
+        m, at, level = self.m, bread.near, max(clip.variance, SQUARES_NOISE * self.rows)
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
         of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)

@@ -13,26 +13,19 @@ from numpy.typing import NDArray
 
 from privstats.estimators.base import Noises, PublicFacts, entry_sd, sd_of
 from privstats.estimators.constants import (
-    COARSE_SHARE,
-    EDGE,
     FLOOR,
     HELD_LEAST,
     HELD_MOST,
     HELD_NOISE,
-    LEAST_CLEAR,
-    LEAST_RESPONSE,
-    LEAST_UNEXPLAINED,
-    LEAST_USUAL,
-    PRODUCT_NOISE,
-    RESIDUAL_NOISE,
-    SECOND_WORTH,
-    UNCLEAR,
+    LEAST_EIGENVALUE,
+    MATRIX_NOISE,
+    SUM_SEEN,
     WIDE,
 )
 from privstats.estimators.frame import KnownMoments, PublicBox, StandardFrame
 from privstats.estimators.levels import KeptLevels
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.losses.base import LeastSquaresStart, Loss, SquaredLoss
 from privstats.losses.rows import HeldBeside, HessianRows, One, Scores, SquaredColumns, WeightedLinear
 from privstats.numerics.law import FloatArray
@@ -219,7 +212,7 @@ def with_squares_of_products(
     of = SquaredColumns(frame.K[:, made] / WIDE)
     question = Sum("squares of products", of, Fractions(len(made)), levels.keep, within_share_of=share_of)
     noise = sd_of(ask.law(question, by=by.columns)) * WIDE**2 / rows
-    if not ask.decide(question.label, bool(noise < PRODUCT_NOISE and not levels.hidden.shape[1])):
+    if not ask.decide(question.label, bool(noise < MATRIX_NOISE and not levels.hidden.shape[1])):
         return known
     release, value, variance = ask(question, by=by.columns), known.value.copy(), known.variance.copy()
     value[made, made], variance[made, made] = release.value * WIDE**2 / rows, noise**2
@@ -358,9 +351,9 @@ class Coarse:
         b = V @ ((V.T @ G[:m, m]) / raised)
         explained = float(G[:m, m] @ b)
         first = float(known.value[-1, -1]) if np.isfinite(known.variance[-1, -1]) else 0.0
-        of_response = max(float(G[m, m]), first, LEAST_RESPONSE)
+        of_response = max(float(G[m, m]), first, FLOOR)
         kept = max(0.0, 1 - entry**2 * float((1 / raised).sum()) / max(explained, 1e-12))
-        part = min(kept**2 * explained / of_response, 1 - LEAST_UNEXPLAINED)
+        part = min(kept**2 * explained / of_response, 1 - FLOOR)
         sigma = float(np.sqrt(of_response * (1 - part) + m**0.5 * entry**2 / 2))
         return cls((V * raised) @ V.T, kept * b, sigma, sigma, False, read)
 
@@ -368,7 +361,7 @@ class Coarse:
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
         """Ask the question of rows that are held at a public radius, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
-        squared = np.clip(COARSE_SHARE * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
+        squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
         read = NoisyMatrix.of(ask(question.inside(radius), by=by.products))
         G = read.value / rows
@@ -380,8 +373,8 @@ class Coarse:
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
         most = 1 - (float(G[m, m]) - square) + noise  # of a response of variance 1, less what is explained
-        sigma, most = np.sqrt(np.clip([max(square, RESIDUAL_NOISE * noise), most], LEAST_UNEXPLAINED, 1.0))
-        unclear = bool(values[0] < UNCLEAR * least and least < SECOND_WORTH)
+        sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
+        unclear = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), unclear)
 
 
@@ -414,17 +407,17 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     kept = np.zeros(m, dtype=bool)
     for _ in range(m):
         others = _mean_of_others(values, kept, usual)
-        new = np.abs(values - others) > EDGE * np.sqrt(m) * sd
+        new = np.abs(values - others) > noise_edge(m, sd)
         if (new == kept).all():
             break
         kept = new
     others = _mean_of_others(values, kept, usual)
-    values = np.where(kept, np.maximum(values, max(LEAST_CLEAR * others, 2 * sd)), others)
+    values = np.where(kept, np.maximum(values, max(LEAST_EIGENVALUE * others, 2 * sd)), others)
     return (V * values) @ V.T
 
 
 def _mean_of_others(values: FloatArray, kept: NDArray[np.bool_], usual: float) -> float:
-    return max(float(values[~kept].mean()), LEAST_USUAL * usual) if not kept.all() else usual
+    return max(float(values[~kept].mean()), SUM_SEEN * usual) if not kept.all() else usual
 
 
 def roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -34,29 +34,21 @@ from privstats.estimators.constants import (
     CHECK_RADIUS,
     CLIPPED_AT,
     DAMPING,
-    DENSITY_CUT,
     DENSITY_WIDEST,
     FARTHEST_PILOT,
     FARTHEST_STEP,
     FIRST_WIDTHS,
+    HELD_LEAST,
     KERNEL_BEND,
-    KERNEL_LEVEL,
-    KERNEL_NOISE,
     KERNEL_ROWS,
     KERNEL_SHAPE,
     KERNEL_WIDTH,
     KERNEL_WITHIN,
-    LEAST_CHECK_CURVATURE,
     MATRIX_NOISE,
-    MOST_CURVED,
-    MOST_FIRST_NOISE,
     NARROWEST,
     NEAR_ORDER,
     PILOT_RIDGE,
     SECOND_WIDTHS,
-    SMOOTHED_WITHIN,
-    STRETCH,
-    UNIT_ORDER,
     VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
@@ -67,7 +59,7 @@ from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Allowance, Estimate, NormalEstimate, Stacked, quantile_scores
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
 from privstats.inference.notes import note
@@ -137,7 +129,7 @@ class QuantileSteps:
     @property
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
-        return MOST_FIRST_NOISE * sparsest(self.taus)
+        return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
         check_orders(self.taus)
@@ -180,7 +172,7 @@ class PerturbedQuantile:
     @property
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
-        return MOST_FIRST_NOISE * sparsest(self.taus)
+        return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
@@ -282,8 +274,8 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     middle = StretchedResiduals(theta, 1.0)
     question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
     center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
-    size = log_size(ask, theta, center, UNIT_ORDER, NARROWEST, 2 * most, "response size", None)
-    return center, size / float(norm.ppf((1 + UNIT_ORDER) / 2))
+    size = log_size(ask, theta, center, NEAR_ORDER, NARROWEST, 2 * most, "response size", None)
+    return center, size / float(norm.ppf((1 + NEAR_ORDER) / 2))
 
 
 def log_size(
@@ -408,7 +400,7 @@ class OneOrder(OneStep):
     def residuals(self, start: Start, item: str) -> Residuals:
         """Release the quantile of the residuals, and their scale about it, by ranks."""
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
-        scale = StretchedResiduals(start.eta, STRETCH * self.start.sigma)
+        scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
         question = Values(
             "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
         )
@@ -480,10 +472,10 @@ class OneOrder(OneStep):
         start, residuals = near.start, near.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
-        held, width, straight = self.kernel(2 * m**0.5 * entry_sd(self.ask, plain, self.by), residuals, clip.radius)
+        held, width, straight = self.kernel(noise_edge(m, entry_sd(self.ask, plain, self.by)), residuals, clip.radius)
         of = Shortened(start.P, start.eta, width, clip.radius)
         released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
-        narrow = min(width, KERNEL_LEVEL * sigma)
+        narrow = min(width, SECOND_WIDTHS[-1] * sigma)
         question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
         counts = self.ask(question, by=self.by.counts)
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
@@ -516,11 +508,10 @@ class OneOrder(OneStep):
         least = CHECK_RADIUS * m**0.5
         most = np.sqrt(MATRIX_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        share = np.where(tried > least, MATRIX_NOISE, KERNEL_NOISE)
-        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (share * self.rows * near))
+        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * near))
         width = np.clip(wide, *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
-        best = int(np.argmin(unit * tried**2 / (near * width) + DENSITY_CUT * cut))
+        best = int(np.argmin(unit * tried**2 / (near * width) + cut))
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
@@ -637,7 +628,7 @@ class CheckSteps(OneOrder):
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
         released = NoisyMatrix.of(self.ask(question, by=self.by.matrix)).mapped(np.eye(self.m) / np.sqrt(2 * h))
-        least = max(LEAST_CHECK_CURVATURE * self.rows * residuals.density, self.m**0.5 * sd / (2 * h))
+        least = max(PILOT_RIDGE * self.rows * residuals.density, self.m**0.5 * sd / (2 * h))
         return released.nearest_positive(least)
 
 
@@ -674,7 +665,7 @@ class Perturbed(OneOrder):
         """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
-        return float(np.clip(wanted, *np.multiply(SMOOTHED_WITHIN, residuals.sigma)))
+        return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
         """Return the question for the minimiser of the loss smoothed over h."""
@@ -684,7 +675,7 @@ class Perturbed(OneOrder):
             self.m,
             SmoothedCheck(self.tau, h),
             radius,
-            radius * min(longest, MOST_CURVED * radius),
+            radius * min(longest, HELD_LEAST * radius),
             longest,
             (-1.0, 1.0),
             (-reach, reach),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from privstats.estimators.constants import BOUNDED_RIDGES, LEAST_CURVATURE, MOST_CURVATURE
+from privstats.estimators.constants import (
+    BOUNDED_RIDGES,
+    HELD_LEAST,
+)
 from privstats.estimators.histogram import Clip
 
 
@@ -22,7 +25,7 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     n : float
         Rows.
     """
-    return max(min(ridge * n / unit, MOST_CURVATURE * m * (n / 1e4) ** 0.5), LEAST_CURVATURE * m)
+    return max(ridge * n / unit, HELD_LEAST * m)
 
 
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:

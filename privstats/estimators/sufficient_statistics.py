@@ -11,11 +11,9 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
 from privstats.estimators.constants import (
-    CLEAR_SDS,
-    LEAST_SIGMA,
+    FLOOR,
     MATRIX_NOISE,
     MEAT_LEAST,
-    RESIDUAL_NOISE,
     SIGNAL,
     TWO_ENDED,
     UNEXPLAINED,
@@ -109,7 +107,7 @@ class UnclippedSquares(Problem):
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         residual = np.abs(start.residual).sum() + start.offset_reach
         longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual) * self.public.rows_per_unit
-        radius = min(radius, max(longest, LEAST_SIGMA * start.sigma))  # a longer one would add nothing but noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))  # a longer one would add nothing but noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -173,7 +171,7 @@ class Moments(UnclippedSquares):
         """Return whether a level that so many rows have is told from the noise of moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
-        return bool(rows > CLEAR_SDS * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
+        return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
 
     def estimate(self) -> Estimate:
         """Release moments and meat, and solve."""
@@ -251,7 +249,7 @@ class Moments(UnclippedSquares):
         for factor, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
             counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
-            for level in np.flatnonzero(counts < CLEAR_SDS * sds).tolist():
+            for level in np.flatnonzero(counts < HIDDEN * sds).tolist():
                 reference = level == factor.reference
                 about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
                 at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
@@ -305,7 +303,7 @@ class Moments(UnclippedSquares):
         spread = both.value[-1, -1] / rows
         squares = residual @ both.value @ residual / rows
         blur = float(np.sqrt(both.variance_along(residual[:, None])[0])) / rows
-        sigma = float(np.sqrt(max(squares, RESIDUAL_NOISE * blur, LEAST_SIGMA**2 * max(spread, 1e-6))))
+        sigma = float(np.sqrt(max(squares, MATRIX_NOISE * blur, FLOOR**2 * max(spread, 1e-6))))
         largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
         start = replace(start, sigma=sigma)
         T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5

@@ -19,6 +19,11 @@ HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many st
 TIED = 1e-6  # relative difference of eigenvalues below which their eigenvectors are those of the noise in their space
 
 
+def noise_edge(m: int, sd: float) -> float:
+    """Return the largest eigenvalue of noise alone, m x m, with this sd of an entry off the diagonal (Wigner)."""
+    return float(2 * m**0.5 * sd)
+
+
 class PackedSet(Protocol):
     """A set whose contributions are entries of a symmetric matrix."""
 

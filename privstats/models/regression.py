@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
-from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share, square_share
+from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share
 from privstats.estimators.base import NORMAL, PURE, Noises
 from privstats.estimators.first_stage import first_noise
 from privstats.estimators.k_norm_gradient import (
@@ -339,8 +339,7 @@ def _perturbed_least_squares(
 ) -> Candidate:
     """Return least squares by a perturbed minimiser, or by moments where these are foretold to be shorter."""
     coarse = None if public.rows is None else coarse_share(public.foretold_noise(by, design))
-    square = None if public.rows is None else square_share(by, public.promise, public.relation(design), public.rows)
-    fixed = {"noises": by, "branches": branches, "coarse": coarse, "square": square, **loss}
+    fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
         return Candidate(Adaptive, fixed, "l2")
     return Candidate(Adaptive, fixed, None, {"suffstats": of_moments, "objpert": "l2"}, BRANCHES)

@@ -30,7 +30,7 @@ def test_no_constant_of_the_engine_is_without_a_line():
 
 
 def test_a_line_is_written_in_its_place_and_nothing_else_changes():
-    name = "FEW_SHARE"
+    name = "MOST_LEFT_OUT"
     new = line(name, "0.90 9.99 0.02", "0.90 1.25 0.02")
     changed = written(PAGE, name, new)
     assert lines_of(changed) == {**lines_of(PAGE), name: new}
@@ -62,9 +62,8 @@ def test_its_shares_are_those_of_the_perturbed_minimiser():
     ):
         assert float(said[name]) == shares[name]
     assert float(said["second matrix"]) == constants.AGAIN
-    coarse, squares = constants.COARSE_WITHIN, constants.RESPONSE_WITHIN
-    asked = sum(shares[name] for name in ("scales", "score sizes", "squares of scores"))
-    rest = [1 - asked - c - square for c, square in zip(coarse, squares, strict=True)]
+    asked = sum(shares[name] for name in ("scales", "response square", "score sizes", "squares of scores"))
+    rest = [1 - asked - coarse for coarse in constants.COARSE_WITHIN]
     assert f"{rest[1]:.2f} to {rest[0]:.2f}".replace("0.", ".") == "".join(
         re.findall(r"what is left: (\.\d+ to \.\d+)", PAGE)
     )

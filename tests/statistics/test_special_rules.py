@@ -10,8 +10,8 @@ from privstats.inference import estimate
 from tests.conftest import thinned
 
 
-def test_each_rule_has_a_case_and_constants_that_switch_it_off():
-    assert all(rule.case in {**CASES, **POPULATIONS} for rule in RULES.values())
+def test_each_rule_has_a_case_and_what_switches_it_off():
+    assert all(rule.case in {**CASES, **POPULATIONS} and (rule.off or rule.idle) for rule in RULES.values())
     assert all(hasattr(constants, name) or hasattr(estimate, name) for rule in RULES.values() for name in rule.off)
 
 
