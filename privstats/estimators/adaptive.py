@@ -205,7 +205,7 @@ class Adaptive:
         frame = standardised(box, held, levels.kept or None)
         frame = with_products(box, frame, held, normed=True) if box.products else frame
         sizes = sizes.without(levels.left_out)
-        if box.products and not self.loss.needs_scale:
+        if box.products:
             known = with_squares_of_products(ask, by, box, frame, known, levels, sizes.rows, share_of)
         start = coarse(ask, by, box, frame, levels, sizes.rows, known)
         return Problem(ask, by, box, start, levels, sizes, public, scales=scales)
