@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.no_regret import Cell, compared, of_column, of_rows
+from benchmarks.no_regret import Cell, compared, of_column, of_rows, same_as
 
 
 def test_each_target_of_the_benchmark_can_be_missed():
@@ -30,6 +30,19 @@ def test_each_target_of_the_benchmark_can_be_missed():
 def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, rivals):
     cells = {mech: of_rows(kind, design, {**promise, "mech": mech}, n, 8, seed=2) for mech in (*rivals, "auto")}
     assert compared(cells, n * next(iter(promise.values())), 8, 0.0) == ""
+
+
+def test_few_intervals_are_no_evidence_that_they_do_not_cover():
+    """One of two that missed was told from .93 as one half of all would be."""
+    few, best = Cell(0.06, np.inf, 0.5, 3, 0.01), Cell(0.06, np.inf, 1.0, 3, 0.01)
+    assert compared({"newton": best, "auto": few}, 5000, 12, 0.0) == ""
+
+
+def test_auto_is_one_method_where_the_plan_says_so():
+    """Two series of fits by one method differ by chance: it is not compared with itself."""
+    assert same_as("dp_glm", "poisson", "wide", {"mu": 1.0, "mech": "auto"}, 1000) == "newton"
+    assert same_as("dp_lm", "lm", "wide", {"eps": 1.0, "mech": "auto"}, 3000) is None
+    assert same_as("dp_median", "dp_median", "visits", {"eps": 1.0, "mech": "auto"}, 300) == "rank"
 
 
 def test_means_are_compared_too():
