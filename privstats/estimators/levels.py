@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import listed
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import (
-    HELD_LEAST,
-    MOST_LEFT_OUT,
-    TWO_ENDED,
-    VISIBLE,
-)
+from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.matrix import HIDDEN

@@ -7,11 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from privstats.estimators.constants import (
-    FLOOR,
-    MADE_UP,
-    NARROWEST,
-)
+from privstats.estimators.constants import FLOOR, MADE_UP, NARROWEST
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.levels import KeptLevels
 from privstats.estimators.preconditioner import Start

@@ -13,13 +13,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
-from privstats.estimators.constants import (
-    ETA_SIGNAL,
-    HELD_LEAST,
-    HESSIAN_NOISE,
-    HESSIAN_WITHIN,
-    PLACES,
-)
+from privstats.estimators.constants import ETA_SIGNAL, HELD_LEAST, HESSIAN_NOISE, HESSIAN_WITHIN, PLACES
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from privstats.estimators.constants import (
-    BOUNDED_RIDGES,
-    HELD_LEAST,
-)
+from privstats.estimators.constants import BOUNDED_RIDGES, HELD_LEAST
 from privstats.estimators.histogram import Clip
 
 
