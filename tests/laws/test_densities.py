@@ -150,7 +150,7 @@ CASES = [  # of each mechanism one in which neighbours that tell it apart nearly
     ("lm kng", "add_remove", "alike", 2.0, 0.8),
     ("lm objpert", "add_remove", "spread", 1.0, 0.95),
     ("lm huber objpert", "add_remove", "clumps", 2.0, 0.93),
-    ("poisson eps", "add_remove", "ends", 1.0, 0.95),
+    ("poisson eps", "add_remove", "clumps", 0.5, 0.95),
     ("gamma eps", "add_remove", "low", 8.0, 0.95),
     ("lm expmech", "replace", "ends", 8.0, 0.7),
     ("rq", "replace", "ends", 1.0, 0.8),
