@@ -328,6 +328,24 @@ CASES = {
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)
     ),
+    "credit": Case(
+        lm(
+            partial(shipped, "ccard"),
+            "AVGEXP ~ AGE + INCOME + I(INCOME**2) + OWNRENT",
+            {"AVGEXP": (0, 3000), "AGE": (18, 80), "INCOME": (0, 15), "OWNRENT": (0, 1)},
+        ),
+        3000,
+        ({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
+    ),
+    "crime": Case(
+        lm(
+            partial(shipped, "statecrime"),
+            "murder ~ urban + poverty + hs_grad + single",
+            {"murder": (0, 50), "urban": (0, 100), "poverty": (0, 40), "hs_grad": (50, 100), "single": (0, 60)},
+        ),
+        5000,
+        ({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
+    ),
     "engel": Case(lm(partial(shipped, "engel"), "foodexp ~ income", {"foodexp": (0, 3000), "income": (0, 6000)}), 1000),
     "mostly_zeros": Case(
         glm(
