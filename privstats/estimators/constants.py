@@ -80,7 +80,7 @@ USUAL_RESIDUAL = 0.25  # residual scale before anything was released, in half-ra
 MADE_UP = 4096  # public rows on which expectations are taken, and corners of the box for the longest one, at most
 
 # --- steps of a likelihood (likelihood)
-BURN_IN = 3  # steps before the last one; toward the point where a ridge is taken off, by made-up rows
+BURN_IN = 3  # steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of what a clip takes off a score of the burn-in, against its noise
 CURVATURES = (1.0, 4.0)  # met by a step along itself, in those of made-up rows: steps are shortened, never stretched
 FAR_PSI = 60.0  # where psi has no bound: it is taken up to this; root m times this are Hessian rows and the first clip
@@ -99,12 +99,12 @@ PILOT_RIDGE = 0.3  # share of its curvature that a check loss has as ridge, and 
 CLIPPED_AT = 10.0  # scales at which a response is clipped, for the start; residuals are logarithmic from 1 / this
 NEAR_ORDER = 0.8  # scales are quantiles of |y - median| of this order, or |r - q| of this times min(tau, 1 - tau)
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # half-widths of the first steps' scores, in residual scales
-SECOND_WIDTHS = (0.5, 0.3)  # of the second steps' scores, as slopes move by smoothing; the last counts the density, too
+SECOND_WIDTHS = (0.5, 0.3)  # of the second steps' scores: smoothing moves slopes where residuals vary with predictors
 CHECK_RADIUS = 1.5  # radius of the steps' scores, and of the Hessian at least, in sqrt(m)
 DAMPING = 0.08  # of the second steps, in largest curvatures of their loss
 KERNEL_WIDTH = 1.3  # the kernel's half-width in residual scales is this times n^-1/5,
 KERNEL_WITHIN = (0.15, 1.0)  # ... within these
-DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide; so is the smoothed check loss
+DENSITY_WIDEST = 0.6  # ... and whose kernel is at most so wide, as is a smoothed check loss; half of it tells the level
 KERNEL_BEND = 0.25  # share of the last step that a kernel does not foretell, if it is a half-width, or the kernel wide
 KERNEL_SHAPE = 5.0  # times the half-width's fourth power: so much more is; a wide kernel shows the level alone
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # levels need so many times the rows as for a mean: a kernel sees some

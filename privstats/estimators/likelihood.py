@@ -56,6 +56,8 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
+ROUNDS, NEAR = 20, 1e-3  # of the search for where a ridge is taken off: at most, and the relative change that ends it
+
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.03, "scales of the offset": 0.01, "levels": 0.14, "scales again": 0.05,
@@ -290,10 +292,12 @@ class LikelihoodStep(OneStep):
         Where they have none, as of a level whose released count is zero, nothing is taken off.
         """
         step: FloatArray = np.zeros(self.m)
-        for _ in range(BURN_IN):
-            weight = self.information(last.at.moved(step / 2))
+        for _ in range(ROUNDS):
+            before, weight = step, self.information(last.at.moved(step / 2))
             A = self.rows / len(rows) * (rows * weight[:, None]).T @ rows + ridge * np.eye(self.m)
             step = np.asarray(np.linalg.pinv(A, rcond=NARROWEST, hermitian=True) @ last.value, dtype=float)
+            if np.linalg.norm(step - before) <= NEAR * np.linalg.norm(step):
+                break
         return step
 
     def lengths(self, w: Start) -> Lengths:

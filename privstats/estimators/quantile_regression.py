@@ -475,7 +475,7 @@ class OneOrder(OneStep):
         held, width, straight = self.kernel(noise_edge(m, entry_sd(self.ask, plain, self.by)), residuals, clip.radius)
         of = Shortened(start.P, start.eta, width, clip.radius)
         released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
-        narrow = min(width, SECOND_WIDTHS[-1] * sigma)
+        narrow = min(width, DENSITY_WIDEST / 2 * sigma)
         question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
         counts = self.ask(question, by=self.by.counts)
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
