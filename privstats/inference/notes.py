@@ -151,8 +151,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "far amounts": (
             "The declared upper bound of '{name}' lies {sds:<} of its std devs (released) above its mean, so a few "
             "rows with larger values may not be seen. The interval assumes that large scores become rare as fast as a "
-            "finite variance requires. Remedy: declare a smaller upper bound of '{name}', to which larger values are "
-            "moved."
+            "finite variance requires. Remedy: declare a smaller upper bound from public knowledge, "
+            "domain={{'{name}': (low, high)}}; larger values are moved to it."
         ),
         # no intervals, or no std error
         "no inference": (
