@@ -16,7 +16,6 @@ from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, e
 from privstats.estimators.beginning import begun
 from privstats.estimators.constants import (
     AGAIN,
-    AGAIN_LEAST,
     COARSE_BESIDE,
     COARSE_WITHIN,
     DROWNED,
@@ -55,7 +54,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
 # Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
-# "second matrix", "meat", "residual squares".
+# "second matrix", "whitened squares", "meat", "residual squares".
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -72,7 +71,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     "perturbed": {
         "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14,
         "narrow scales": 0.12, "narrow response": 0.08, "squares of products": 0.06, "coarse matrix": 0.12,
-        "moments": 0.68, "meat of moments": 0.12, "second matrix": 0.12,
+        "moments": 0.68, "meat of moments": 0.12, "second matrix": 0.12, "whitened squares": 0.06,
         "score sizes": 0.12, "coefficients": 0.64, "squares of scores": 0.04,
         "residual scale": 0.04, "hessian": 0.12,
     },
@@ -125,7 +124,7 @@ class Adaptive:
         return {
             **shares,
             "coarse matrix": coarse,
-            "second matrix": max(AGAIN * coarse / coefficients, AGAIN_LEAST),
+            "second matrix": max(AGAIN * coarse / coefficients, shares["second matrix"]),
             "moments": rest - shares["meat of moments"],
             "coefficients": coefficients,
             "hessian": coarse,

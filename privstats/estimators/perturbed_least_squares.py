@@ -63,7 +63,7 @@ from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, T
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import Shells
-from privstats.sets.vectors import Products
+from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # what covers rounding of the longest row
@@ -138,7 +138,41 @@ class PerturbedSquares(OneStep):
         raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
         back, T = roots(raised + (start.W.T * self.levels.ridge) @ start.W)
         bread = Bread(A, start.to_theta, back, n)
-        return super(PerturbedSquares, replace(self, start=start.remapped(T), bread=bread)).equation()
+        whitened = replace(self, start=start.remapped(T), bread=bread)
+        return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation()
+
+    def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
+        """Return the same with the squares of whitened rows read by themselves, where that tells more of A.
+
+        Rows that a matrix holds make it small, and all intervals as much longer. Squares are m numbers in place of
+        m (m + 1) / 2: with as much noise as the matrix's own their rows are held further out. Held rows count as short,
+        never as long: of both readings of a square the larger one is taken, and products are stretched with them.
+
+        Parameters
+        ----------
+        A : NoisyMatrix
+            In coordinates of the start, in which it is nearly the number of rows times the identity.
+        """
+        assert self.bread is not None
+        start, m, n = self.start, self.m, self.rows
+        of, axes = WeightedLinear(start.P), np.eye(m)
+        question = Sum("whitened squares", of, SquaredEntries(m), self.levels.keep, within_share_of=("coefficients",))
+        unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
+        if not self.ask.decide(question.label, bool(unit * HELD_LEAST * m < MATRIX_NOISE * n)):
+            return self
+        own, variances = np.diag(A.value), A.entry_variances(axes)
+        noise = float(np.sqrt(m * np.diag(variances).mean())) / n
+        release = self.ask(self.held(question, unit, start, noise), by=self.by.counts)
+        squares = np.maximum(release.value, own)
+        longer = np.sqrt(np.maximum(squares, LEAST_EIGENVALUE * n) / np.maximum(own, LEAST_EIGENVALUE * n))
+        value, variances = A.value * np.outer(longer, longer), variances * np.outer(longer, longer) ** 2
+        value[np.diag_indices(m)] = squares
+        variances[np.diag_indices(m)] = np.where(release.value > own, sd_of(release.law) ** 2, np.diag(variances))
+        back = self.bread.back
+        bread = replace(
+            self.bread, matrix=NoisyMatrix.uncorrelated(value, variances, axes).mapped(back), back=back * longer
+        )
+        return replace(self, start=start.remapped(np.diag(1 / longer)), bread=bread)
 
     def length(self) -> float:
         """Return the predicted length over that without privacy, for rows a little heavier than normal ones."""
@@ -190,14 +224,25 @@ class PerturbedSquares(OneStep):
         if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > MATRIX_NOISE * n)):
             return coarse
         weakest = float(np.clip((np.linalg.eigvalsh(coarse.value)[0] - VISIBLE * self.weakest_sd) / n, 0.0, 1.0))
-        question = self.held(self.second, start, SECOND_HELD * weakest)
+        unit = entry_sd(self.ask, self.second, self.by)
+        question = self.held(self.second, unit, start, SECOND_HELD * weakest)
         read = NoisyMatrix.of(self.ask(question, by=self.by.products))
         V = np.linalg.eigh(start.W.T @ start.W)[1]
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
-    def held(self, question: Sum, start: Start, noise: float) -> Sum:
-        """Return a question for products of rows, held where noise is this part of the rows."""
-        m, unit = start.m, entry_sd(self.ask, question, self.by)
+    def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
+        """Return a question for products of rows, held where noise is this part of the rows, sqrt(m) sds of it.
+
+        Parameters
+        ----------
+        question : Sum
+        unit : float
+            Noise of an entry of rows that are held at 1.
+        start : Start
+            Its predictors are the rows.
+        noise : float
+        """
+        m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
         return question.inside(min(squared**0.5, start.longest))
 
@@ -422,10 +467,15 @@ class PerturbedHuber(PerturbedSquares):
         """Return what a clip at each radius and the bound of curvature leave of sizes, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
+    def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
+        """Return the same: the Hessian is released where the loss is smallest."""
+        return self
+
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
         """Return the sum of products of rows whose residuals the loss does not clip."""
         at, m = last.at, self.m
-        question = self.held(Sum("hessian", at.hessian_rows, Products(m), self.keep), at, HELD_NOISE)
+        hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)
+        question = self.held(hessian, entry_sd(self.ask, hessian, self.by), at, HELD_NOISE)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.products))
         short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
         return CutBread(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))

@@ -538,9 +538,14 @@ class NormalEstimate(Estimate):
         ratio = self.diagnostics.get("noise_to_signal_unidentified", np.nan)
         return (*wide_note(names(wide), WIDEST_ETA), *unidentified_note(names(~wide), ratio))
 
+    @cached_property
+    def _sd(self) -> FloatArray:
+        """Standard deviation of each coefficient; rounding can make variances of far ones negative."""
+        return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
+
     def _leaning(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""
-        lean, sd = np.abs(self.unidentified).sum(axis=1), np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
+        lean, sd = np.abs(self.unidentified).sum(axis=1), self._sd
         visible = self._given & (lean > VISIBLE * sd)
         if not visible.any():
             return ()
@@ -556,8 +561,7 @@ class NormalEstimate(Estimate):
         """Return a note on coefficients that clipping may have moved visibly."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
-        sd = np.sqrt(np.diag(self.sampling) + np.diag(self.noise))
-        visible = given & (moved > MOVED * sd)
+        visible = given & (moved > MOVED * self._sd)
         share = self.diagnostics.get("clipped_share", np.nan)
         moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):

@@ -110,6 +110,7 @@ def test_whitened_rows_of_collinear_columns_move_their_matrix_by_no_more_than_it
         "narrow response",
         "squares of products",
         "squares of scores",
+        "whitened squares",
     ],
 )
 def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_they_claim(transcripts, name):  # noqa: F811
