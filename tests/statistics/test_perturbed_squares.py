@@ -109,7 +109,7 @@ def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_amp
 
 
 def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
-    """Correlation .95 beside three others: a quarter was given at n = 10,000, eps = 1, others 11 times as long."""
+    """Correlation .95 beside three others, n = 10,000, eps = 1: without whitened squares .79 given, others up to 10."""
     rng, given, others = np.random.default_rng(7), [], []
     for seed in range(24):
         X = rng.normal(size=(10_000, 5))
@@ -121,8 +121,8 @@ def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
         half = np.diff(fit.conf_int().to_numpy())[1:, 0] / 2 / 1.96 * 100
         given.append(np.isfinite(half[:2]))
         others.append(half[2:])
-    assert np.mean(given) >= 0.7
-    assert np.median(others) <= 4
+    assert np.mean(given) >= 0.85
+    assert np.quantile(others, 0.9) <= 5
 
 
 def test_the_clip_is_chosen_by_the_noise_of_what_is_left_of_the_budget(monkeypatch):
