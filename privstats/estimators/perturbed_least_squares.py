@@ -158,7 +158,7 @@ class PerturbedSquares(OneStep):
         of, axes = WeightedLinear(start.P), np.eye(m)
         question = Sum("whitened squares", of, SquaredEntries(m), self.levels.keep, within_share_of=("coefficients",))
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
-        if not self.ask.decide(question.label, bool(unit * HELD_LEAST * m < MATRIX_NOISE * n)):
+        if not self.ask.decide(question.label, bool(unit * HELD_LEAST * m < HELD_NOISE * n)):
             return self
         own, variances = np.diag(A.value), A.entry_variances(axes)
         noise = float(np.sqrt(m * np.diag(variances).mean())) / n
