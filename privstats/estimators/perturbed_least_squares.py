@@ -152,6 +152,11 @@ class PerturbedSquares(OneStep):
         ----------
         A : NoisyMatrix
             In coordinates of the start, in which it is nearly the number of rows times the identity.
+
+        Notes
+        -----
+        A row contributes the squares of its entries, held at |w| <= R: the l1 distance of two such vectors, and with it
+        the sensitivity to a replaced row, is at most 2 R^2 (`SquaredEntries`); noise is Laplace's under eps.
         """
         assert self.bread is not None
         start, m, n = self.start, self.m, self.rows
@@ -231,7 +236,7 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return a question for products of rows, held where noise is this part of the rows, sqrt(m) sds of it.
+        """Return a question for products or squares of rows, held where its noise is a chosen part of the rows.
 
         Parameters
         ----------
@@ -241,6 +246,7 @@ class PerturbedSquares(OneStep):
         start : Start
             Its predictors are the rows.
         noise : float
+            sqrt(m) standard deviations of an entry's noise, in rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))

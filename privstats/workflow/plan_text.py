@@ -47,6 +47,7 @@ RELEASED = {  # what is released, by the name of the question
     "squares of products": "mean squares of products of scaled columns",
     "coarse matrix": "second moments, for scaling and choice of method",
     "second matrix": "the same, of rows scaled by the first",
+    "whitened squares": "mean squares of the scaled predictors",
     "leverages": "histogram of leverages; sets clipping in the Hessian",
     "hessian": "second moments of the scaled predictors",
     "first step": "a rough score",

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats import estimators
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError
 from privstats.formula.domain import Domain
 from privstats.gate.questions import Sum
@@ -22,6 +25,7 @@ from privstats.sets.vectors import Squares
 from privstats.workflow import plan as plan_module
 from privstats.workflow.forecast import smallest
 from privstats.workflow.plan import Specification, make_plan
+from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
 
@@ -434,3 +438,13 @@ def test_a_budget_of_which_a_hundredth_less_would_do_is_not_the_smallest():
     assert found == pytest.approx(0.945, rel=0.001)
     assert smallest(lambda budget: True, 1.0, 10.0) < 1e-8
     assert smallest(lambda budget: False, 1.0, 10.0) is None
+
+
+def test_a_plan_says_of_each_question_of_each_estimator_what_is_released():
+    """Each name in a table of shares; "whitened squares" stood in plans under its name alone."""
+    modules = [import_module(f"privstats.estimators.{each.name}") for each in iter_modules(estimators.__path__)]
+    tables = [vars(module)["SHARES"] for module in modules if "SHARES" in vars(module)]
+    parts = [part for table in tables for part in (table.values() if "pure" in table else [table])]
+    asked = {name for part in parts for name in part}
+    assert len(asked) > 30
+    assert asked <= set(RELEASED)
