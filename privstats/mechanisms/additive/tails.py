@@ -73,7 +73,9 @@ def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
 
     In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
     in proportion to c, exactly, and kept with probability w / c, so that its probability is w up to a factor: that by
-    which ``log w`` and a decision (`passes`) are rounded, in parts of w itself and not of the sum.
+    which ``log w`` and a decision (`passes`) are rounded, in parts of w itself and not of the sum. What is drawn among
+    whole numbers is below 2^62, and drawn again where it is beyond all c: how much of a stream is read depends on no
+    last bit of a weight, in which processors differ, so that a seed gives the same numbers on all of them.
 
     Parameters
     ----------
@@ -93,8 +95,10 @@ def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
     ends = np.cumsum(raised)
     drawn, open_ = np.empty(size, dtype=np.intp), np.arange(size)
     while len(open_):
-        index = np.searchsorted(ends, rng.integers(0, ends[-1], len(open_)), side="right")
-        kept = passes(rng, np.log(raised[index]) - log_weights[index])
+        index = np.searchsorted(ends, rng.integers(0, 2 << CHOICE_BITS, len(open_)), side="right")
+        within = index < len(ends)
+        index = np.minimum(index, len(ends) - 1)
+        kept = within & passes(rng, np.log(raised[index]) - log_weights[index])
         drawn[open_[kept]] = index[kept]
         open_ = open_[~kept]
     return drawn
