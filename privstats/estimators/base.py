@@ -127,7 +127,7 @@ class Estimator(Protocol):
 
 CHOICES = ("usual", "cautious")  # of `tail`
 # fields that the model sets, not the user
-FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse")
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

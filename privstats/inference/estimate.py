@@ -17,7 +17,15 @@ from scipy.stats import ncx2
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
-from privstats.inference.notes import Note, clipped_note, note, reliability_note, unidentified_note, wide_note
+from privstats.inference.notes import (
+    Note,
+    clipped_note,
+    note,
+    reliability_note,
+    start_note,
+    unidentified_note,
+    wide_note,
+)
 from privstats.inference.simulate import PublicStream, noise_draws
 from privstats.numerics.law import FloatArray
 
@@ -307,7 +315,7 @@ class NormalEstimate(Estimate):
     per_eta : ndarray, shape (k,), optional
         Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
     allowances : tuple of Allowance
-        What clipping may have moved.
+        What clipping may have moved, or the start of steps.
     simulated : tuple of Loading
         Parts of the noise that are not normal.
     freedom : float
@@ -319,6 +327,8 @@ class NormalEstimate(Estimate):
     diagnostics : mapping of str to float
     margins : MarginalEffects, optional
         Average marginal effects, where they were released.
+    from_start : bool
+        Whether allowances are for the start of steps.
     """
 
     names: tuple[str, ...]
@@ -337,6 +347,7 @@ class NormalEstimate(Estimate):
     remarks: tuple[Note, ...] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     margins: Any = None
+    from_start: bool = False
 
     @classmethod
     def of(
@@ -558,7 +569,7 @@ class NormalEstimate(Estimate):
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that clipping may have moved visibly."""
+        """Return a note on coefficients that were visibly moved, as far as is known."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
@@ -566,7 +577,7 @@ class NormalEstimate(Estimate):
         moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
-        return clipped_note(moves, share)
+        return start_note(moves) if self.from_start else clipped_note(moves, share)
 
 
 @dataclass(frozen=True, eq=False)

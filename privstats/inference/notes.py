@@ -125,6 +125,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "The scores of {share} of the rows were clipped. This may move {moves}; the intervals contain it. Remedy: "
             "closer bounds, or a larger budget."
         ),
+        "start": (
+            "The steps may not have arrived: what is left of their start may move {moves}; the intervals contain it. "
+            "Remedy: more steps, declared scales (ps.Scale), closer bounds, or mech='newton'."
+        ),
         "clamped response": (
             "Most values of '{name}' lie at its bounds, {low:g} and {high:g}, by its released mean {mean:.4g} and std "
             "dev {sd:.2g}: unless it has these two values alone, values beyond the bounds were moved to them, and the "
@@ -153,6 +157,14 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "rows with larger values may not be seen. The interval assumes that large scores become rare as fast as a "
             "finite variance requires. Remedy: declare a smaller upper bound from public knowledge, "
             "domain={{'{name}': (low, high)}}; larger values are moved to it."
+        ),
+        "as stated with intervals": (
+            "The algorithm is as in Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison: these "
+            "intervals are about {times:~} times as long as they need be. Remedy: write {other}."
+        ),
+        "as stated": (
+            "The algorithm is as in Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison; another one "
+            "has less noise. Remedy: write {other}."
         ),
         # no intervals, or no std error
         "no inference": (
@@ -368,8 +380,17 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
     share : float
         Released share of clipped rows; NaN where it was not released.
     """
-    if not moves:
-        return ()
+    rows = "some" if math.isnan(share) else percent(share)
+    return (note("clipped", share=rows, moves=_moves(moves)),) if moves else ()
+
+
+def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
+    """Return the note on coefficients that the start of the steps may have moved; none if it moved none visibly."""
+    return (note("start", moves=_moves(moves)),) if moves else ()
+
+
+def _moves(moves: Mapping[str, float]) -> str:
+    """Return in words how far coefficients may have been moved."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)
@@ -377,5 +398,4 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
         parts.append(f"{others} more coefficient{'s' if others > 1 else ''} by more than a std error")
     else:
         parts.append("other coefficients by less than a std error")
-    rows = "some" if math.isnan(share) else percent(share)
-    return (note("clipped", share=rows, moves=", ".join(parts)),)
+    return ", ".join(parts)

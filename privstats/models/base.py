@@ -50,6 +50,8 @@ METHODS = {
     "suffstats": "noisy moments",
     "newton": "clipped Newton steps",
     "adaptive": "noisy moments, or clipped Newton steps",
+    "ngd": "noisy gradient descent",
+    "noisy_newton": "noisy Newton",
     "kng": "K-norm gradient",
     "objpert": "objective perturbation",
     "expmech": "exponential mechanism",

@@ -24,6 +24,7 @@ from privstats.estimators.sufficient_statistics import SufficientStatistics
 from privstats.formula.design import Design, bind_regression
 from privstats.losses.base import HuberLoss
 from privstats.losses.families import Family, LogLink, family_of
+from privstats.losses.mestimators import LogCosh, PseudoHuber
 from privstats.losses.psi import Likelihood
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.hull import Hull
@@ -32,10 +33,12 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
+from privstats.models.descent import DESCENTS, NAMED, descents, refuse_descent
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise, Relation, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
-LOSSES = ("squares", "huber")
+ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
+LOSSES = ("squares", *ROBUST_LOSSES)
 SMALLEST, LARGEST = 1e-60, 1e60  # half-ranges of columns, so that products of four of them are numbers
 BRANCHES = {
     "moments": "suffstats",
@@ -252,7 +255,7 @@ class LinearModel(Regression):
 
     Parameters
     ----------
-    loss : {"squares", "huber"}
+    loss : {"squares", "huber", "pseudo_huber", "logcosh"}
     """
 
     loss: str = "squares"
@@ -263,7 +266,7 @@ class LinearModel(Regression):
 
     @property
     def title(self) -> str:
-        return "robust linear regression" if self.loss == "huber" else "linear regression"
+        return "linear regression" if self.loss == "squares" else "robust linear regression"
 
     def estimator(
         self,
@@ -278,10 +281,19 @@ class LinearModel(Regression):
         given = self._assumed(options, neighbors)
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
-        if self.loss == "huber":
-            by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
+        if self.loss != "squares":
+            refuse_descent(mech, promise, neighbors, rows, noise, self.weights)
+            descending = descents(ROBUST_LOSSES[self.loss], rows)
+            if self.loss != "huber":
+                if mech == "auto":
+                    raise OptionError(
+                        f"loss='{self.loss}' has mech={NAMED} alone, which are for comparison; name one, or write "
+                        "loss='huber'"
+                    )
+                return chosen(mech, descending, ("ngd", descending["ngd"]), given, "")
+            by, shown = noises_of(promise, None if mech in DESCENTS else noise, "newton", OF_VECTORS)
             loss: dict[str, Any] = {"noises": by, "loss": HuberLoss()}
-            table = {"newton": Candidate(Adaptive, {**loss, "branches": ("steps",)}, shown)}
+            table = {"newton": Candidate(Adaptive, {**loss, "branches": ("steps",)}, shown), **descending}
             auto = "newton"
             if public.perturbs(design) and noise is None and not design.domain.scaled(design.reads):
                 table["objpert"] = _perturbed_least_squares(by, design, public, ("perturbed",), loss=HuberLoss())
@@ -291,6 +303,8 @@ class LinearModel(Regression):
             because = "chosen by auto: the method of this loss"
             choice = chosen(mech, table, (auto, table[auto]), given, because)
             return public.carried(choice, "loss='squares' with mech='suffstats'")
+        if mech in DESCENTS:
+            raise OptionError(f"mech='{mech}' needs scores that are bounded; add loss='huber'")
         refuse_scales(design)
         return _least_squares(mech, given, noise, design, public)
 
@@ -414,15 +428,20 @@ class GeneralizedLinearModel(Regression):
         given, family = self._assumed(options, neighbors), self.linked
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
-        refuse_scales(design)
+        if mech not in DESCENTS:
+            refuse_scales(design)
         if family is None:
             return _least_squares(mech, given, noise, design, public)
         if not intervals:
             given.pop("cov_type", None)
+        logit = family.link == "logit"
+        if logit:
+            refuse_descent(mech, promise, neighbors, rows, noise, self.weights)
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         own = {"noises": by, "loss": Likelihood(family)}
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
-        if family.link == "logit":
+        if logit:
+            table |= descents(Likelihood(family), rows)
             taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
             hessian = hessian_share(public.foretold_noise(by, design))
             own_noise = noise if taken or not intervals else None
@@ -433,7 +452,7 @@ class GeneralizedLinearModel(Regression):
         elif isinstance(family, LogLink):
             public.refuse_minimiser(mech, design, noise)
         auto, because = "newton", "the method for this family under this budget"
-        if family.link == "logit" and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
+        if logit and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
             because = because if intervals else "the whole budget for one question"
         elif perturbs and not public.is_ample(by, design):

@@ -50,6 +50,8 @@ RELEASED = {  # what is released, by the name of the question
     "whitened squares": "mean squares of the scaled predictors",
     "leverages": "histogram of leverages; sets clipping in the Hessian",
     "hessian": "second moments of the scaled predictors",
+    "hessians": "the same, at each step",
+    "gradient": "the clipped score, at each step",
     "first step": "a rough score",
     "meat": "variance of the scores",
     "score sizes": "histogram of score sizes; sets clipping in the score",

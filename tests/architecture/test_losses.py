@@ -17,6 +17,7 @@ from privstats.formula.domain import Domain
 from privstats.losses import clipped_likelihood, families, location, psi, rows
 from privstats.losses.base import HuberLoss, SquaredLoss
 from privstats.losses.marginal_effects import Dummies, EffectParts
+from privstats.losses.mestimators import Concomitant, ConcomitantScores, LogCosh, PseudoHuber
 from privstats.workflow import stage0
 
 ROOT = Path(privstats.__file__).parent
@@ -179,6 +180,8 @@ GROUPS = (Dummies((1, 2), np.array([-1.0, -1.0]), np.array([1.0, 1.0])),)
 LOSSES = {
     "squares": SquaredLoss(),
     "huber": HuberLoss(1.345, 0.1),
+    "pseudo-Huber": PseudoHuber(1.345, 0.1),
+    "log-cosh": LogCosh(1.345, 0.1),
     "check": psi.CheckLoss(0.3),
     "smoothed check": psi.CheckLoss(0.3, 0.2),
     **{f"{kind.name} {kind.link}": psi.Likelihood(kind(), 0.5, 0.5) for kind in families.FAMILIES.values()},
@@ -216,6 +219,7 @@ REGRESSIONS = {
     "LogDistance": [rows.LogDistance(THETA, 0.1, 1e-5)],
     "HeldBeside": [rows.HeldBeside(P, 0, 0.7)],
     "ResidualSizes": [rows.ResidualSizes(THETA)],
+    "ConcomitantScores": [ConcomitantScores(Concomitant(HuberLoss(), 2.0), P, THETA, 0.3)],
     "KernelRows": [rows.KernelRows(Q, THETA, 0.4)],
     "EffectParts": [EffectParts(THETA, WIDTH - 1, kind(), GROUPS) for kind in families.FAMILIES.values()],
     "MallowsRows": [

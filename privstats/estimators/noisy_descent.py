@@ -1,0 +1,387 @@
+"""Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
+
+Each step releases a clipped score of all rows; the last iterate is the estimate. Two more releases there, bread and
+meat, give intervals. What each step's noise leaves in the last iterate is added up exactly, where the source counts the
+last step alone. `mech="newton"` gives shorter intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.stats import norm
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, sd_of
+from privstats.estimators.filling import FILLED, filling_hessian
+from privstats.estimators.frame import PublicBox
+from privstats.estimators.k_norm_gradient import rows_of
+from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Allowance, Estimate, NormalEstimate
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.notes import Note, note
+from privstats.inference.tables import PointEstimate
+from privstats.losses.base import HUBER, HuberLoss, Loss
+from privstats.losses.mestimators import Concomitant, ConcomitantScores
+from privstats.losses.psi import Likelihood, MallowsRows
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import is_number
+from privstats.sets.vectors import Ball, Products
+
+LENGTH = math.sqrt(2.0)  # C: rows count in full up to this length
+UNIT = 1 / math.sqrt(3.0)  # part of a half-range that is the std dev of a column which fills its bounds
+SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which noise may carry the fitted one
+SCALE_STEP = 2.0  # of log sigma along its score
+BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
+NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
+WORTH_SAYING = 1.05  # times as long as other intervals
+SCORE_SHARE = 0.5  # of mu^2 that mech="newton" spends on its last score
+
+
+@dataclass(frozen=True)
+class NoisyGradientDescent:
+    r"""``theta <- theta - eta (g + N_k)``, K times: g the mean score, N_k normal noise of sd ``2 B sqrt(K) / (n mu)``.
+
+    Privacy: neighbours replace one row, n is public. A row's score has length at most B (it is held in a ball), so that
+    their sum moves by at most 2 B; K releases of mu / sqrt(K) each are mu-GDP together. Of the whole mu^2 the steps
+    have K parts of K + 2, bread and meat one each; the source gives mu to each of the three, sqrt(3) mu in all.
+    Products of rows no longer than r move by at most r^2 (`Products`), so that the noise of a matrix has sd
+    ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (source: 2 r^2 everywhere).
+
+    Intervals: with M the bread and ``R = I - eta M`` the noise of the last iterate has the covariance
+    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``; the sandwich is added. What the start is from
+    the end, ``R^K (theta_K - theta_0)``, is allowed for.
+
+    Parameters
+    ----------
+    noises : Noises
+    loss : Loss
+        Huber's or one of its kind, or a logistic likelihood.
+    rows : int
+        Their public number.
+    steps : int, optional
+        K; by default ``ceil(8 log n)``.
+    step_size : float, optional
+        eta; by default one over the largest curvature.
+    clip : float
+        C: a row counts by ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges over sqrt(3), or in declared scales.
+    tuning : float
+        c, where the loss bounds residuals, in residual scales.
+    sigma : float, optional
+        Scale of the residuals in the response's unit, where it is known: the benchmark's. By default it is fitted.
+    """
+
+    noises: Noises = NORMAL
+    loss: Loss = field(default_factory=HuberLoss)
+    rows: int = 0
+    steps: int | None = None
+    step_size: float | None = None
+    clip: float = LENGTH
+    tuning: float = HUBER
+    sigma: float | None = None
+
+    a_log_n: ClassVar[float] = 8.0  # steps a unit of log n
+    with_hessians: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.steps, int) and not isinstance(self.steps, bool) and self.steps > 0
+        if self.steps is not None and not whole:
+            raise OptionError(f"steps is {quote(self.steps)}; give a whole number from 1 on, such as steps=50")
+        for name, example in (("clip", 1.4), ("tuning", 1.345)):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 < value < math.inf:
+                raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}={example}")
+        if self.step_size is not None and (not is_number(self.step_size) or not 0 < self.step_size < self.longest_step):
+            raise OptionError(
+                f"step_size is {quote(self.step_size)}; give a number between 0 and {self.longest_step:.3g}, beyond "
+                "which steps may diverge"
+            )
+
+    @property
+    def K(self) -> int:
+        """The number of steps."""
+        return self.steps or max(1, math.ceil(self.a_log_n * math.log(max(self.rows, 2))))
+
+    @property
+    def curvature(self) -> float:
+        """Largest curvature of a row: C^2 times the loss's largest slope."""
+        return self.clip**2 * self.loss.largest_slope
+
+    @property
+    def longest_step(self) -> float:
+        """Step sizes are below this."""
+        return 2 / self.curvature
+
+    @property
+    def eta(self) -> float:
+        """Step size."""
+        return self.step_size or 1 / self.curvature
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        each = 1 / (self.K * (1 + self.with_hessians) + 2)
+        steps = {"gradient": self.K * each, **({"hessians": self.K * each} if self.with_hessians else {})}
+        return {"rows": 0.02, **steps, "hessian": each, "meat": each}
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
+        box = PublicBox(public.design)
+        rows = ScaledRows.of(self.loss, box, self.clip, self.tuning, self.sigma, max(self.rows, 1))
+        present, known = rows_of(ask, self.noises, public) if rows.both is not None else (0.0, {})
+        at, path = Iterate(np.zeros(box.c), 1.0 if self.sigma is None else self.sigma), []
+        for k in range(self.K):
+            score, chi, sd = rows.score(ask, self.noises, at, f"{k + 1}", present)
+            S = self.matrix(ask, rows, at, k)
+            at, S = self.moved(at, S, score, chi, rows)
+            path.append((S, sd * at.sigma))
+        to_theta = rows.to_theta
+        names = tuple(box.design.names)
+        if not public.intervals:
+            inverse = np.linalg.inv(to_theta)
+            M = inverse.T @ (filling_hessian(box, public) / rows.n) @ inverse * self.loss.largest_slope
+            noise = to_theta @ noise_of_path(path, M)[0] @ to_theta.T
+            return PointEstimate(names, to_theta @ at.beta, (self.remark(),), noise=noise, given=FILLED)
+        bread = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
+        meat = NoisyMatrix.of(ask(rows.meat(at), by=self.noises.products))
+        M = raised(bread.value / rows.n, BREAD_EDGE * edge(bread) / rows.n)
+        Q = raised(meat.value / rows.n, 0.0)
+        noise, left = noise_of_path(path, M)
+        freedom = max(rows.n - box.c, 1)
+        sandwich = at.sigma**2 * np.linalg.solve(M, np.linalg.solve(M, Q).T) / freedom
+        lag = left @ np.linalg.lstsq(np.eye(box.c) - left, at.beta, rcond=None)[0]
+        known |= {"noise_to_signal": max(bread.noise_to_signal())}
+        known |= {"sigma": at.sigma * rows.unit} if rows.robust else {}
+        estimate = replace(
+            NormalEstimate.of(
+                names,
+                to_theta @ at.beta,
+                to_theta @ (sandwich + sandwich.T) @ to_theta.T / 2,
+                (Loading(to_theta @ root_of(noise)),),
+                freedom,
+                diagnostics=known,
+            ),
+            allowances=(Allowance(to_theta @ lag[:, None], 1.0),),
+            from_start=True,
+        )
+        s = path[-1][1] * (self.shares["meat"] / SCORE_SHARE) ** 0.5
+        one = to_theta @ (sandwich + s**2 * np.linalg.inv(M @ M)) @ to_theta.T
+        return replace(estimate, remarks=(self.remark(estimate, np.sqrt(np.diag(one))),))
+
+    def remark(self, estimate: NormalEstimate | None = None, one: FloatArray | None = None) -> Note:
+        """Return the note on what to use in place, by the std errors of one step with the score that it would have."""
+        usual = isinstance(self.loss, Likelihood) or type(self.loss) is HuberLoss
+        other = "mech='newton'" if usual else "mech='newton' with loss='huber'"
+        if estimate is not None and one is not None:
+            _, _, low, high = estimate.coefficients()
+            times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
+            if times > WORTH_SAYING:
+                return note("as stated with intervals", times=times, other=other)
+        return note("as stated", other=other)
+
+    def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
+        """Return what the score of step k is multiplied by, shape (c, c)."""
+        return self.eta * np.eye(len(at.beta))
+
+    def moved(
+        self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
+    ) -> tuple[Iterate, FloatArray]:
+        """Return the next iterate, and the matrix that was used."""
+        sigma = at.sigma
+        if rows.both is not None:
+            sigma = float(np.clip(sigma * math.exp(np.clip(SCALE_STEP * chi, -1.0, 1.0)), *SCALES))
+        return Iterate(at.beta + at.sigma * (S @ score), sigma), S
+
+
+@dataclass(frozen=True)
+class NoisyNewton(NoisyGradientDescent):
+    r"""``theta <- theta - eta (H + W_k)^-1 (g + N_k)``, K times, with a released Hessian each.
+
+    Privacy as of `NoisyGradientDescent`: the K Hessians have as much of mu^2 as the K scores, and bread and meat as
+    much as one of these each. Eigenvalues of a released Hessian are raised to ``sqrt(2 p)`` sds of its noise, the edge
+    of the eigenvalues of noise alone, and steps are at most three residual scales long: both are made of releases.
+
+    Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
+    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (source: the last step alone).
+    """
+
+    a_log_n: ClassVar[float] = 2.3
+    with_hessians: ClassVar[bool] = True
+
+    @property
+    def longest_step(self) -> float:
+        return 2.0
+
+    @property
+    def eta(self) -> float:
+        return self.step_size or NEWTON_STEP
+
+    def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
+        H = NoisyMatrix.of(ask(rows.hessian(at, "hessians", f"{k + 1}"), by=self.noises.products))
+        inverse: FloatArray = np.linalg.inv(raised(H.value / rows.n, edge(H) / rows.n))
+        return self.eta * inverse
+
+    def moved(
+        self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
+    ) -> tuple[Iterate, FloatArray]:
+        S = S / max(1.0, float(np.linalg.norm(S @ score)) / LONGEST_STEP)
+        return super().moved(at, S, score, chi, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Coefficients of scaled predictors in the response's unit, shape (c,), and the residual scale in that unit."""
+
+    beta: FloatArray
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRows:
+    """Questions about scaled rows, of which each counts by ``w = min(1, C^2 / |x|^2)``.
+
+    Parameters
+    ----------
+    loss : Loss
+    box : PublicBox
+    clip : float
+        C.
+    scales : ndarray, shape (c,)
+        Of the columns, in half-ranges.
+    unit : float
+        Of the response, in its half-ranges; 1 where there is a link.
+    n : int
+        Public.
+    both : Concomitant, optional
+        Where the residual scale is fitted.
+    """
+
+    loss: Loss
+    box: PublicBox
+    clip: float
+    scales: FloatArray
+    unit: float
+    n: int
+    both: Concomitant | None = None
+
+    @classmethod
+    def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
+        """Return the questions about rows of a design."""
+        declared = np.minimum(box.design.declared_scales, UNIT)
+        scales = np.ones(box.c)
+        scales[box.slopes] = declared[box.slopes]
+        if isinstance(loss, Likelihood):
+            in_units = loss.in_units(box.design.response_center, box.design.response_half)
+            return cls(in_units, box, clip, scales, 1.0, n)
+        assert isinstance(loss, HuberLoss)
+        robust = replace(loss, clip=float(tuning))
+        both = Concomitant(robust, clip**2) if sigma is None else None
+        return cls(robust, box, clip, scales, float(declared[-1]), n, both)
+
+    @property
+    def robust(self) -> bool:
+        """Whether residuals have a scale."""
+        return isinstance(self.loss, HuberLoss)
+
+    @cached_property
+    def P(self) -> FloatArray:
+        """From a row z to scaled predictors, shape (width, c)."""
+        P = np.zeros((self.box.width, self.box.c))
+        P[: self.box.c] = np.diag(1 / self.scales)
+        return P
+
+    @property
+    def to_theta(self) -> FloatArray:
+        """From coefficients of scaled predictors to those of the design's columns, shape (c, c)."""
+        return self.unit * np.diag(1 / self.scales)
+
+    @property
+    def largest_psi(self) -> float:
+        """In residual scales."""
+        return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
+
+    def eta(self, at: Iterate) -> FloatArray:
+        """Return the linear predictor of a row z, shape (width,)."""
+        return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
+
+    def at(self, at: Iterate) -> tuple[Loss, float]:
+        """Return the loss at a residual scale, and that scale in units of psi."""
+        scale = at.sigma * self.unit if self.robust else 1.0
+        return self.loss.with_scale(scale), scale
+
+    def score(self, ask: Ask, by: Noises, at: Iterate, item: str, present: float) -> tuple[FloatArray, float, float]:
+        """Return the mean score of the coefficients, that of the log scale, and the sd of the first one's noise."""
+        loss, scale = self.at(at)
+        if self.both is None:
+            rows: Any = self.weighed(loss, self.P / scale, at, squared=False)
+            within = Ball(self.box.c, self.clip * self.largest_psi)
+        else:
+            rows = ConcomitantScores(self.both, self.P, self.eta(at), scale)
+            within = Ball(self.box.c + 1, self.both.radius)
+        release = ask(Sum("gradient", rows, within=within, item=item), by=by.vector)
+        sd, value = sd_of(release.law) / self.n, release.value / self.n
+        if self.both is None:
+            return value, 0.0, sd
+        return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
+
+    def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
+        """Return the question for the sum of ``w slope x x'``."""
+        loss, _ = self.at(at)
+        within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
+        return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
+
+    def meat(self, at: Iterate) -> Sum:
+        """Return the question for the sum of products of scores."""
+        loss, scale = self.at(at)
+        within = Products(self.box.c, self.clip * self.largest_psi)
+        return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
+
+    def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
+        return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
+
+
+def edge(matrix: NoisyMatrix) -> float:
+    """Return the largest eigenvalue that noise alone has: ``sqrt(2 p)`` sds of an entry on the diagonal."""
+    p = len(matrix.value)
+    return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
+
+
+def raised(matrix: FloatArray, least: float) -> FloatArray:
+    """Return a symmetric matrix whose eigenvalues are at least this."""
+    values, V = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((V * np.maximum(values, least)) @ V.T, dtype=float)
+
+
+def root_of(matrix: FloatArray) -> FloatArray:
+    """Return L with ``L L'`` a covariance."""
+    values, V = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray(V * np.sqrt(np.maximum(values, 0.0)), dtype=float)
+
+
+def noise_of_path(path: list[tuple[FloatArray, float]], M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the covariance of what noise leaves in the last iterate, and what is left of the start's error.
+
+    Parameters
+    ----------
+    path : list of (ndarray, float)
+        Of each step: the matrix S that multiplied the score, and the sd s of the score's noise.
+    M : ndarray, shape (c, c)
+        Derivative of the score.
+
+    Returns
+    -------
+    covariance : ndarray, shape (c, c)
+        ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, from 0.
+    left : ndarray, shape (c, c)
+        The product of all R.
+    """
+    c = len(M)
+    covariance, left = np.zeros((c, c)), np.eye(c)
+    for S, s in path:
+        R = np.eye(c) - S @ M
+        covariance, left = R @ covariance @ R.T + s**2 * S @ S.T, R @ left
+    return covariance, left

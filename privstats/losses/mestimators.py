@@ -1,0 +1,157 @@
+"""Losses of robust regression for descent: bounded scores, with the scale of residuals known or fitted beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit
+
+from privstats.losses.base import HuberLoss
+from privstats.losses.rows import RowBlock, squared_lengths
+from privstats.numerics.law import FloatArray
+
+REACH, NODES = 12.0, 24_001  # of the grid on which expectations of a normal residual are taken
+
+
+class SelfConcordant(Protocol):
+    """A loss f of a residual with ``|f'''| <= gamma f''``: Newton steps know how far they may go (Nesterov 1994)."""
+
+    @property
+    def gamma(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class PseudoHuber(HuberLoss):
+    """``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales: |psi| <= c, slope <= 1, and smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PseudoHuber(clip=1.5).psi(np.zeros(2), np.array([0.1, 100.0])).round(3)
+    array([0.1, 1.5])
+    """
+
+    def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        u = (y - eta) / self.scale
+        bounded: FloatArray = self.scale * u / np.sqrt(1 + (u / self.clip) ** 2)
+        return bounded
+
+    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        slope: FloatArray = (1 + ((y - eta) / (self.scale * self.clip)) ** 2) ** -1.5
+        return slope
+
+    @property
+    def gamma(self) -> float:
+        """``f''' / f'' = -3 (u / c^2) / (1 + (u / c)^2)``, largest at u = -c; of a residual in residual scales."""
+        return 3 / (2 * self.clip)
+
+
+@dataclass(frozen=True)
+class LogCosh(HuberLoss):
+    """``c^2 log cosh(r / c)`` of a residual r in residual scales: |psi| <= c, slope <= 1, and smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LogCosh(clip=1.5).psi(np.zeros(2), np.array([0.1, 100.0])).round(3)
+    array([0.1, 1.5])
+    """
+
+    def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        limit = self.scale * self.clip
+        bounded: FloatArray = limit * (2 * expit(2 * (y - eta) / limit) - 1)  # of tanh
+        return bounded
+
+    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        above = expit(2 * (y - eta) / (self.scale * self.clip))
+        slope: FloatArray = 4 * above * (1 - above)
+        return slope
+
+    @property
+    def gamma(self) -> float:
+        """``f''' / f'' = -(2 / c) tanh(u / c)``; of a residual in residual scales."""
+        return 2 / self.clip
+
+
+@dataclass(frozen=True)
+class Concomitant:
+    r"""Coefficients and the scale of residuals together, of rows of bounded length (Huber 1981, section 7.7).
+
+    ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with ``w = min(1, curvature / |x|^2)`` and
+    ``kappa = E psi(Z)^2``, so that normal residuals have the scale sigma. (Where w does not multiply kappa the scale is
+    another one, and with ``kappa n sigma / 2`` it falls to zero.) Scores: of the coefficients ``w psi(r / sigma) x``,
+    of log sigma ``chi = w (psi^2 - kappa) / 2``.
+
+    Parameters
+    ----------
+    loss : HuberLoss
+        Or one of its kind, of residuals in residual scales: psi is at most `clip`.
+    curvature : float
+        C^2, the largest ``w |x|^2``.
+
+    Examples
+    --------
+    >>> both = Concomitant(HuberLoss(), 2.0)
+    >>> round(both.kappa, 4), round(both.radius, 4)
+    (0.7102, 1.9021)
+    """
+
+    loss: HuberLoss
+    curvature: float
+
+    @cached_property
+    def kappa(self) -> float:
+        """Mean square of psi at normal residuals, at most clip^2."""
+        z = np.linspace(-REACH, REACH, NODES)
+        weighted = self.loss.psi(np.zeros(NODES), z) ** 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+        return float(np.trapezoid(weighted, z))
+
+    @property
+    def radius(self) -> float:
+        """Largest length of both scores together: clip C."""
+        return self.loss.clip * self.curvature**0.5
+
+    @property
+    def weight(self) -> float:
+        """What multiplies chi: the largest number with which it costs nothing beside the other score."""
+        return 2 * self.curvature**0.5 / self.loss.clip
+
+    @property
+    def largest(self) -> float:
+        """The largest chi, which is taken off that of each row."""
+        return (self.loss.clip**2 - self.kappa) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class ConcomitantScores:
+    r"""Rows ``(w psi x, lambda (chi - largest chi))``, lambda = 2 C / c, no longer than c C.
+
+    With ``s = w psi^2 / c^2`` in [0, 1] and ``w |x|^2 <= C^2`` the squared length of the first part is at most
+    ``c^2 C^2 s``, and of the second ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``, as kappa is
+    at most c^2: together at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+
+    Parameters
+    ----------
+    both : Concomitant
+    P : ndarray, shape (width, m)
+        Predictors x = z'P.
+    eta : ndarray, shape (width,)
+    sigma : float
+        In units of the block's response.
+    """
+
+    both: Concomitant
+    P: FloatArray
+    eta: FloatArray
+    sigma: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        x = block.times(self.P)
+        w = np.minimum(1.0, self.both.curvature / np.maximum(squared_lengths(x), 1e-300))
+        eta = block.times(self.eta[:, None])[:, 0]
+        psi = self.both.loss.psi(eta / self.sigma, block.response / self.sigma)
+        chi = w * (psi**2 - self.both.kappa) / 2 - self.both.largest
+        return np.column_stack([x * (w * psi)[:, None], self.both.weight * chi])

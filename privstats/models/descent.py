@@ -1,0 +1,53 @@
+"""Noisy optimisation of bounded scores, as in the literature: its row in the tables, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from privstats.errors import BudgetError, OptionError
+from privstats.estimators.base import NORMAL
+from privstats.estimators.noisy_descent import NoisyGradientDescent, NoisyNewton
+from privstats.losses.base import Loss
+from privstats.models.base import Candidate
+from privstats.privacy.promise import GaussianDP, Neighbors, Promise
+
+DESCENTS: Mapping[str, type[NoisyGradientDescent]] = MappingProxyType(
+    {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton}
+)
+NAMED = " and ".join(map(repr, DESCENTS))
+
+
+def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
+    """Return the table of noisy optimisation of a loss."""
+    own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
+    return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
+
+
+def refuse_descent(
+    mech: str, promise: Promise, neighbors: Neighbors, rows: int | None, noise: Any, weights: str | None
+) -> None:
+    """Refuse noisy optimisation by name where its guarantee does not reach, and say what it needs.
+
+    Raises
+    ------
+    BudgetError
+        If the promise is a pure one.
+    OptionError
+        If rows have units or weights, or their number is private.
+    """
+    if mech not in DESCENTS:
+        return
+    if not isinstance(promise, GaussianDP):
+        raise BudgetError(f"mech='{mech}' has normal noise, which no eps alone covers; give mu=, or delta= beside eps")
+    needs = {
+        "neighbours that replace a row: leave neighbors= out": not neighbors.exchange,
+        "rows without units: leave unit= out": neighbors.unit is not None,
+        "a public number of rows: give a DataFrame": rows is None,
+        "rows without weights: leave weights= out": weights is not None,
+        "noise='gaussian': leave noise= out": noise not in (None, "gaussian"),
+    }
+    for what, lacking in needs.items():
+        if lacking:
+            raise OptionError(f"mech='{mech}' needs {what}, or write mech='newton'")

@@ -1,0 +1,171 @@
+"""Noisy gradient descent and Newton: what is asked, where it ends, and what noise leaves there."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.estimators.noisy_descent import NoisyGradientDescent, NoisyNewton, noise_of_path
+from privstats.losses.base import HuberLoss
+from privstats.losses.families import Logit
+from privstats.losses.mestimators import Concomitant
+from privstats.losses.psi import Likelihood
+from tests.conftest import thinned
+
+LINEAR = np.array([1.0, 0.5, -0.5, 0.25])
+SCALES = {name: ps.Scale(0.0, 1.0) for name in ("a", "b", "c", "y")}
+MECHS = ("ngd", "noisy_newton")
+
+
+def rows(n, seed=0, logit=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    eta = LINEAR[0] * (not logit) + X @ LINEAR[1:]
+    y = (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))) * 1.0 if logit else eta + rng.normal(size=n)
+    return pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+
+
+def robust(data, mech="ngd", loss="huber", mu=1.0, **options):
+    return ps.dp_lm("y ~ a + b + c", data, mu=mu, mech=mech, loss=loss, domain=SCALES, **{"rng": 1, **options})
+
+
+def logit(data, mech="ngd", mu=1.0, **options):
+    domain = {**SCALES, "y": (0, 1)}
+    return ps.dp_glm("y ~ a + b + c", data, mu=mu, mech=mech, domain=domain, **{"rng": 1, **options})
+
+
+def solved(data, clip=2.0**0.5, c=1.345, steps=400):
+    """The weighted Huber estimate with its scale, without privacy."""
+    X, y = np.column_stack([np.ones(len(data)), data[["a", "b", "c"]]]), data["y"].to_numpy()
+    w = np.minimum(1.0, clip**2 / (X**2).sum(axis=1))
+    kappa, beta, sigma = Concomitant(HuberLoss(c), clip**2).kappa, np.zeros(4), 1.0
+    for _ in range(steps):
+        psi = np.clip((y - X @ beta) / sigma, -c, c)
+        beta = beta + sigma * 0.5 * X.T @ (w * psi) / len(y)
+        sigma *= np.exp((w * (psi**2 - kappa)).mean())
+    r = (y - X @ beta) / sigma
+    M, S = (X.T * (w * (np.abs(r) < c))) @ X, X * (w * np.clip(r, -c, c))[:, None]
+    inverse = np.linalg.inv(M)
+    return beta, sigma * np.sqrt(np.diag(inverse @ S.T @ S @ inverse) * len(y) / (len(y) - 4))
+
+
+@pytest.mark.parametrize("mech", MECHS)
+def test_without_noise_to_speak_of_it_is_the_fit_without_privacy(mech):
+    data = rows(3000)
+    fit = robust(data, mech, mu=1e5)
+    params, bse = solved(data)
+    np.testing.assert_allclose(fit.params, params, atol=2e-3 * bse.max())
+    np.testing.assert_allclose(fit.bse, bse, rtol=2e-3)
+
+
+@pytest.mark.parametrize("mech", MECHS)
+@pytest.mark.parametrize("steps", [None, 7])
+def test_steps_bread_and_meat_have_the_whole_budget_in_equal_parts(mech, steps):
+    plan = robust(rows(1000), mech, steps=steps, dry_run=True)
+    K = steps or {"ngd": 56, "noisy_newton": 16}[mech]  # ceil(8 log n), ceil(2.3 log n)
+    promised = np.array([p.promise.mu for p in plan.planned])
+    assert (promised**2).sum() == pytest.approx(1.0, abs=1e-12)
+    assert len({round(mu, 12) for p, mu in zip(plan.planned, promised, strict=True) if p.name != "rows"}) == 1
+    steps_asked = [p for p in plan.planned if p.name in ("gradient", "hessians")]
+    assert len(steps_asked) == K * (1 + (mech == "noisy_newton"))
+
+
+@pytest.mark.parametrize("kind", [NoisyGradientDescent, NoisyNewton])
+def test_what_noise_leaves_in_the_last_iterate_is_the_closed_form_and_what_draws_show(kind):
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(3, 3))
+    M = A @ A.T / 8 + 0.1 * np.eye(3)
+    H, s, K = np.linalg.inv(M + 0.05 * np.eye(3)), 0.3, 25
+    S = 0.5 * np.eye(3) if kind is NoisyGradientDescent else 0.5 * H
+    covariance, left = noise_of_path([(S, s)] * K, M)
+    R = np.eye(3) - S @ M
+    if kind is NoisyGradientDescent:
+        power = np.linalg.matrix_power(R, 2 * K)
+        closed = 0.5 * s**2 * (np.eye(3) - power) @ np.linalg.inv(M) @ np.linalg.inv(2 * np.eye(3) - 0.5 * M)
+        np.testing.assert_allclose(covariance, closed, rtol=1e-12)
+    np.testing.assert_allclose(left, np.linalg.matrix_power(R, K), rtol=1e-10)
+    e = np.zeros((40_000, 3))
+    for _ in range(K):
+        e = e @ R.T + s * rng.normal(size=e.shape) @ S.T
+    assert np.diag(np.cov(e.T)) / np.diag(covariance) == pytest.approx(np.ones(3), abs=4 * (2 / 40_000) ** 0.5)
+    last = s**2 * S @ S.T  # what the source counts
+    assert (np.diag(last) < 0.9 * np.diag(covariance)).all()
+
+
+@thinned(2)
+@pytest.mark.parametrize("mech", MECHS)
+@pytest.mark.parametrize("loss", ["huber", "pseudo_huber", "logcosh", "logit"])
+def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
+    truth = np.r_[0.0, LINEAR[1:]] if loss == "logit" else LINEAR
+    covered, alone = [], []
+    for seed in range(60):
+        data = rows(1000, seed, loss == "logit")
+        fit = logit(data, mech, 0.5, rng=seed) if loss == "logit" else robust(data, mech, loss, 0.5, rng=seed)
+        low, high = fit.conf_int().to_numpy().T
+        half = 1.96 * fit.bse * np.sqrt(1 - fit.noise_share)
+        covered.append(((low <= truth) & (truth <= high)).mean())
+        alone.append((np.abs(fit.params - truth) <= half).mean())
+    assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2  # four coefficients hang together a little
+    assert np.mean(alone) < 0.9
+
+
+def test_what_is_left_of_the_start_is_allowed_for():
+    """Three steps of a descent that needs fifty: intervals that ignored it would all be wrong."""
+    fit = robust(rows(5000), steps=3, mu=50.0)
+    low, high = fit.conf_int().to_numpy().T
+    assert ((low <= LINEAR) & (high >= LINEAR)).all()
+    assert (np.abs(fit.params - LINEAR) > 3 * fit.bse).any()
+    assert any("steps may not have arrived" in note for note in fit.summary().notes)
+
+
+def test_the_summary_names_what_to_use_in_its_place_and_how_much_longer_this_is():
+    data = rows(1000)
+    one = next(note for note in robust(data, "noisy_newton", mu=0.5).summary().notes if "Avella-Medina" in note)
+    told = float(one.split("about ")[1].split(" times")[0])
+    lengths = [np.median(np.diff(robust(data, mech, mu=0.5).conf_int())) for mech in ("noisy_newton", "newton")]
+    assert 1.3 < told < 6 and one.endswith("mech='newton'.") and lengths[0] > lengths[1]
+    other = robust(data, loss="logcosh").summary().notes
+    assert any(note.endswith("mech='newton' with loss='huber'.") for note in other)
+
+
+def test_steps_are_as_long_as_the_curvature_allows():
+    assert NoisyGradientDescent(rows=100).K == 37 and NoisyNewton(rows=100).K == 11
+    assert NoisyGradientDescent(rows=9).eta == pytest.approx(0.5)
+    assert NoisyGradientDescent(loss=Likelihood(Logit()), rows=9).eta == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"mu": None, "eps": 1.0}, ps.BudgetError, "give mu="),
+        ({"neighbors": "add_remove"}, ps.OptionError, "leave neighbors= out"),
+        ({"unit": "a"}, ps.OptionError, "leave unit= out"),
+        ({"weights": "c"}, ps.OptionError, "leave weights= out"),
+        ({"noise": "l2"}, ps.OptionError, "leave noise= out"),
+        ({"steps": 0}, ps.OptionError, "steps=50"),
+        ({"steps": 2.5}, ps.OptionError, "steps=50"),
+        ({"step_size": 1.5}, ps.OptionError, "between 0 and 1"),
+        ({"clip": -1}, ps.OptionError, "clip=1.4"),
+        ({"tuning": float("nan")}, ps.OptionError, "tuning=1.345"),
+        ({"loss": "squares"}, ps.OptionError, "add loss='huber'"),
+        ({"mech": "auto", "loss": "logcosh"}, ps.OptionError, "name one"),
+        ({"mech": "newton", "steps": 3}, ps.OptionError, "no option steps="),
+        ({"cov_type": "nonrobust"}, ps.OptionError, "no option cov_type="),
+    ],
+    ids=str,
+)
+def test_what_it_cannot_do_is_refused_before_it_is_paid(options, error, says):
+    ledger = ps.Ledger(ps.GaussianDP(1.0) if "eps" not in options else ps.PureDP(1.0))
+    domain = {**SCALES, "c": (0, 3)}
+    call = {"mu": 1.0, "mech": "ngd", "loss": "huber", "domain": domain, "ledger": ledger, "rng": 1, **options}
+    with pytest.raises(error, match=says):
+        ps.dp_lm("y ~ a + b", rows(300), **call)
+    assert not len(ledger.entries)
+
+
+def test_under_eps_and_delta_it_spends_the_mu_that_they_cover():
+    data = rows(500)
+    call = {"mech": "ngd", "loss": "huber", "domain": SCALES, "rng": 1}
+    fit = ps.dp_lm("y ~ a + b + c", data, eps=2.0, delta=1e-6, **call)
+    spent = sum(p.promise.mu**2 for p in ps.dp_lm("y ~ a", data, eps=2.0, delta=1e-6, dry_run=True, **call).planned)
+    assert spent**0.5 == pytest.approx(ps.gdp_mu(2.0, 1e-6), rel=1e-6) and fit.params.notna().all()
