@@ -222,8 +222,7 @@ class NoisyNewton(NoisyGradientDescent):
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
         H = NoisyMatrix.of(ask(rows.hessian(at, "hessians", f"{k + 1}"), by=self.noises.products))
-        inverse: FloatArray = np.linalg.inv(raised(H.value / rows.n, edge(H) / rows.n))
-        return self.eta * inverse
+        return np.asarray(self.eta * np.linalg.inv(raised(H.value / rows.n, edge(H) / rows.n)), dtype=float)
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows

@@ -19,6 +19,11 @@ DESCENTS: Mapping[str, type[NoisyGradientDescent]] = MappingProxyType(
 NAMED = " and ".join(map(repr, DESCENTS))
 
 
+def descends(mech: object) -> bool:
+    """Return whether this is the name of a method of noisy optimisation."""
+    return isinstance(mech, str) and mech in DESCENTS
+
+
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
     """Return the table of noisy optimisation of a loss."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
@@ -37,7 +42,7 @@ def refuse_descent(
     OptionError
         If rows have units or weights, or their number is private.
     """
-    if mech not in DESCENTS:
+    if not descends(mech):
         return
     if not isinstance(promise, GaussianDP):
         raise BudgetError(f"mech='{mech}' has normal noise, which no eps alone covers; give mu=, or delta= beside eps")

@@ -33,7 +33,7 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
-from privstats.models.descent import DESCENTS, NAMED, descents, refuse_descent
+from privstats.models.descent import NAMED, descends, descents, refuse_descent
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise, Relation, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
@@ -291,7 +291,7 @@ class LinearModel(Regression):
                         "loss='huber'"
                     )
                 return chosen(mech, descending, ("ngd", descending["ngd"]), given, "")
-            by, shown = noises_of(promise, None if mech in DESCENTS else noise, "newton", OF_VECTORS)
+            by, shown = noises_of(promise, None if descends(mech) else noise, "newton", OF_VECTORS)
             loss: dict[str, Any] = {"noises": by, "loss": HuberLoss()}
             table = {"newton": Candidate(Adaptive, {**loss, "branches": ("steps",)}, shown), **descending}
             auto = "newton"
@@ -303,7 +303,7 @@ class LinearModel(Regression):
             because = "chosen by auto: the method of this loss"
             choice = chosen(mech, table, (auto, table[auto]), given, because)
             return public.carried(choice, "loss='squares' with mech='suffstats'")
-        if mech in DESCENTS:
+        if descends(mech):
             raise OptionError(f"mech='{mech}' needs scores that are bounded; add loss='huber'")
         refuse_scales(design)
         return _least_squares(mech, given, noise, design, public)
@@ -331,6 +331,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
+    table |= descents(HuberLoss(), public.rows)  # refused by name, as squares are not bounded
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -428,7 +429,7 @@ class GeneralizedLinearModel(Regression):
         given, family = self._assumed(options, neighbors), self.linked
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
-        if mech not in DESCENTS:
+        if not descends(mech):
             refuse_scales(design)
         if family is None:
             return _least_squares(mech, given, noise, design, public)

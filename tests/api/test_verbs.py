@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.models.descent import DESCENTS
 from privstats.privacy.promise import PureDP
 from tests.conftest import thinned
 
@@ -229,14 +230,14 @@ def test_the_methods_that_the_docstring_names_are_those_that_the_verb_has(verb):
 
 
 APPROX = {"eps": 2.0, "delta": 1e-6}
-BUDGET_OF = {"ptr": APPROX, "gaussian": {"mu": 1.0}}
+BUDGET_OF = {"ptr": APPROX, **{key: {"mu": 1.0} for key in ("gaussian", *DESCENTS)}}
 
 
 @verbs
 def test_every_method_that_the_docstring_names_is_planned_under_some_budget(verb):
     line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
     for mech in re.findall(r'"(\w+)"', line):
-        budget = BUDGET_OF.get(mech, {"eps": 2.0})
+        budget = BUDGET_OF.get(mech, {"eps": 2.0}) | ({"loss": "huber"} if verb == "lm" and mech in DESCENTS else {})
         plan = ps.plan(verb, n=1000, domain=DOMAIN, mech=mech, **MINIMAL[verb], **budget)
         assert plan.guarantee.covers([promise for _, promise in plan.charge])
 
@@ -269,12 +270,14 @@ def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb
 def test_every_option_of_the_signature_belongs_to_some_method(verb):
     """An option that every method refuses would be a promise that nobody keeps."""
     values = {"theta_bound": 1.5, "split": 0.6, "ridge": 1.0, "tail": "cautious", "margins": True, "eta": 0.5,
-              "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1}  # fmt: skip
+              "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1,
+              "steps": 3, "step_size": 0.2, "clip": 2.0, "tuning": 2.0}  # fmt: skip
     line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
     for option in sorted(values.keys() & parameters(verb).keys()):
         call = {**MINIMAL[verb], **({"formula": "y + x"} if option == "geometric" else {})}
         call |= {"formula": "y"} if option == "grid" else {}
-        budgets = {"ptr": {"delta": 1e-6}}
+        robust = {"loss": "huber"} if verb == "lm" else {}
+        budgets = {"ptr": {"delta": 1e-6}, **{key: {"delta": 1e-06, **robust} for key in DESCENTS}}
         refusals = []
         for mech in re.findall(r'"(\w+)"', line):
             change = {"mech": mech, option: values[option], "eps": 2.0, **budgets.get(mech, {})}
