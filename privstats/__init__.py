@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from privstats import datasets
+from privstats import datasets, local
 from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, plan
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
@@ -46,6 +46,7 @@ __all__ = [
     "gdp_delta",
     "gdp_eps",
     "gdp_mu",
+    "local",
     "plan",
     "rowwise",
 ]

@@ -1,0 +1,127 @@
+"""The local model: the half of each protocol that belongs to the collector. Answers in, estimates out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.inference.estimate import Allowance, Coordinates, EstimatingEquation, NormalEstimate
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.repair import raise_eigenvalues
+from privstats.numerics.law import FloatArray
+
+SIGNAL = math.sqrt(3.0)  # the largest response, in its scale, where bounds are declared
+
+
+def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
+    """Return the estimated share of yes, its standard error, and the share of the squared one that is due to lies.
+
+    Where a truth is sent with probability pi, ``p = (mean - (1 - pi)) / (2 pi - 1)`` has the variance
+    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). p may lie outside [0, 1]; its variance is that of
+    the nearest share inside.
+
+    Parameters
+    ----------
+    sent : ndarray of bool, shape (n,)
+    eps : float
+    """
+    n, difference = len(sent), math.tanh(eps / 2)  # 2 pi - 1
+    p = 0.5 + (float(np.mean(sent)) - 0.5) / difference
+    inside = min(max(p, 0.0), 1.0)
+    sampling, lies = math.sqrt(inside * (1 - inside) / n), math.sqrt((1 - difference**2) / (4 * n)) / difference
+    sd = math.hypot(sampling, lies)
+    return p, sd, (lies / sd) ** 2 if sd else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DescentCollector:
+    r"""Local gradient descent from theta = 0: K steps along means of noisy scores, then an estimate with its error.
+
+    With M the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and noise of sd s in each score, the
+    last iterate has the covariance ``M^-1 Q M^-1 / n`` of sampling plus, exactly where the loss is quadratic,
+    ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1`` of noise. Intervals also allow
+    for the distance of the start that K steps have left, ``R^K theta``. M and Q are means of noisy answers:
+    coefficients whose M noise hides have no interval (`NoisyMatrix`), and the noise of Q lengthens intervals as fewer
+    degrees of freedom do.
+
+    Parameters
+    ----------
+    n, steps : int
+        Public number of holders, and K.
+    step_size : float
+        eta.
+    score_sd : float
+        s.
+    curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
+        Of the noise of one holder's other answers.
+    most : float
+        The largest curvature that a row can have; ``eta most < 2``.
+    """
+
+    n: int
+    steps: int
+    step_size: float
+    score_sd: float
+    curvature_sd: FloatArray
+    square_sd: FloatArray
+    most: float
+
+    def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
+        """Return the next iterate, of noisy scores of shape (n, p)."""
+        return np.asarray(theta - self.step_size * scores.mean(axis=0))
+
+    def estimate(
+        self, theta: FloatArray, curvatures: FloatArray, squares: FloatArray, names: Sequence[str]
+    ) -> NormalEstimate:
+        """Return the last iterate with the law of its error.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (p,)
+        curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
+            Noisy answers at theta, by rows of upper triangles.
+        names : sequence of str
+            Of the coefficients.
+        """
+        p = len(theta)
+        M = self._mean(curvatures, self.curvature_sd)
+        values, vectors = np.linalg.eigh(M.value)
+        M = replace(M, value=(vectors * np.minimum(values, self.most)) @ vectors.T)
+        Q = self._mean(squares, self.square_sd)
+        m, vectors, _ = M.eigen
+        known = np.arange(p) >= M.unidentified()[0].shape[1]
+        m, vectors = m[known], vectors[:, known]
+        left = (1 - self.step_size * m) ** self.steps
+        lag = vectors @ (left / (1 - left) * (vectors.T @ theta))
+        noise = vectors * (m * last_iterate_sd(m, self.steps, self.step_size, self.score_sd / math.sqrt(self.n)))
+        equation = EstimatingEquation(
+            score=np.zeros(p),
+            hessian=M,
+            meat=raise_eigenvalues(Q.value) / self.n,
+            noises=(Loading(noise),),
+            coordinates=replace(Coordinates.plain(p), origin=theta),
+            signal=SIGNAL,
+            moved=(Allowance(lag[:, None], 1.0),),
+            freedom=max(1, self.n - p),
+            meat_noise=Q.mapped(np.eye(p) / math.sqrt(self.n)),
+        )
+        return equation.solve(names)
+
+    def _mean(self, answers: FloatArray, sd: FloatArray) -> NoisyMatrix:
+        p = math.isqrt(2 * len(sd))
+        i, j = np.triu_indices(p)
+        value, variances = np.zeros((2, p, p))
+        value[i, j] = value[j, i] = answers.mean(axis=0)
+        variances[i, j] = variances[j, i] = sd**2 / self.n
+        return NoisyMatrix.uncorrelated(value, variances, np.eye(p))
+
+
+def last_iterate_sd(m: FloatArray, steps: int, step_size: float, sd: float) -> FloatArray:
+    """Return the sd that steps of noise leave in the last iterate, in eigendirections of curvature m, shape (p,)."""
+    powers = (1 - step_size * m[:, None]) ** (2.0 * np.arange(steps))
+    return np.asarray(step_size * sd * np.sqrt(powers.sum(axis=1)))

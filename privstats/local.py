@@ -1,0 +1,281 @@
+"""The local model: each person randomises their own row before it leaves them, and nobody else is trusted.
+
+Both functions simulate their protocol in one process. They are for teaching and comparison: their noise is of order
+1 / sqrt(n), that of a trusted party of order 1 / n.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privstats.boundary import door
+from privstats.errors import DomainError, FormulaError, OptionError, PrivacyError, quote
+from privstats.formula.cells import positions
+from privstats.formula.design import Design, bind_regression
+from privstats.formula.domain import Domain
+from privstats.formula.language import parse_formula
+from privstats.formula.schema import check_declared, check_schema, check_strays, kind_of, undeclared
+from privstats.inference.local import DescentCollector, proportion
+from privstats.mechanisms.comparison.local import RowHolder, randomised
+from privstats.mechanisms.random import source, streams
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import GaussianDP, PureDP, is_number
+from privstats.results.local import LocalFit, LocalProportion
+from privstats.workflow.call import bound
+
+__all__ = ["local_gradient_descent", "randomized_response"]
+
+EXAMPLE = "y ~ x"
+AFTER = 2  # answers after the steps: curvature and squares of scores
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _public(function: Callable[P, R]) -> Callable[P, R]:
+    """Let out results, wrong calls as TypeError, and our refusals: none with a frame that holds rows."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **keywords: P.kwargs) -> R:
+        outcome = _outcome(function, signature, args, keywords)
+        del args, keywords
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return call
+
+
+def _outcome(function: Callable[..., R], signature: inspect.Signature, args: Any, keywords: Any) -> R | BaseException:
+    arguments = bound(signature, function.__name__, args, keywords)
+    if isinstance(arguments, str):
+        return TypeError(arguments)
+    try:
+        return door(function)(**arguments)
+    except BaseException as error:  # of ours, raised anew by the door; its last frames go too
+        return error.with_traceback(None)
+
+
+@_public
+def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalProportion:
+    """Estimate the share of yes among answers that each person randomises before sending.
+
+    A holder sends the truth with probability ``pi = e^eps / (1 + e^eps)`` and its opposite otherwise [1]_.
+
+    Parameters
+    ----------
+    answers : Series, ndarray of shape (n,), or list
+        Truth values, or numbers 0 and 1, one a person. Whatever is not 1 or True counts as no: a missing answer, too.
+    eps : float
+        Budget of each person, pure differential privacy of what they send.
+    rng : None, int or numpy.random.Generator
+        None: noise from the operating system. A seed makes the result reproducible and not private.
+
+    Returns
+    -------
+    LocalProportion
+        With `proportion`, its standard error `bse`, `conf_int`, `n`, `guarantee` and `summary`. The proportion is
+        ``(mean - (1 - pi)) / (2 pi - 1)``, not cut to [0, 1].
+
+    Raises
+    ------
+    OptionError, BudgetError, PrivacyError
+        Decided from arguments, the type of `answers` and their public number, never from an answer.
+
+    Notes
+    -----
+    The standard error is the root of ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. Numbers
+    are drawn from 53-bit uniform ones; eps is right to a part of 1e-9. Where one party may hold the answers,
+    `dp_mean` has noise of order 1 / n.
+
+    References
+    ----------
+    .. [1] Warner (1965), Randomized response: a survey technique for eliminating evasive answer bias, JASA 60.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privstats as ps
+    >>> fit = ps.local.randomized_response(np.arange(50_000) % 10 < 3, eps=1, rng=1)
+    >>> round(fit.proportion, 2), round(fit.bse, 3), fit.guarantee
+    (0.3, 0.005, 'local, eps = 1 for everything that a holder sends')
+    """
+    promise = PureDP(eps)
+    chance = source(rng)
+    truths = _truths(answers)
+    n = _enough(len(truths))
+    stream = streams(chance.seed, f"randomized response {promise.eps} {n}")
+    sent = randomised(truths, promise.eps, stream("question", "answers"))
+    return LocalProportion(*proportion(sent, promise.eps), n, promise, _seed(rng))
+
+
+@_public
+def local_gradient_descent(
+    formula: str,
+    data: pd.DataFrame,
+    mu: float,
+    *,
+    domain: Domain | Mapping[str, Any],
+    steps: int,
+    step_size: float,
+    rng: Any = None,
+) -> LocalFit:
+    """Fit a robust linear regression to rows that their holders never hand over.
+
+    At each step every holder sends the clipped score of their own row plus noise of their own, and the collector moves
+    the coefficients along the mean [1]_. The estimates are those of the last step.
+
+    Parameters
+    ----------
+    formula : str
+        As in `dp_lm`: ``"y ~ x1 + C(region)"``.
+    data : DataFrame
+        The rows, one a holder. An incomplete row, or one with an undeclared level, contributes zero plus its noise.
+    mu : float
+        Budget of each holder, in Gaussian differential privacy, for all that they send.
+    domain : Domain or dict
+        Public knowledge of each column, as in `dp_lm`. It sets the scales of predictors and response: half-ranges over
+        sqrt(3), or what `Scale` declares. Declare close bounds.
+    steps : int
+        K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. Some 20 are enough for two or three
+        predictors at ``step_size=0.5``; a note says where the start has not been left behind.
+    step_size : float
+        eta, between 0 and 1: beyond, steps may diverge.
+    rng : None, int or numpy.random.Generator
+        None: noise from the operating system. A seed makes the result reproducible and not private.
+
+    Returns
+    -------
+    LocalFit
+        With `params`, `bse`, `conf_int`, `cov_params`, `noise_share`, `guarantee` and `summary`, in the user's units.
+        Standard errors and intervals include sampling error and noise.
+
+    Raises
+    ------
+    OptionError, BudgetError, DomainError, FormulaError, PrivacyError
+        Decided from arguments, column names and types and the public number of rows, never from cells.
+
+    Notes
+    -----
+    With x (the intercept included) and y in their scales, the estimand solves ``E w psi_c(y - x'theta) x = 0``, where
+    ``w = min(1, 2 / |x|^2)`` and c = 1.345. Where errors are symmetric, it is that of the conditional mean. With noise
+    of sd ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` in each score and ``R = I - eta M`` the last iterate has the covariance
+    ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of
+    the scores are made of what holders send, too; coefficients whose curvature noise hides are NaN ("not given").
+
+    Where one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
+
+    References
+    ----------
+    .. [1] Avella-Medina, Bradshaw and Loh (2023), Differentially private inference via noisy optimization, AoS 51;
+       a row's noise is its own here, as local differential privacy (Kasiviswanathan et al. 2011) asks.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import privstats as ps
+    >>> x = np.linspace(-1, 1, 100_000)
+    >>> data = pd.DataFrame({"x": x, "y": 2 + 3 * x + np.sin(1e5 * x)})
+    >>> bounds = {"x": (-1, 1), "y": (-5, 10)}
+    >>> fit = ps.local.local_gradient_descent("y ~ x", data, mu=2, domain=bounds, steps=20, step_size=0.5, rng=1)
+    >>> bool((fit.params - [2, 3]).abs().lt(3 * fit.bse).all()), fit.guarantee
+    (True, 'local, mu = 2 for everything that a holder sends')
+    """
+    promise = GaussianDP(mu)
+    chance = source(rng)
+    steps, step_size = _checked(steps, step_size)
+    holder = RowHolder(promise.part(1 / (steps + AFTER)).mu)
+    design = _bound_design(formula, domain, data)
+    n, p, scales = _enough(len(data)), len(design.names), _scales(design)
+    collector = DescentCollector(
+        n, steps, step_size, holder.score_sd, holder.curvature_sd(p), holder.square_sd(p), holder.length**2
+    )
+    public = (formula, design.domain.to_json(), promise.mu, steps, step_size, n)
+    stream = streams(chance.seed, f"local descent {public}")
+    x, y = _rows(design, data, scales)
+    theta = np.zeros(p)
+    with np.errstate(all="ignore"):  # of numbers made of noise
+        for k in range(steps):
+            theta = collector.step(theta, holder.score(x, y, theta, stream("question", f"score {k}")))
+        curvatures = holder.curvature(x, y, theta, stream("question", "curvature"))
+        squares = holder.square(x, y, theta, stream("question", "square"))
+        estimate = collector.estimate(theta, curvatures, squares, design.names)
+    matrix, shift = design.to_original()
+    in_units = estimate.mapped(matrix * (scales[:-1] / scales[-1]), shift)
+    return LocalFit(in_units, formula, n, steps, step_size, promise, _seed(rng))
+
+
+def _truths(answers: Any) -> NDArray[np.bool_]:
+    """Return which answers are yes, each read by itself; only the type of `answers` is refused."""
+    if isinstance(answers, list | tuple):
+        column = pd.Series(list(answers), dtype=object)
+    elif isinstance(answers, np.ndarray) and answers.ndim == 1:
+        column = pd.Series(answers, dtype=answers.dtype)
+    elif isinstance(answers, pd.Series):
+        column = answers
+    else:
+        raise OptionError(f"answers is {quote(answers)}; give a column of truth values, such as data['smokes']")
+    if column.dtype != object and (kind := kind_of(column.dtype)) not in ("truth", "number"):
+        raise OptionError(f"answers are {'dates' if kind == 'dates' else 'texts'}; write answers == 'yes'")
+    return np.asarray(positions(column, {1.0: 1}) == 1)
+
+
+def _bound_design(formula: str, domain: Any, data: Any) -> Design:
+    """Return the formula bound to the domain; refuse data by names and types of columns alone."""
+    if not isinstance(formula, str):
+        raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
+    design = bind_regression(formula, domain)
+    check_schema(data, design.reads)
+    written = parse_formula(formula, EXAMPLE).written
+    check_strays(design.domain, written, tuple(data.columns))
+    check_declared(design.domain, written, data)
+    if design.lacking:
+        raise DomainError(undeclared(dict.fromkeys(design.lacking, "number")))
+    return design
+
+
+def _scales(design: Design) -> FloatArray:
+    """Return how many scales a half-range is: of each column, and last of the response."""
+    declared = design.declared_scales
+    scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
+    if design.intercept:
+        scales[0] = 1.0
+    return scales
+
+
+def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the holders' rows in scales, each made of its own cells: x, shape (n, p), 0 where incomplete, and y."""
+    block = design.block({name: data[name] for name in design.reads})
+    z = block.times(np.diag(scales))
+    z[~block.present] = 0.0
+    return z[:, :-1], z[:, -1]
+
+
+def _checked(steps: Any, step_size: Any) -> tuple[int, float]:
+    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    if not whole or steps < 1:
+        raise OptionError(f"steps is {quote(steps)}; give a whole number from 1 on, such as steps=20")
+    if not is_number(step_size) or not 0 < step_size < 1:
+        raise OptionError(
+            f"step_size is {quote(step_size)}; give a number between 0 and 1, beyond which steps may diverge"
+        )
+    return int(steps), float(step_size)
+
+
+def _enough(n: int) -> int:
+    if n < 1:
+        raise PrivacyError("there are no rows; give at least one")
+    return n
+
+
+def _seed(rng: Any) -> int | str | None:
+    return None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator"

@@ -1,0 +1,169 @@
+"""The local model: the half of each protocol that belongs to the holder of one row.
+
+A holder adds noise before anything is sent, so that nobody else is trusted with the row. Functions take the rows of
+several holders at once, as a simulation has them. Each row is computed by itself and has random numbers of its own:
+rows that are handed over one by one give the same answers, bit by bit. The collector's half, which turns answers into
+estimates, is `privstats.inference.local`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import BudgetError
+from privstats.losses.base import HUBER
+from privstats.mechanisms.additive.tails import passes
+from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
+from privstats.numerics.law import FloatArray, Rng
+
+FACTOR_BITS = 15  # of rows whose products are sent, below the root of the noise: products are 30 bits below the noise
+SMALLEST, LARGEST = 1e-6, 1e100  # sds of noise for which sums of answer and noise are exact
+
+
+def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
+    """Return what holders of a yes or no send: the truth with probability ``e^eps / (1 + e^eps)``, else its opposite.
+
+    Privacy: eps. Whatever is sent is e^eps times as likely under one truth as under the other (Warner 1965). The
+    probability of a lie is right to a part of about 1e-9 of itself (`passes`), and so is eps.
+
+    Parameters
+    ----------
+    truths : ndarray of bool, shape (n,)
+    eps : float
+    rng : Rng
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    return truths ^ passes(rng, np.full(truths.shape, np.logaddexp(0.0, eps)))
+
+
+@dataclass(frozen=True)
+class RowHolder:
+    r"""The answers of the holder of a row (x, y) about any theta, each of them mu-GDP by itself.
+
+    With ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)`` the answers are normal noise plus
+
+    - `score`: ``-w psi x``. It is no longer than B = c C, so that the scores of two rows are at most 2 B apart (reached
+      by the same x of length C, y = +-inf). The noise has sd 2 B / mu.
+    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` is no longer than A = C.
+    - `square`: the same where ``a = -w psi x`` is no longer than A = B.
+
+    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of a triangle has sd ``sqrt(2) A^2 / mu`` on the
+    diagonal and ``A^2 / mu`` off it. In coordinates in which the Frobenius norm is the length, off-diagonal entries
+    times sqrt(2), its sd is ``sqrt(2) A^2 / mu`` everywhere, and two matrices are at most mu such sds apart:
+    ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds hold at every theta, so that mu^2 adds up over
+    answers even where theta is made of earlier answers (Corollary 3.3). An incomplete row is x = 0: its holder sends
+    noise alone, and zero is B, or A^2, from other answers at most. Neighbours: one row becomes another, or incomplete.
+
+    Answer and noise are added as whole numbers of a step, which is a function of their continuous sum (`add_noise`).
+    Scores, and the rows a of products, are first moved toward zero onto a grid; that lengthens none of them.
+
+    Parameters
+    ----------
+    mu : float
+        Of one answer.
+    clip : float
+        c, in scales of the response.
+    length : float
+        C, in scales of the predictors: rows that are longer count less.
+    """
+
+    mu: float
+    clip: float = HUBER
+    length: float = math.sqrt(2.0)
+
+    def __post_init__(self) -> None:
+        if not SMALLEST < self.length**2 / self.mu < LARGEST:
+            raise BudgetError("mu is too large, or too small, for noise that can be added exactly; write mu=1")
+
+    @property
+    def bound(self) -> float:
+        """B, the largest length of a score."""
+        return self.clip * self.length
+
+    @property
+    def score_sd(self) -> float:
+        """Standard deviation of the noise of each coordinate of a score."""
+        return 2 * self.bound / self.mu
+
+    def curvature_sd(self, p: int) -> FloatArray:
+        """Return the standard deviations of the noise of `curvature`, shape (p (p + 1) / 2,)."""
+        return _triangle_sd(p, self.length, self.mu)
+
+    def square_sd(self, p: int) -> FloatArray:
+        """Return the standard deviations of the noise of `square`, shape (p (p + 1) / 2,)."""
+        return _triangle_sd(p, self.bound, self.mu)
+
+    def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
+        """Return the noisy score of each holder.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, p)
+            In scales of the predictors; a row of zeros where cells are missing.
+        y : ndarray, shape (n,)
+            In scales of the response.
+        theta : ndarray, shape (p,)
+        rng : Rng
+
+        Returns
+        -------
+        ndarray, shape (n, p)
+        """
+        sd = np.full(x.shape[1], self.score_sd)
+        step = step_of(self.score_sd, NOISE_BITS)
+        return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
+
+    def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
+        """Return the noisy curvature of each holder's loss, by rows of its upper triangle, shape (n, p (p + 1) / 2)."""
+        inside = np.abs(_residual(x, y, theta)) < self.clip
+        return _sent_products(x * (np.sqrt(self._weight(x)) * inside)[:, None], self.curvature_sd(x.shape[1]), rng)
+
+    def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
+        """Return the noisy products of each holder's score with itself, like `curvature`."""
+        return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
+
+    def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
+        psi = np.clip(_residual(x, y, theta), -self.clip, self.clip)
+        return -x * (self._weight(x) * psi)[:, None]
+
+    def _weight(self, x: FloatArray) -> FloatArray:
+        squared = np.zeros(len(x))
+        for column in x.T:
+            squared += column * column
+        return np.minimum(1.0, self.length**2 / np.maximum(squared, 1e-300))
+
+
+def _residual(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return ``y - x'theta``, added up in the order of the columns; 0 where a theta that is no number was sent."""
+    residual = np.array(y)
+    with np.errstate(all="ignore"):
+        for column, coefficient in zip(x.T, theta, strict=True):
+            residual -= column * coefficient
+    residual[np.isnan(residual)] = 0.0
+    return residual
+
+
+def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
+    i, j = np.triu_indices(p)
+    return np.where(i == j, math.sqrt(2.0), 1.0) * longest**2 / mu
+
+
+def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
+    """Return the upper triangles of a a' plus noise: products of whole numbers of a step are exact."""
+    step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
+    a = toward_zero(a, step)
+    i, j = np.triu_indices(a.shape[1])
+    return _sent(a[:, i] * a[:, j], sd, step**2, rng)
+
+
+def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
+    """Return answers, whole numbers of a step, plus normal noise, rounded to whole numbers of the step."""
+    noise: FloatArray = sd * rng.standard_normal(exact.shape)
+    return exact + np.floor(noise / step + 0.5) * step

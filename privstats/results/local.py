@@ -1,0 +1,280 @@
+"""Results of the local model: frozen records of estimates made of what holders sent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privstats.errors import listed
+from privstats.inference.estimate import NormalEstimate
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import GaussianDP, Promise, PureDP
+from privstats.results.header import implied
+from privstats.results.hypotheses import estimates, level, tests
+from privstats.results.summary import TESTED, UNTESTED, Summary
+from privstats.results.text import Column, TextTable, counted, percentages, short
+
+SIMULATED = (
+    "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
+)
+VISIBLE = 0.2  # std errors from which on what the steps have left of the start is noted
+
+
+@dataclass(frozen=True, repr=False)
+class LocalProportion:
+    """The share of yes among truths of which each was randomised by its holder.
+
+    Parameters
+    ----------
+    proportion : float
+        Unbiased, so that it may lie outside [0, 1].
+    bse : float
+        Standard error: sampling error and lies together.
+    noise_share : float
+        Share of ``bse^2`` that is due to lies.
+    n : int
+        Number of holders, public.
+    promise : PureDP
+    seeded : int or str, optional
+        The seed, or what stood in its place; None where the noise is from the operating system.
+    """
+
+    proportion: float
+    bse: float
+    noise_share: float
+    n: int
+    promise: PureDP
+    seeded: int | str | None = None
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words."""
+        return in_words_local(self.promise)
+
+    def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
+        """Return a normal interval that covers the population's share with probability 1 - alpha, not cut to [0, 1].
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper end.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1.
+        """
+        half = float(ndtri(1 - level(alpha) / 2)) * self.bse
+        return self.proportion - half, self.proportion + half
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the table to print.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the interval.
+        """
+        low, high = self.conf_int(alpha)
+        value, sd, below, above = np.array([[self.proportion], [self.bse], [low], [high]])
+        columns = estimates(("proportion", 11), value, sd, below, above, _ends(alpha))
+        kept = 1 / (1 + math.exp(-self.promise.eps))
+        return Summary(
+            title="Local randomised response",
+            formula=f"share of yes among {counted(self.n)} answers",
+            facts=(
+                *_above(self.promise, self.seeded),
+                ("Answers", f"{counted(self.n)} (public); a missing answer counts as no"),
+                ("Method", f"randomised response: each answer is kept with probability {kept:.3g}, else reversed"),
+                ("Instead", "dp_mean, where one party may have all answers: noise falls as 1 / n, not as 1 / sqrt(n)"),
+            ),
+            table=TextTable(("",), (("yes",),), (*columns, _noise(np.array([self.noise_share]), 8))),
+            legend=(UNTESTED,),
+            below=(),
+            notes=(),
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        return f"<LocalProportion: {self.proportion:.4g}, std err {self.bse:.2g}; {self.guarantee}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalFit:
+    """A robust linear regression of rows that never left their holders.
+
+    Parameters
+    ----------
+    estimate : NormalEstimate
+        In the user's units.
+    formula : str
+    n : int
+        Number of holders, public.
+    steps : int
+    step_size : float
+    promise : GaussianDP
+    seeded : int or str, optional
+        The seed, or what stood in its place; None where the noise is from the operating system.
+    """
+
+    estimate: NormalEstimate
+    formula: str
+    n: int
+    steps: int
+    step_size: float
+    promise: GaussianDP
+    seeded: int | str | None = None
+
+    @property
+    def params(self) -> pd.Series:
+        """Estimates in the user's units, by name; NaN where a coefficient is not identified."""
+        return self._series(self.estimate.params())
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and noise together."""
+        return self._series(self.estimate.bse())
+
+    @property
+    def noise_share(self) -> pd.Series:
+        """Share of each squared standard error that is due to noise."""
+        return self._series(self.estimate.noise_share())
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words."""
+        return in_words_local(self.promise)
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the estimates, sampling error and noise together."""
+        names = list(self.estimate.names)
+        return pd.DataFrame(self.estimate.covariance(), index=names, columns=names)
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return intervals that cover each population value with probability 1 - alpha, noise included.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (lower) and 1 (upper); NaN where a coefficient is not identified.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1.
+        """
+        ends = np.column_stack(self.estimate.coefficients(level(alpha))[2:])
+        return pd.DataFrame(ends, index=list(self.estimate.names))
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the table to print.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the intervals.
+        """
+        estimate = self.estimate
+        value, sd, low, high = estimate.coefficients(level(alpha))
+        coef, error, lower, upper = estimates(("coef", 10), value, sd, low, high, _ends(alpha))
+        z, p = tests(estimate.tvalues(), estimate.pvalues())
+        return Summary(
+            title="Local robust regression",
+            formula=self.formula,
+            facts=(
+                *_above(self.promise, self.seeded),
+                ("Rows", f"{counted(self.n)} holders of one row each (public)"),
+                (
+                    "Method",
+                    f"noisy gradient descent, {self.steps} steps of size {self.step_size:g}, of Huber's loss; two more "
+                    "answers for the intervals",
+                ),
+                ("Assumes", "declared bounds; HC: the error variance may differ between rows"),
+                (
+                    "Instead",
+                    "dp_lm(loss='huber', mech='newton'), where one party may have all rows: noise falls as 1 / n, "
+                    "not as 1 / sqrt(n)",
+                ),
+            ),
+            table=TextTable(
+                ("",),
+                tuple((name,) for name in estimate.names),
+                (coef, error, z, p, lower, upper, _noise(estimate.noise_share(), 6)),
+                tuple((0, "not given [1]") if missing else None for missing in np.isnan(value)),
+            ),
+            legend=(TESTED,),
+            below=(("Budget", f"of mu^2: {self.steps} scores, curvature and squares, the same share each"),),
+            notes=self.notes,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the fit must know."""
+        value, sd, *_ = self.estimate.coefficients()
+        with np.errstate(invalid="ignore"):
+            lag = self.estimate.bias_bound() / sd
+            behind = lag > VISIBLE
+        found = []
+        if np.isnan(value).any():
+            found.append(
+                f"{self._listed(np.isnan(value))} not given: in the answers about the curvature the noise exceeds the "
+                "information. Remedy: a larger mu, more rows, closer bounds, or fewer terms."
+            )
+        if behind.any():
+            found.append(
+                f"The steps may have left {self._listed(behind)} up to {short(float(lag[behind].max()))} std errors on "
+                "the side of the start; the intervals contain it. Remedy: more steps, or a larger step_size."
+            )
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        many = len(self.estimate.names)
+        return f"<LocalFit of {self.formula!r}: {self.guarantee}, {many} estimate{'s' * (many > 1)}>"
+
+    def _listed(self, which: NDArray[np.bool_]) -> str:
+        return listed([name for name, one in zip(self.estimate.names, which, strict=True) if one])
+
+    def _series(self, values: FloatArray) -> pd.Series:
+        return pd.Series(values, index=list(self.estimate.names))
+
+
+def in_words_local(promise: Promise) -> str:
+    """Return the guarantee of a local protocol."""
+    return f"local, {promise.budget} for everything that a holder sends"
+
+
+def _above(promise: Promise, seeded: int | str | None) -> tuple[tuple[str, str], ...]:
+    kept = in_words_local(promise)
+    if seeded is None:
+        words = f"{kept}{implied(promise)}"
+    else:
+        words = f"seeded: not private (rng={seeded}). With rng=None it would be {kept}"
+    return ("Guarantee", words), ("Protocol", SIMULATED)
+
+
+def _ends(alpha: float) -> tuple[str, str]:
+    return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]"
+
+
+def _noise(shares: FloatArray, width: int) -> Column:
+    return Column("noise", tuple("" if np.isnan(share) else f"{percentages([share])[0]}%" for share in shares), width)
