@@ -35,13 +35,20 @@ def call(verb, formula, *budgets, **options):
 
 
 DESCENTS = {"lm ngd": "ngd", "lm noisy newton": "noisy_newton"}
-ROWS_APART = {"lm huber objpert", *DESCENTS, "logit ngd"}  # calls that are refused, by name, where rows belong to units
+ROWS_APART = {
+    "lm huber objpert",
+    *DESCENTS,
+    "lm sgd",
+    "logit ngd",
+    "logit sgd",
+}  # calls that are refused, by name, where rows belong to units
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
     "lm huber": call("lm", "y ~ x + g", MU, EPS, BOTH, loss="huber"),
     "lm huber objpert": call("lm", "y ~ x + g", EPS, loss="huber", mech="objpert"),
     **{name: call("lm", "y ~ x + g", MU, BOTH, loss="huber", mech=mech, steps=5) for name, mech in DESCENTS.items()},
+    "lm sgd": call("lm", "y ~ x + g", BOTH, loss="huber", mech="sgd", steps=5),
     "lm newton": call("lm", "y ~ x + g", MU, EPS, BOTH, mech="newton"),
     "lm collinear": call("lm", "y ~ x + I(x + z / 50)", MU, EPS, mech="newton"),
     "lm suffstats": call("lm", "y ~ x + g", EPS, MU, BOTH, mech="suffstats"),
@@ -59,6 +66,7 @@ GLM = {
     "logit objpert": call("glm", "g ~ x + b", EPS, MU, BOTH, mech="objpert"),
     "logit newton": call("glm", "b ~ x + g", MU, BOTH, mech="newton"),
     "logit ngd": call("glm", "b ~ x + g", MU, BOTH, mech="ngd", steps=5),
+    "logit sgd": call("glm", "b ~ x + g", BOTH, mech="sgd", steps=5),
     "logit margins": call("glm", "b ~ x + g", MU, EPS, margins=True),
     "probit": call("glm", "g ~ x", MU, BOTH, link="probit"),
     "poisson": call("glm", "count ~ x + g", MU, BOTH, family="poisson", offset="x / 100"),

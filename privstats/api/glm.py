@@ -46,6 +46,7 @@ def dp_glm(
     tail: str | None = None,
     steps: int | None = None,
     step_size: float | None = None,
+    batch: int | None = None,
     clip: float | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
@@ -71,12 +72,12 @@ def dp_glm(
         Distribution of the response. "gaussian" is `dp_lm`.
     link : str, optional
         Of the mean: "logit" (the usual one) or "probit" for "binomial", "log" for "poisson" and "gamma".
-    mech : {"auto", "objpert", "newton", "ngd", "noisy_newton"}
+    mech : {"auto", "objpert", "newton", "ngd", "noisy_newton", "sgd"}
         Algorithm. "objpert" (objective perturbation) minimises a randomly tilted likelihood (of counts and gamma
         responses, under pure `eps`, one of clipped scores), "newton" follows clipped scores. "auto" takes the one with
         the shorter expected intervals; the summary says which and why. "ngd" and "noisy_newton" are noisy gradient
         descent and Newton steps as Avella-Medina, Bradshaw and Loh (2023) state them, for teaching and comparison: a
-        logit under `mu` or `delta`.
+        logit under `mu` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`: an estimate without an interval.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -118,9 +119,10 @@ def dp_glm(
         intervals.
     tail : {"cautious"}, optional
         Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
-    steps, step_size, clip : optional
-        Of "ngd" and "noisy_newton": the number of steps; what multiplies a step; the length of a row's predictors
-        (numbers in half-ranges over sqrt 3) from which on it is shortened.
+    steps, step_size, batch, clip : optional
+        Of "ngd", "noisy_newton" and "sgd": the number of steps; what multiplies a step; the rows in a subsample, for
+        "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
+        it is shortened, for "sgd" that of a row's gradient.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

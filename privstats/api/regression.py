@@ -44,6 +44,7 @@ def dp_lm(
     tail: str | None = None,
     steps: int | None = None,
     step_size: float | None = None,
+    batch: int | None = None,
     clip: float | None = None,
     tuning: float | None = None,
     ledger: Ledger | None = None,
@@ -64,13 +65,14 @@ def dp_lm(
         is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
-    mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton"}
+    mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores, "objpert" under pure `eps` the
         minimiser of a randomly tilted loss of clipped rows. "auto" takes the one with the shorter expected intervals;
         the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with
         units, without an intercept, or at budgets that leave no noise to speak of), are for comparison: they choose
         coefficients within `theta_bound`. "ngd" and "noisy_newton" are noisy gradient descent and Newton steps as in
-        [2]_, for teaching and comparison, of a robust `loss` under `mu` or `delta`.
+        [2]_, for teaching and comparison, of a robust `loss` under `mu` or `delta`; "sgd" is NoisySGD, under `eps` with
+        `delta`: an estimate without an interval.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -91,7 +93,7 @@ def dp_lm(
         does not; "cluster" allows dependence within a unit and is the default where `rows_per_unit` is above 1.
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
         "huber" is a robust regression; its estimand is not the least-squares projection. The smooth ones of its kind
-        need ``mech="ngd"`` or ``"noisy_newton"``.
+        need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
     subset, weights : str, optional
         Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
     unit : str, optional
@@ -107,10 +109,11 @@ def dp_lm(
         linear term in objective perturbation; penalty, with which there are estimates but no intervals.
     tail : {"cautious"}, optional
         Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
-    steps, step_size, clip, tuning : optional
-        Of "ngd" and "noisy_newton": the number of steps; what multiplies a step; the length of a row's predictors
-        (numbers in declared scales, or half-ranges over sqrt 3) from which on it is shortened; the clip of residuals,
-        in their fitted scale.
+    steps, step_size, batch, clip, tuning : optional
+        Of "ngd", "noisy_newton" and "sgd": the number of steps; what multiplies a step; the rows in a subsample, for
+        "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
+        it is shortened, for "sgd" that of a row's gradient; the clip of residuals, in their fitted scale, for "sgd" in
+        the response's.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

@@ -174,8 +174,7 @@ class NoisyGradientDescent:
 
     def remark(self, estimate: NormalEstimate | None = None, one: FloatArray | None = None) -> Note:
         """Return the note on what to use in place, by the std errors of one step with the score that it would have."""
-        usual = isinstance(self.loss, Likelihood) or type(self.loss) is HuberLoss
-        other = "mech='newton'" if usual else "mech='newton' with loss='huber'"
+        other = instead(self.loss)
         if estimate is not None and one is not None:
             _, _, low, high = estimate.coefficients()
             times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
@@ -384,3 +383,9 @@ def noise_of_path(path: list[tuple[FloatArray, float]], M: FloatArray) -> tuple[
         R = np.eye(c) - S @ M
         covariance, left = R @ covariance @ R.T + s**2 * S @ S.T, R @ left
     return covariance, left
+
+
+def instead(loss: Loss) -> str:
+    """Return the code that gives shorter intervals."""
+    usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
+    return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -167,6 +167,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "has less noise. Remedy: write {other}."
         ),
         # no intervals, or no std error
+        "subsampled": (
+            "No intervals: the algorithm is NoisySGD as in Dong, Roth and Su (2022), for teaching and comparison, and "
+            "the noise of its random subsamples has no known law. Remedy: write {other}."
+        ),
         "no inference": (
             "No intervals: inference='none' spends the whole budget on the estimates. {noise} Remedy: "
             "inference='sandwich'."

@@ -52,6 +52,7 @@ METHODS = {
     "adaptive": "noisy moments, or clipped Newton steps",
     "ngd": "noisy gradient descent",
     "noisy_newton": "noisy Newton",
+    "sgd": "noisy gradient descent on subsamples",
     "kng": "K-norm gradient",
     "objpert": "objective perturbation",
     "expmech": "exponential mechanism",

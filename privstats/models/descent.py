@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from privstats.errors import BudgetError, OptionError
+from privstats.errors import BudgetError, OptionError, listed
 from privstats.estimators.base import NORMAL
 from privstats.estimators.noisy_descent import NoisyGradientDescent, NoisyNewton
+from privstats.estimators.noisy_sgd import NoisyStochasticDescent
 from privstats.losses.base import Loss
 from privstats.models.base import Candidate
-from privstats.privacy.promise import GaussianDP, Neighbors, Promise
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
 
-DESCENTS: Mapping[str, type[NoisyGradientDescent]] = MappingProxyType(
-    {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton}
+DESCENTS: Mapping[str, type[NoisyGradientDescent | NoisyStochasticDescent]] = MappingProxyType(
+    {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton, "sgd": NoisyStochasticDescent}
 )
-NAMED = " and ".join(map(repr, DESCENTS))
+SUBSAMPLED = frozenset({"sgd"})  # which keep eps with a delta, and nothing else
+NAMED = listed([repr(mech) for mech in DESCENTS])
 
 
 def descends(mech: object) -> bool:
@@ -44,7 +46,9 @@ def refuse_descent(
     """
     if not descends(mech):
         return
-    if not isinstance(promise, GaussianDP):
+    if mech in SUBSAMPLED and not isinstance(promise, ApproxDP):
+        raise BudgetError(f"mech='{mech}' keeps eps with a delta, and no other promise; give delta=1e-6 beside eps=1")
+    if mech not in SUBSAMPLED and not isinstance(promise, GaussianDP):
         raise BudgetError(f"mech='{mech}' has normal noise, which no eps alone covers; give mu=, or delta= beside eps")
     needs = {
         "neighbours that replace a row: leave neighbors= out": not neighbors.exchange,

@@ -33,7 +33,7 @@ from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
-from privstats.models.descent import NAMED, descends, descents, refuse_descent
+from privstats.models.descent import NAMED, SUBSAMPLED, descends, descents, refuse_descent
 from privstats.privacy.promise import GaussianDP, Neighbors, Promise, Relation, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
@@ -191,6 +191,7 @@ class Regression(Model):
     cov_type: str = "HC"
 
     covariances: ClassVar[tuple[str, ...]] = (*ROBUST, "nonrobust", "cluster")
+    with_delta: ClassVar[frozenset[str]] = SUBSAMPLED
 
     def check(self) -> None:
         one_of("cov_type", self.cov_type, self.covariances)
@@ -284,14 +285,14 @@ class LinearModel(Regression):
         if self.loss != "squares":
             refuse_descent(mech, promise, neighbors, rows, noise, self.weights)
             descending = descents(ROBUST_LOSSES[self.loss], rows)
-            if self.loss != "huber":
-                if mech == "auto":
-                    raise OptionError(
-                        f"loss='{self.loss}' has mech={NAMED} alone, which are for comparison; name one, or write "
-                        "loss='huber'"
-                    )
+            if self.loss != "huber" and mech == "auto":
+                raise OptionError(
+                    f"loss='{self.loss}' has mech={NAMED} alone, which are for comparison; name one, or write "
+                    "loss='huber'"
+                )
+            if self.loss != "huber" or descends(mech):
                 return chosen(mech, descending, ("ngd", descending["ngd"]), given, "")
-            by, shown = noises_of(promise, None if descends(mech) else noise, "newton", OF_VECTORS)
+            by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
             loss: dict[str, Any] = {"noises": by, "loss": HuberLoss()}
             table = {"newton": Candidate(Adaptive, {**loss, "branches": ("steps",)}, shown), **descending}
             auto = "newton"
@@ -436,13 +437,15 @@ class GeneralizedLinearModel(Regression):
         if not intervals:
             given.pop("cov_type", None)
         logit = family.link == "logit"
-        if logit:
+        descending = descents(Likelihood(family), rows) if logit else {}
+        if logit and descends(mech):
             refuse_descent(mech, promise, neighbors, rows, noise, self.weights)
+            return chosen(mech, descending, ("ngd", descending["ngd"]), given, "")
         by, shown = noises_of(promise, noise, "newton", OF_VECTORS)
         own = {"noises": by, "loss": Likelihood(family)}
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
         if logit:
-            table |= descents(Likelihood(family), rows)
+            table |= descending
             taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
             hessian = hessian_share(public.foretold_noise(by, design))
             own_noise = noise if taken or not intervals else None

@@ -4,18 +4,19 @@ The delta of two independent pairs is ``sum_i p_i delta(eps - l_i)``, where the 
 and the second has the profile delta. Randomised response dominates every pure mechanism, and its losses are few; normal
 pairs add up to one normal pair; and a mechanism that may fail is, with probability delta, one that tells all (Kairouz,
 Oh and Viswanath 2015). So no grid is needed (adaptive composition of dominating pairs: Zhu, Dong and Wang 2022, Theorem
-10).
+10). A trade-off function of another kind is put onto a grid, from above, and composed with itself by a transform.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
@@ -24,6 +25,13 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, sum
 from privstats.privacy.tradeoff import gaussian_profile
 
 MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, eps are rounded up to fewer
+MOST_POINTS = 2**20  # of the window of a transform; beyond, its grid is made coarser, from above
+WRAPPED = 1e-9  # part of a tilted distribution beyond either end of the window of its transform
+STEEPEST = 1e3  # tilt that is tried at most, over the standard deviation of the composed loss
+TRANSFORMED = 2.0**-51  # error of a transform, in parts of the length of what is transformed
+ROUNDED = 2.0**-44  # covers what rounding takes from the probabilities, and from the losses, of one composed copy
+
+Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +127,157 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
         values = np.add.outer(values, (k - 2 * lies) * eps).ravel()
         weights = np.multiply.outer(weights, weight / weight.sum()).ravel()
     return values, weights
+
+
+def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
+    """Return a loss distribution on a grid that dominates a symmetric trade-off function f.
+
+    Let P be uniform on [0, 1] and Q have the density ``-f'(x)``, which falls: the best test of P against Q at level x
+    rejects below x, its power is 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
+    l >= 0 let a(l) and b(l) be level and power of the test that rejects where the loss exceeds l; then it does so with
+    probability b(l) under Q and a(l) under P, and since f is its own inverse it is below -l with probability a(l) under
+    Q and b(l) under P. What is left, ``1 - a(0) - b(0)``, is the straight piece of slope -1: there the loss is 0.
+
+    Each cell between two points of the grid gives its two masses, under Q and under P, to its ends: x and y with
+    ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the function
+    ``max(0, r - e^eps)`` of the ratio r = e^loss. The function is convex, so that its mean does not fall where mass
+    moves apart and the mean of r stays (Doroshenko et al. 2022). At eps on the grid delta is exact. Beyond the grid the
+    two masses go to its last point and to infinity.
+
+    Parameters
+    ----------
+    tests : callable
+        Of losses l >= 0, ascending: a(l) and b(l).
+    step : float
+    cells : int
+        So many on each side of 0; ``step * cells`` is at most 700.
+
+    Returns
+    -------
+    LossDistribution
+
+    Examples
+    --------
+    >>> from scipy.special import ndtr
+    >>> one = on_grid_from_above(lambda l: (ndtr(-l - 0.5), ndtr(0.5 - l)), 0.01, 1000)  # G_1
+    >>> round(float(one.delta(1.0)), 6), round(float(gaussian_profile(1.0, 1.0)), 6)
+    (0.126937, 0.126937)
+    """
+    grid: FloatArray = step * np.arange(cells + 1.0)
+    level, power = tests(grid)
+    below, inside = -np.diff(level), -np.diff(power)
+    up = np.clip((inside - below * np.exp(grid[:-1])) / -math.expm1(-step), 0.0, inside)
+    last = min(float(level[-1] * np.exp(grid[-1])), float(power[-1]))
+    mass = np.append(inside - up, last) + np.append(0.0, up)
+    failure = float(power[-1]) - last
+    middle = 1 - float(level[0] + power[0]) + 2 * mass[0]
+    weights = np.concatenate([(mass * np.exp(-grid))[:0:-1], [middle], mass[1:]])
+    return LossDistribution(0.0, np.concatenate([-grid[:0:-1], grid]), weights / (1 - failure), failure)
+
+
+def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
+    """Return a loss distribution of independent copies together, tight where its delta is near the given one.
+
+    At every eps >= 0 its delta is at least that of the copies. Probabilities are tilted, ``p(l) e^(tilt l) / M``, so
+    that losses at the wanted delta are common, convolved by a transform, and tilted back: small deltas keep their
+    digits. The transform goes round a window, with at most `WRAPPED` of the tilted distribution beyond either end
+    (Chernoff's bound): probability above it counts as failure, and below it, where losses are negative, it comes back
+    at the upper end and only adds.
+
+    Parameters
+    ----------
+    one : LossDistribution
+        Without a normal part, its atoms evenly spaced around 0.
+    times : int
+    delta : float
+
+    Returns
+    -------
+    LossDistribution
+
+    Examples
+    --------
+    >>> from scipy.special import ndtr
+    >>> one = on_grid_from_above(lambda l: (ndtr(-10 * l - 0.05), ndtr(0.05 - 10 * l)), 0.002, 500)  # G_0.1
+    >>> many = repeated(one, 100, 1e-6)
+    >>> round(many.eps(1e-6, math.inf), 2)  # G_1: 4.8866
+    4.89
+    """
+    step, K = float(one.atoms[-1] / (len(one.atoms) // 2)), _Cumulants(one, times)
+    tilt = K.tilt(delta)
+    low, high = K.within(tilt)
+    first = math.floor(min(low, 0.0) / step)
+    points = math.ceil(high / step) - first + 1
+    if points > MOST_POINTS:
+        return repeated(_coarser(one, step), times, delta)
+    size = next_fast_len(points, real=True)
+    place = np.arange(len(one.atoms)) - len(one.atoms) // 2
+    folded = np.bincount(place % size, weights=K.tilted(tilt), minlength=size)
+    tilted = np.roll(irfft(rfft(folded) ** times, size), -first)
+    wrong = times * TRANSFORMED * float(np.linalg.norm(tilted))
+    tilted = np.maximum(tilted, 0.0) + wrong * min(1.0, math.sqrt(tilt * step / 2))
+    grid: FloatArray = step * np.arange(first, first + size, dtype=np.float64)
+    scale = K(tilt) + times * (1 + tilt) * ROUNDED
+    weights = np.exp(np.minimum(np.log(tilted) + scale - tilt * grid, 0.0))
+    failed = -math.expm1(times * math.log1p(-one.failure))
+    beyond = WRAPPED * math.exp(scale - tilt * high)
+    if failed + beyond >= 1:
+        return LossDistribution(0.0, np.zeros(1), np.ones(1), 1.0)
+    return LossDistribution(0.0, grid, weights * (1 - failed) / (1 - failed - beyond), failed + beyond)
+
+
+def _coarser(one: LossDistribution, step: float) -> LossDistribution:
+    """Return a distribution that dominates one on a grid around 0, on each second point of it.
+
+    The points between give their masses under Q and under P to both neighbours, as in `on_grid_from_above`: ``w / (1 +
+    e^-step)`` to the one above, and the rest.
+    """
+    odd = len(one.atoms) // 2 % 2
+    weights = np.pad(one.weights, 1 + odd)  # of an even number of points on each side, and one more
+    between = weights[::2]
+    kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
+    half = len(kept) // 2
+    return LossDistribution(0.0, 2 * step * np.arange(-half, half + 1.0), kept, one.failure)
+
+
+class _Cumulants:
+    """The cumulant generating function ``times log sum w e^(tilt l)`` of the loss of copies that do not fail."""
+
+    def __init__(self, one: LossDistribution, times: int) -> None:
+        known = one.weights > 0
+        self.atoms, self.log_weights, self.times = one.atoms, np.full(len(known), -np.inf), times
+        self.log_weights[known] = np.log(one.weights[known])
+        self.sd = max(math.sqrt(times * float(one.weights @ one.atoms**2)), float(one.atoms[-1]) / len(one.atoms))
+
+    def __call__(self, tilt: float) -> float:
+        return self.times * self._log_sum(tilt)[1]
+
+    def tilted(self, tilt: float) -> FloatArray:
+        """Return the tilted probabilities of one copy."""
+        exponents, total = self._log_sum(tilt)
+        return np.exp(exponents - total)
+
+    def tilt(self, delta: float) -> float:
+        """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`."""
+
+        def excess(log_tilt: float) -> float:
+            tilt = math.exp(log_tilt)
+            return tilt * self.times * float(self.tilted(tilt) @ self.atoms) - self(tilt) + math.log(delta)
+
+        least, most = (math.log(end / self.sd) for end in (1 / STEEPEST, STEEPEST))
+        if excess(least) >= 0 or excess(most) <= 0:
+            return math.exp(least if excess(least) >= 0 else most)
+        return math.exp(brentq(excess, least, most, xtol=1e-3))
+
+    def within(self, tilt: float) -> tuple[float, float]:
+        """Return ends beyond either of which the tilted sum lies with probability `WRAPPED` at most."""
+        at, ends = self(tilt), []
+        for sign in (-1, 1):
+            further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]
+            ends.append(min((self(tilt + sign * k) - at - math.log(WRAPPED)) / k for k in further))
+        return -ends[0], ends[1]
+
+    def _log_sum(self, tilt: float) -> tuple[FloatArray, float]:
+        exponents = self.log_weights + tilt * self.atoms
+        largest = float(exponents.max())
+        return exponents, largest + math.log(float(np.exp(exponents - largest).sum()))

@@ -230,7 +230,7 @@ def test_the_methods_that_the_docstring_names_are_those_that_the_verb_has(verb):
 
 
 APPROX = {"eps": 2.0, "delta": 1e-6}
-BUDGET_OF = {"ptr": APPROX, **{key: {"mu": 1.0} for key in ("gaussian", *DESCENTS)}}
+BUDGET_OF = {"ptr": APPROX, **{key: {"mu": 1.0} for key in ("gaussian", "ngd", "noisy_newton")}, "sgd": APPROX}
 
 
 @verbs
@@ -271,7 +271,7 @@ def test_every_option_of_the_signature_belongs_to_some_method(verb):
     """An option that every method refuses would be a promise that nobody keeps."""
     values = {"theta_bound": 1.5, "split": 0.6, "ridge": 1.0, "tail": "cautious", "margins": True, "eta": 0.5,
               "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1,
-              "steps": 3, "step_size": 0.2, "clip": 2.0, "tuning": 2.0}  # fmt: skip
+              "steps": 3, "step_size": 0.2, "batch": 50, "clip": 2.0, "tuning": 2.0}  # fmt: skip
     line = next(line for line in inspect.getdoc(function(verb)).splitlines() if line.startswith("mech : "))
     for option in sorted(values.keys() & parameters(verb).keys()):
         call = {**MINIMAL[verb], **({"formula": "y + x"} if option == "geometric" else {})}

@@ -169,3 +169,49 @@ def test_under_eps_and_delta_it_spends_the_mu_that_they_cover():
     fit = ps.dp_lm("y ~ a + b + c", data, eps=2.0, delta=1e-6, **call)
     spent = sum(p.promise.mu**2 for p in ps.dp_lm("y ~ a", data, eps=2.0, delta=1e-6, dry_run=True, **call).planned)
     assert spent**0.5 == pytest.approx(ps.gdp_mu(2.0, 1e-6), rel=1e-6) and fit.params.notna().all()
+
+
+def test_subsampled_steps_end_near_the_truth_without_an_interval_and_say_why():
+    data = rows(20_000)
+    call = {"domain": SCALES, "mech": "sgd", "rng": 1, "eps": 2.0, "delta": 1e-6}
+    for loss in ("huber", "pseudo_huber", "logcosh"):
+        fit = ps.dp_lm("y ~ a + b + c", data, loss=loss, **call)
+        assert np.abs(fit.params - LINEAR).max() < 0.15
+        assert fit.bse.isna().all() and fit.conf_int().isna().all(axis=None)
+        (note,) = fit.summary().notes
+        assert "no known law" in note and "mech='newton'" in note
+        assert [release.name for release in fit.releases] == ["coefficients"]
+    fit = ps.dp_glm("y ~ a + b + c", rows(20_000, logit=True), **{**call, "domain": {**SCALES, "y": (0, 1)}})
+    assert np.abs(fit.params - np.r_[0.0, LINEAR[1:]]).max() < 0.25
+
+
+def test_subsampled_steps_converge_where_gradients_are_seldom_clipped():
+    data = rows(4000)
+    call = {"domain": SCALES, "mech": "sgd", "rng": 1, "eps": 500.0, "delta": 1e-4, "loss": "huber"}
+    fit = ps.dp_lm("y ~ a + b + c", data, batch=4000, steps=200, step_size=0.2, clip=20.0, tuning=2.0, **call)
+    X = np.column_stack([np.ones(4000), data[["a", "b", "c"]]])
+    beta = np.zeros(4)
+    for _ in range(2000):
+        beta = beta + 0.2 * X.T @ np.clip(data["y"] - X @ beta, -2, 2) / 4000
+    np.testing.assert_allclose(fit.params, beta, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"delta": 0.0}, ps.BudgetError, "give delta="),
+        ({"eps": None, "delta": 0.0, "mu": 1.0}, ps.BudgetError, "give delta="),
+        ({"neighbors": "add_remove"}, ps.OptionError, "leave neighbors= out"),
+        ({"unit": "a"}, ps.OptionError, "leave unit= out"),
+        ({"batch": 301}, ps.OptionError, "at most batch=300"),
+        ({"steps": 0}, ps.OptionError, "steps=200"),
+        ({"clip": 0}, ps.OptionError, "clip="),
+        ({"step_size": -1}, ps.OptionError, "step_size="),
+        ({"tuning": 0}, ps.OptionError, "tuning=1.345"),
+    ],
+    ids=str,
+)
+def test_what_subsampled_steps_cannot_do_is_refused(options, error, says):
+    call = {"eps": 1.0, "delta": 1e-6, "mech": "sgd", "loss": "huber", "domain": {**SCALES, "c": (0, 3)}, "rng": 1}
+    with pytest.raises(error, match=says):
+        ps.dp_lm("y ~ a + b", rows(300), **{**call, **options})

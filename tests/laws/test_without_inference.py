@@ -32,6 +32,9 @@ VERBS = {  # formula and options of each verb, with all of its tables of methods
     "hist": ("x ~ g", {"bins": 3}),
 }
 OF_INTERVALS = {"meat", "meat of moments", "residual squares", "interval", "grid", "levels", "rows"}
+NORMAL = ("gaussian", "ngd", "noisy_newton")
+APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # refused by name
+AS_STATED = ("ngd", "sgd")
 BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
 FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}  # middle of predictions, and their distance at most
@@ -66,12 +69,10 @@ def fit(name, mech, data, budget, **more):
 
 def with_budget(mech, size):
     """A budget that the method has, of this size."""
-    return (
-        {"mu": size} if mech in ("gaussian", *DESCENTS) else {"eps": size, **({"delta": 1e-6} if mech == "ptr" else {})}
-    )
+    return {"mu": size} if mech in NORMAL else {"eps": size, **({"delta": 1e-6} if mech in ("ptr", "sgd") else {})}
 
 
-PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech) != ("mean", "clipped")]
+PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech) not in APART]
 
 
 def refused(name, mech, data, budget, **more):
@@ -93,7 +94,7 @@ def check(name, mech, one, data, budget):
     """The contract, of a fit."""
     if mech not in SILENT:
         assert not one.params.isin([np.nan, np.inf, -np.inf]).any()
-    if name.startswith(tuple(FARTHEST)) and mech != "ngd":  # which goes as far as noise carries it, as stated
+    if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:  # as far as noise carries them
         linear = {"which": "linear"} if name.startswith("glm") else {}
         middle, farthest = FARTHEST[name.split(" ")[0]]
         predicted = one.predict(data, **linear).to_numpy(float)

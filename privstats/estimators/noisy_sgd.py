@@ -1,0 +1,113 @@
+"""NoisySGD as stated by Dong, Roth and Su (2022): for comparison, an estimate without an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.estimators.base import NORMAL, Noises, PublicFacts
+from privstats.estimators.frame import PublicBox
+from privstats.estimators.noisy_descent import LENGTH, ScaledRows, instead
+from privstats.gate.questions import Ask, Values
+from privstats.inference.notes import note
+from privstats.inference.tables import PointEstimate
+from privstats.losses.base import HUBER, HuberLoss, Loss
+from privstats.losses.convex import ClippedSquares, Logistic
+from privstats.losses.psi import Likelihood, LossRows
+from privstats.mechanisms.comparison.noisy_sgd import LinearGradient, NoisySGD
+from privstats.privacy.promise import is_number
+from privstats.sets.weighted_losses import WeightedLosses
+
+USUAL_STEPS, PART = 100, 0.1  # by default: steps, and the part of the rows in each subsample
+FARTHER = 1.000001  # what covers rounding of the longest row
+
+
+@dataclass(frozen=True)
+class NoisyStochasticDescent:
+    """Steps along clipped gradients of random subsamples of fixed size; the last iterate is released, and nothing else.
+
+    Privacy: `NoisySGD`, which has the whole (eps, delta); neighbours replace one row, n is public. Numbers are in
+    half-ranges over sqrt(3), or in declared scales, the response as well, in which residuals are clipped.
+
+    Parameters
+    ----------
+    noises : Noises
+    loss : Loss
+        Huber's or one of its kind, or a logistic likelihood.
+    rows : int
+        n, public.
+    steps : int, optional
+        T, by default 100.
+    step_size : float, optional
+        By default one over the largest curvature of a row of length `LENGTH`.
+    batch : int, optional
+        Rows in a subsample, by default a tenth.
+    clip : float, optional
+        Length at which the gradient of a row is clipped, by default that of a row of length `LENGTH`.
+    tuning : float
+        c, where the loss bounds residuals.
+    """
+
+    noises: Noises = NORMAL
+    loss: Loss = field(default_factory=HuberLoss)
+    rows: int = 0
+    steps: int | None = None
+    step_size: float | None = None
+    batch: int | None = None
+    clip: float | None = None
+    tuning: float = HUBER
+    shares: Mapping[str, float] = field(default_factory=lambda: {"coefficients": 1.0})
+
+    def __post_init__(self) -> None:
+        if not is_number(self.tuning) or not 0 < self.tuning < math.inf:
+            raise OptionError(f"tuning is {quote(self.tuning)}; give a positive number, such as tuning=1.345")
+        self.mechanism()  # which refuses what is out of range
+
+    def mechanism(self) -> NoisySGD:
+        """Return the mechanism with these options."""
+        robust, n = isinstance(self.loss, HuberLoss), max(self.rows, 1)
+        return NoisySGD(
+            LinearGradient(self.row_loss),
+            rows=n,
+            steps=USUAL_STEPS if self.steps is None else self.steps,
+            batch=max(1, round(PART * n)) if self.batch is None else self.batch,
+            step_size=1 / (LENGTH**2 * self.loss.largest_slope) if self.step_size is None else self.step_size,
+            clip=LENGTH * (self.tuning if robust else 1.0) if self.clip is None else self.clip,
+        )
+
+    @property
+    def row_loss(self) -> Loss:
+        """The loss of rows in their scales: a likelihood of responses in their own unit."""
+        if isinstance(self.loss, HuberLoss):
+            return type(self.loss)(clip=float(self.tuning))
+        assert isinstance(self.loss, Likelihood)
+        return Likelihood(self.loss.family)
+
+    def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
+        box = PublicBox(public.design)
+        rows = ScaledRows.of(self.loss, box, LENGTH, self.tuning, 1.0, max(self.rows, 1))
+        offset = np.r_[np.zeros(box.c), np.asarray(box.offset) / rows.unit, 0.0]
+        if isinstance(rows.loss, Likelihood):
+            center, half = rows.loss.center, rows.loss.half
+        else:
+            center, half = 0.0, 1 / rows.unit
+        longest = box.identity().longest(np.diag(1 / rows.scales)) * FARTHER
+        reach = box.offset_reach / rows.unit
+        within = WeightedLosses(
+            box.c,
+            ClippedSquares(float(self.tuning)) if rows.robust else Logistic(),
+            longest,
+            longest**2,
+            longest,
+            (center - half, center + half),
+            (-reach, reach),
+        )
+        question = Values("coefficients", LossRows(rows.P, offset, center, half), within=within)
+        drawn = ask(question, by=self.mechanism())
+        noise = None if public.intervals else np.full((box.c, box.c), np.nan)
+        remarks = (note("subsampled", box.design.names, other=instead(self.loss)),) if public.intervals else ()
+        return PointEstimate(tuple(box.design.names), rows.to_theta @ drawn.value, remarks, noise=noise)

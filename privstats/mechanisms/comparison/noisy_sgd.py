@@ -1,0 +1,224 @@
+"""NoisySGD: noisy gradient steps on random subsamples of the rows, of which the last iterate is released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from privstats.errors import OptionError, quote
+from privstats.losses.base import Loss
+from privstats.mechanisms.additive.gaussian import NormalLaw
+from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.comparison.smooth import with_delta
+from privstats.numerics.exact import MOST_ROWS, SUM_BITS, Total, add_noise, step_of, summed, toward_zero
+from privstats.numerics.law import FloatArray, IntArray, Rng
+from privstats.privacy.promise import Promise, Relation, is_number
+from privstats.privacy.release import Release
+from privstats.privacy.subsampling import noise_multiplier
+
+LARGEST_ENTRY = 1e150  # of gradients, before they are shortened: its square is a number
+MARGIN = 1 - 1e-12  # of lengths: covers the rounding of their computation
+
+
+class RowGradient(Protocol):
+    """The gradient of each row's loss by theta: a frozen record of public numbers.
+
+    A plan knows the mechanism before anything is released, so that releases enter through the rows. A row's gradient
+    depends on that row and theta alone; beyond that, gradients may be wrong without harm, since they are shortened.
+    """
+
+    def size(self, dim: int) -> int:
+        """Return the length of theta for rows of length `dim`."""
+
+    def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the gradients of rows, shape (k, dim): shape (k, len(theta))."""
+
+
+@dataclass(frozen=True)
+class LinearGradient:
+    """The gradient ``-w psi(x't + o; y) x`` of rows (w, x, y, o), as `WeightedLosses` holds them.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of the linear predictor, with `psi`.
+
+    Examples
+    --------
+    >>> from privstats.losses.base import HuberLoss
+    >>> LinearGradient(HuberLoss(clip=1.0))(np.array([[1.0, 1.0, 2.0, 5.0, 0.0]]), np.zeros(2))
+    array([[-1., -2.]])
+    """
+
+    loss: Loss
+
+    def size(self, dim: int) -> int:
+        return dim - 3
+
+    def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
+        weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # in order, so that each row is by itself
+            eta += coefficient * column
+        return -(weight * self.loss.psi(eta, y))[:, None] * x
+
+
+@dataclass(frozen=True)
+class NoisySGD(Mechanism):
+    """Release theta_T of ``theta <- theta - step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
+
+    Each sum is over the rows at m = `batch` of n = `rows` places, drawn without replacement and anew at each of T =
+    `steps`; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su 2022, Algorithm 1, with noise for
+    the sensitivity 2 C of replaced rows).
+
+    Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: a row that is drawn and
+    replaced moves the sum of the gradients, which lie in a ball of radius C, by at most 2 C, from whatever theta it is
+    taken. A row that is absent adds zero, which lies in the ball: places without a row are drawn like others. So given
+    the places the noisy sum is G_(1 / sigma)-DP, and without them C_q(G_(1 / sigma))-DP, q = m / n (Theorem 4.2, of
+    neighbours that replace a row and samples of fixed size). *T steps* keep the T-fold product, since each may depend
+    on the noisy sums before it (Theorem 3.2); theta_T is a function of these. The places and the other iterates are not
+    released. sigma is the noise multiplier of the product's price at (eps, delta): `noise_multiplier`. *Rounding*:
+    gradients are moved toward zero onto a public grid and added as whole numbers, and noise joins as a whole number
+    (`add_noise`): theta is computed from noisy sums on a public grid, and its own rounding tells nothing more.
+
+    Which place a row has does not matter to the law of a sample, so that the rows that are present have the first
+    places. If there were more than n of them, each would have a place all the same, and be drawn less often than is
+    paid for.
+
+    No interval: the law of theta_T depends on the rows, through the noise of the samples.
+
+    Parameters
+    ----------
+    gradient : RowGradient
+    rows : int
+        n, their public number: of those handed over, absent ones included.
+    steps : int
+        T.
+    batch : int
+        m, at most n.
+    step_size : float
+    clip : float
+        C, in the l2 norm.
+
+    Raises
+    ------
+    OptionError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from privstats.losses.base import HuberLoss
+    >>> NoisySGD(LinearGradient(HuberLoss()), rows=1000, steps=200, batch=50, step_size=0.5, clip=2.0).q
+    0.05
+    """
+
+    label: ClassVar[str] = "sgd"
+    needs_delta: ClassVar[bool] = True
+    gradient: RowGradient
+    rows: int
+    steps: int
+    batch: int
+    step_size: float
+    clip: float
+
+    def __post_init__(self) -> None:
+        for name, example in (("rows", 1000), ("steps", 200), ("batch", 50)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise OptionError(f"{name} is {quote(value)}; give a whole number from 1 on, such as {name}={example}")
+        if self.batch > self.rows:
+            raise OptionError(f"batch is {self.batch}, more than the {self.rows} rows; give at most batch={self.rows}")
+        for name, size in (("step_size", 0.5), ("clip", 2.0)):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 < value < LARGEST_ENTRY:
+                raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}={size}")
+
+    @property
+    def q(self) -> float:
+        """Part of the rows in a subsample."""
+        return self.batch / self.rows
+
+    def sigma(self, promise: Promise) -> float:
+        """Return the noise multiplier: the standard deviation of a sum's noise over its sensitivity 2 C.
+
+        Raises
+        ------
+        BudgetError
+            If the promise has no delta.
+        """
+        budget = with_delta(promise)
+        return noise_multiplier(budget.eps, budget.delta, self.q, self.steps)
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
+        if not relation.exchange or relation.rows > 1:
+            raise OptionError("mech='sgd' needs neighbours that replace one row; leave neighbors= and unit= out")
+        *_, theta = self.iterates(exact.all(), self.sigma(promise), rng)
+        return Release(name, theta, None, promise, within)
+
+    def iterates(self, rows: FloatArray, sigma: float, rng: Rng) -> Iterator[FloatArray]:
+        """Yield theta after each step; all but the last are for made-up rows only.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (k, dim)
+            Those that are present.
+        sigma : float
+            Noise multiplier.
+        rng : Rng
+        """
+        theta, places = np.zeros(self.gradient.size(rows.shape[1])), max(self.rows, len(rows))
+        noise = NormalLaw(np.full(len(theta), 2 * sigma * self.clip))
+        for _ in range(self.steps):
+            drawn = subsample(rng, places, self.batch)
+            total = self.total(rows[drawn[drawn < len(rows)]], theta)
+            theta = theta - self.step_size * (add_noise(total, noise.sample(rng, 1)[0], noise.scale) / self.batch)
+            yield theta
+
+    def total(self, rows: FloatArray, theta: FloatArray) -> Total:
+        """Return the exact sum of the clipped gradients at theta: two of a subsample are at most 2 C apart."""
+        step = step_of(self.clip, SUM_BITS)
+        total = Total.nothing(len(theta), step)
+        for start in range(0, len(rows), MOST_ROWS):
+            with np.errstate(all="ignore"):
+                gradients = self.gradient(rows[start : start + MOST_ROWS], theta)
+            total += summed(toward_zero(shortened_to(gradients, self.clip), step), step)
+        return total
+
+
+def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
+    """Return vectors of any numbers, each moved toward zero until it is no longer than this; NaN becomes zero.
+
+    Examples
+    --------
+    >>> shortened_to(np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, np.inf]]), 1.0).round(9)
+    array([[0.6, 0.8],
+           [0.3, 0.4],
+           [0. , 1. ]])
+    """
+    inside: FloatArray = np.clip(vectors, -LARGEST_ENTRY, LARGEST_ENTRY)
+    inside[np.isnan(inside)] = 0.0
+    squared = np.zeros(len(inside))
+    for column in inside.T:
+        squared += column * column
+    factor = np.minimum(1.0, MARGIN * longest / np.maximum(np.sqrt(squared), 1e-300))
+    return inside * factor[:, None]
+
+
+def subsample(rng: Rng, n: int, m: int) -> IntArray:
+    """Draw m of the whole numbers below n, each set of m equally likely.
+
+    The first m different ones of a stream of independent uniform numbers: of those, each set has the same probability.
+    Of more than half of all, those that are left out are drawn.
+    """
+    if 2 * m > n:
+        kept = np.ones(n, dtype=bool)
+        kept[subsample(rng, n, n - m)] = False
+        return np.flatnonzero(kept)
+    drawn = np.zeros(0, dtype=np.int64)
+    while True:
+        drawn = np.concatenate([drawn, np.asarray(rng.integers(0, n, m), dtype=np.int64)])
+        different, first = np.unique(drawn, return_index=True)
+        if len(different) >= m:
+            return different[np.argsort(first)[:m]]

@@ -1,0 +1,312 @@
+"""What noisy steps on random subsamples cost together: the price of NoisySGD. Extended tier.
+
+Each of T steps draws m of n rows without replacement, anew, and releases a sum over them with normal noise whose
+standard deviation is sigma times the sensitivity of the sum where a row is replaced. Under "replace one row" a step has
+the trade-off function
+
+    ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n,  G = G_(1 / sigma)
+
+(Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x), and T steps have its
+T-fold product, whatever each step takes from the releases before it (Theorem 3.2). f_q is the trade-off function of
+N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 that of the two exchanged. C_q follows f_q down to where
+its slope is -1, then a straight line, then f_q^-1. This symmetric function is composed: products of f_q alone, or of
+f_q^-1 alone, are larger, and promise more than is proved.
+
+Rows that are drawn each by itself, and rows that come and go, are another mechanism with another price.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache, partial
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from privstats.errors import OptionError, quote
+from privstats.numerics.law import FloatArray
+from privstats.privacy.composition import LossDistribution, on_grid_from_above, repeated
+from privstats.privacy.promise import ROUNDING, is_number
+from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
+
+CUT = 1e-5  # part of delta that losses beyond the grid take
+LARGEST_LOSS = 600.0  # its exponential is a float64; a larger eps is priced like this one
+FINENESS = 32.0  # points of the grid in one standard deviation of a step's loss
+LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # of the grid, up to a step's largest loss
+FAR = 12.0  # standard deviations of a normal law beyond which nothing is left
+LEAST_SIGMA = 0.01  # of a noise multiplier
+NEAR, CLOSE = 0.05, 1e-4  # a noise multiplier is looked for this near to that of the limit, and found to this part
+
+
+def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
+    """Return the smallest known delta at `eps` of `steps` noisy steps on subsamples.
+
+    Of one step it is ``q delta_G(log(1 + (e^eps - 1) / q))``, exactly.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    sigma : float
+        Noise multiplier: standard deviation of the noise over the sensitivity of a step's sum.
+    q : float
+        Part of the rows in a subsample, in (0, 1].
+    steps : int
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(sampled_delta(1.0, 1.0, 1.0, 4), 5), round(gdp_delta(2.0, 1.0), 5)
+    (0.50986, 0.50986)
+    >>> round(sampled_delta(1.0, 1.0, 0.02, 400), 5)
+    0.02958
+    """
+    _check(sigma, q, steps)
+    if not (is_number(eps) and eps >= 0):
+        raise OptionError(f"eps is {quote(eps)}; give a number from 0 on, such as eps=1")
+    if q == 1:
+        return gdp_delta(math.sqrt(steps) / sigma, eps)
+    eps = min(eps, LARGEST_LOSS)
+    if steps == 1:
+        return float(_profile(eps, sigma, q))
+    known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
+    guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
+    while True:  # the bound is tight near the guess
+        found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
+        if not (found < guess / 10 or found > 10 * guess) or found >= known:
+            return min(found, known)
+        known, guess = found, max(found, least)
+
+
+def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
+    """Return the smallest known eps at `delta` of `steps` noisy steps on subsamples: `sampled_delta` inverted.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    sigma, q, steps
+        As for `sampled_delta`.
+
+    Returns
+    -------
+    float
+        Infinite where none below `LARGEST_LOSS` is known.
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(sampled_eps(1e-5, 1.0, 0.01, 1000), 2)
+    2.2
+    """
+    _check(sigma, q, steps)
+    _check_delta(delta)
+    if q == 1:
+        return gdp_eps(math.sqrt(steps) / sigma, delta)
+    if steps == 1:
+        return float(np.logaddexp(math.log1p(-q), math.log(q) + gdp_eps(1 / sigma, delta / q))) if delta < q else 0.0
+    return sampled_losses(sigma, q, steps, delta).eps(delta, math.inf)
+
+
+@lru_cache(maxsize=64)
+def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
+    """Return the noise multiplier with which `steps` noisy steps on subsamples keep (eps, delta).
+
+    Parameters
+    ----------
+    eps, delta : float
+        Positive; delta below 1.
+    q, steps
+        As for `sampled_delta`.
+
+    Returns
+    -------
+    float
+        At most 0.1 % larger than needed, or `LEAST_SIGMA`.
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(noise_multiplier(1.0, 1e-5, 1.0, 1) * gdp_mu(1.0, 1e-5), 2)
+    1.0
+    >>> round(noise_multiplier(1.0, 1e-5, 0.01, 1000), 2)
+    1.59
+    """
+    _check(1.0, q, steps)
+    _check_delta(delta)
+    if not (is_number(eps) and eps > 0):
+        raise OptionError(f"eps is {quote(eps)}; give a positive number, such as eps=1")
+    eps = min(eps, LARGEST_LOSS)
+    mu = gdp_mu(eps, delta)
+    if q == 1:
+        return max(math.sqrt(steps) / mu * (1 + ROUNDING), LEAST_SIGMA)
+
+    @cache
+    def excess(log_sigma: float) -> float:
+        sigma = math.exp(log_sigma)
+        if steps == 1:
+            return math.log(max(float(_profile(eps, sigma, q)), 1e-320) / delta)
+        return math.log(max(sampled_losses(sigma, q, steps, delta).delta(eps), 1e-320) / delta)
+
+    low = high = math.log(_sigma_of_limit(mu, q, steps))
+    further = NEAR
+    while excess(high) > 0:
+        low, high, further = high, high + further, 2 * further
+    while low == high or excess(low) <= 0:
+        if low <= math.log(LEAST_SIGMA):
+            return LEAST_SIGMA
+        low, high, further = max(low - further, math.log(LEAST_SIGMA)), low, 2 * further
+    found = float(brentq(excess, low, high, xtol=CLOSE)) + CLOSE
+    while excess(found) > 0:
+        found += CLOSE
+    return math.exp(found)
+
+
+def limit_mu(sigma: float, q: float, steps: int) -> float:
+    """Return the mu that the steps together are near to, if they are many and q is small: a limit, never promised.
+
+    ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q sqrt(T)`` tends
+    to a constant (Dong, Roth and Su 2022, Corollary 5.4). At a given T the steps may tell more than this mu.
+
+    Parameters
+    ----------
+    sigma, q, steps
+        As for `sampled_delta`.
+
+    Returns
+    -------
+    float
+        A limit, never promised.
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(limit_mu(1.0, 0.01, 10_000), 3)
+    1.71
+    """
+    _check(sigma, q, steps)
+    half = 0.5 / sigma
+    square = math.exp(min(4 * half**2 + float(log_ndtr(3 * half)), LARGEST_LOSS)) + 3 * float(ndtr(-half)) - 2
+    return math.sqrt(2 * steps * max(square, 0.0)) * q
+
+
+def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
+    """Return level and power of the tests of one step, ``f = C_q(G)``, that reject where the loss exceeds l >= 0.
+
+    Where f is below its straight piece the loss is ``log(1 - q + q L)``, L the likelihood ratio of N(1 / sigma, 1)
+    against N(0, 1). It exceeds l beyond ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, with probability Phi(-u)
+    under N(0, 1), and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. What is left at l = 0, where L < 1,
+    is the straight piece.
+
+    Parameters
+    ----------
+    loss : ndarray
+    sigma, q
+        As for `sampled_delta`.
+
+    Returns
+    -------
+    level, power : ndarray
+
+    Examples
+    --------
+    >>> level, power = step_tests(np.zeros(1), 1.0, 0.5)
+    >>> (1 - level - power).round(4)  # (1 - q) (1 - 2 Phi(-1 / 2))
+    array([0.1915])
+    """
+    u = sigma * np.log1p(np.expm1(loss) / q) + 0.5 / sigma
+    level: FloatArray = ndtr(-u)
+    return level, (1 - q) * level + q * ndtr(1 / sigma - u)
+
+
+def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
+    """Return a loss distribution that dominates that of the steps together, tight where its delta is near `delta`.
+
+    Parameters
+    ----------
+    sigma, q, steps
+        As for `sampled_delta`.
+    delta : float
+
+    Returns
+    -------
+    LossDistribution
+
+    Examples
+    --------
+    >>> round(sampled_losses(1.0, 0.01, 1000, 1e-5).eps(1e-5, math.inf), 2)
+    2.2
+    """
+
+    def excess(loss: float) -> float:
+        return math.log(max(float(_profile(loss, sigma, q)), 1e-320) / (CUT * delta / steps))
+
+    largest, sd = LARGEST_LOSS, _sd(sigma, q)
+    if excess(largest) < 0:
+        largest = 1.01 * brentq(excess, 0.0, largest, xtol=1e-12, rtol=1e-3) if excess(0.0) > 0 else sd
+    cells = min(max(math.ceil(FINENESS * largest / sd), LEAST_CELLS), MOST_CELLS)
+    one = on_grid_from_above(partial(step_tests, sigma=sigma, q=q), largest / cells, cells)
+    return repeated(one, steps, delta)
+
+
+def _profile(eps: float, sigma: float, q: float) -> FloatArray:
+    """Return delta of one step at eps >= 0."""
+    return q * gaussian_profile(1 / sigma, math.log1p(math.expm1(eps) / q))
+
+
+def _sd(sigma: float, q: float) -> float:
+    """Return the root mean square of one step's loss."""
+    mu = 1 / sigma
+    z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
+    loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
+    density = (2 - q) * np.exp(-(z**2) / 2) + q * np.exp(-((z - mu) ** 2) / 2)
+    return math.sqrt(float((loss**2 * density).sum() * dz) / math.sqrt(2 * math.pi))
+
+
+def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
+    """Return the noise multiplier whose limit is mu."""
+
+    def excess(log_sigma: float) -> float:
+        return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)
+
+    low, high = math.log(LEAST_SIGMA), math.log(LEAST_SIGMA + 10 * math.sqrt(steps) / mu)
+    if excess(low) <= 0:
+        return LEAST_SIGMA
+    return math.exp(brentq(excess, low, high, xtol=1e-3)) if excess(high) < 0 else math.exp(high)
+
+
+def _check(sigma: float, q: float, steps: int) -> None:
+    """Refuse numbers out of range."""
+    if not (is_number(sigma) and 0 < sigma < math.inf):
+        raise OptionError(f"the noise multiplier is {quote(sigma)}; give a positive number")
+    if not (is_number(q) and 0 < q <= 1):
+        raise OptionError(f"the part of the rows in a subsample is {quote(q)}; give a number in (0, 1]")
+    if not (isinstance(steps, int | np.integer) and not isinstance(steps, bool) and steps >= 1):
+        raise OptionError(f"steps is {quote(steps)}; give a whole number from 1 on, such as steps=100")
+
+
+def _check_delta(delta: float) -> None:
+    """Refuse a delta out of range."""
+    if not (is_number(delta) and 0 < delta < 1):
+        raise OptionError(f"delta is {quote(delta)}; give a number between 0 and 1, such as delta=1e-6")
