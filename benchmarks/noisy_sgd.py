@@ -1,0 +1,97 @@
+"""NoisySGD beside noisy gradient descent: what subsamples cost, and where Huber's location ends at equal (eps, delta).
+
+The price of T steps on m of n rows by the composed trade-off function, by the limit (which is never promised), and by
+the Renyi accountant of another package where it is installed. Then the picture of the lecture notes: iterates of both
+for the location of normal rows with one in ten far off, all of (eps, delta) spent on the steps.
+
+Exits non-zero where the Renyi accountant is below the price by more than rounding, or descent on all rows ends farther
+from the truth than on subsamples, in the mean over replicates and beyond two standard errors.
+Run: ``python -m benchmarks.noisy_sgd --seed 1``
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from benchmarks.common import arguments, new_figure
+from privstats.losses.base import HuberLoss
+from privstats.mechanisms.comparison.noisy_sgd import LinearGradient, NoisySGD
+from privstats.mechanisms.random import public_stream
+from privstats.privacy.subsampling import limit_mu, noise_multiplier, sampled_eps
+from privstats.privacy.tradeoff import gdp_eps, gdp_mu
+
+DELTA = 1e-5
+PRICED = ((1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.1, 100), (4.0, 0.5, 50))  # sigma, q, T
+ROWS, STEPS, BATCH, STEP, EPS = 2_000, 100, 100, 0.3, (0.25, 1.0, 4.0)
+FAR, TRUTH, ROUNDING = 8.0, 1.0, 1e-4
+LOSS = HuberLoss()
+
+
+def by_renyi(sigma: float, q: float, steps: int) -> float:
+    """Return eps at `DELTA` of the Renyi accountant for rows that are replaced; NaN where it is not installed."""
+    try:
+        from dp_accounting import dp_event, privacy_accountant
+        from dp_accounting.rdp import rdp_privacy_accountant
+    except ImportError:
+        return np.nan
+    replaced = privacy_accountant.NeighboringRelation.REPLACE_ONE
+    accountant = rdp_privacy_accountant.RdpAccountant(neighboring_relation=replaced)
+    rows = 100_000
+    step = dp_event.SampledWithoutReplacementDpEvent(rows, round(q * rows), dp_event.GaussianDpEvent(sigma))
+    accountant.compose(dp_event.SelfComposedDpEvent(step, steps))
+    return float(accountant.get_epsilon(DELTA))
+
+
+def rows_of(rng: np.random.Generator) -> np.ndarray:
+    """Return rows (w, x, y, o) of a location: normal ones about the truth, one in ten far off on either side."""
+    y = TRUTH + rng.normal(size=ROWS)
+    far = rng.uniform(size=ROWS) < 0.1
+    y[far] += FAR * rng.choice([-1, 1], far.sum())
+    return np.column_stack([np.ones(ROWS), np.ones(ROWS), y, np.zeros(ROWS)])
+
+
+def paths(eps: float, seed: int, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return iterates of descent on all rows, and on subsamples, each of shape (steps,)."""
+    rows = rows_of(np.random.default_rng([seed, r]))
+    rng, y = public_stream(1000 * seed + r), rows[:, 2]
+    sd = 2 * LOSS.clip * STEPS**0.5 / (ROWS * gdp_mu(eps, DELTA))
+    theta, all_rows = 0.0, []
+    for noise in rng.normal(0.0, 1.0, STEPS):
+        theta += STEP * (LOSS.psi(np.full(ROWS, theta), y).mean() + sd * noise)
+        all_rows.append(theta)
+    sgd = NoisySGD(LinearGradient(LOSS), ROWS, STEPS, BATCH, STEP, LOSS.clip)
+    sigma = noise_multiplier(eps, DELTA, sgd.q, STEPS)
+    return np.array(all_rows), np.array([theta[0] for theta in sgd.iterates(rows, sigma, rng)])
+
+
+def main() -> int:
+    """Print prices and distances; draw iterates."""
+    given = arguments(__doc__, 200, "noisy_sgd").parse_args()
+    failed = 0
+    for sigma, q, steps in PRICED:
+        price, renyi = sampled_eps(DELTA, sigma, q, steps), by_renyi(sigma, q, steps)
+        limit = gdp_eps(limit_mu(sigma, q, steps), DELTA)
+        failed += renyi < price * (1 - ROUNDING)
+        print(f"sigma = {sigma:g}, q = {q:g}, T = {steps:5,}: eps = {price:.3f}, limit {limit:.3f}, Renyi {renyi:.3f}")
+    figure, panels = new_figure(len(EPS))
+    for panel, eps in zip(panels, EPS, strict=True):
+        several = [paths(eps, given.seed, r) for r in range(given.replicates)]
+        distance = np.array([[abs(one[k][-1] - TRUTH) for one in several] for k in (0, 1)])
+        off, gap = distance.mean(axis=1), distance[0] - distance[1]
+        worse = bool(gap.mean() > 2 * gap.std() / len(gap) ** 0.5)
+        failed += worse
+        print(f"eps = {eps:g}: mean distance, all rows {off[0]:.4f}, subsamples {off[1]:.4f}{' MISSED' * worse}")
+        for k, (words, color) in enumerate((("all rows", "C0"), ("subsamples", "C1"))):
+            for number, one in enumerate(several[:5]):
+                panel.plot(one[k], color=color, alpha=0.7, linewidth=1, label=words if not number else None)
+        panel.axhline(TRUTH, color="black", linewidth=0.8)
+        panel.set(title=f"eps = {eps:g}, delta = {DELTA:g}", xlabel="step", ylabel="location")
+        panel.legend()
+    figure.savefig(given.plot, dpi=150)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
