@@ -40,7 +40,8 @@ SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which 
 SCALE_STEP = 2.0  # of log sigma along its score
 BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
-WORTH_SAYING = 1.05  # times as long as other intervals
+WORTH_SAYING = 1.05  # times as long as other intervals, which are so short
+AMPLE = 0.1  # ... where noise_to_signal is below this (`benchmarks.noisy_optimisation`): else their overhead is more
 SCORE_SHARE = 0.5  # of mu^2 that mech="newton" spends on its last score
 
 
@@ -178,7 +179,7 @@ class NoisyGradientDescent:
         if estimate is not None and one is not None:
             _, _, low, high = estimate.coefficients()
             times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
-            if times > WORTH_SAYING:
+            if times > WORTH_SAYING and estimate.diagnostics["noise_to_signal"] < AMPLE:
                 return note("as stated with intervals", times=times, other=other)
         return note("as stated", other=other)
 

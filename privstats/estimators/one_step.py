@@ -1,7 +1,9 @@
 """One noisy estimating equation for all losses: what is known when a loss begins, its last release, and the equation.
 
 `OneStep.equation` is the method of METHODS.md, section 2, from the pilot on. What differs between losses are its hooks;
-what differs between promises is the last release: a score that is clipped, or what minimises a perturbed loss.
+what differs between promises is the last release: a score that is clipped, or what minimises a perturbed loss. With
+clipped scores it is ``mech="newton"``, which replaces noisy Newton as Avella-Medina, Bradshaw and Loh (2023) state it:
+that one is ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations

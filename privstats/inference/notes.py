@@ -164,7 +164,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "as stated": (
             "The algorithm is as in Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison; another one "
-            "has less noise. Remedy: write {other}."
+            "is shorter where rows and budget are ample. Remedy: write {other}."
         ),
         # no intervals, or no std error
         "subsampled": (

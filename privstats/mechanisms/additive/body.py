@@ -75,7 +75,7 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 
 
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of K, exactly (up to float rounding).
+    """Draw `size` independent points, uniform in K up to rounding; replaces Algorithm 8 of Awan and Slavkovic (2021).
 
     Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
     (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these. Let A be
