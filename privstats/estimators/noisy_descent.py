@@ -149,7 +149,7 @@ class NoisyGradientDescent:
             return PointEstimate(names, to_theta @ at.beta, (self.remark(),), noise=noise, given=FILLED)
         bread = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
         meat = NoisyMatrix.of(ask(rows.meat(at), by=self.noises.products))
-        M = raised(bread.value / rows.n, BREAD_EDGE * edge(bread) / rows.n)
+        M = raised(bread.value / rows.n, BREAD_EDGE * edge(bread) / rows.n, self.curvature)
         Q = raised(meat.value / rows.n, 0.0)
         noise, left = noise_of_path(path, M)
         freedom = max(rows.n - box.c, 1)
@@ -349,10 +349,10 @@ def edge(matrix: NoisyMatrix) -> float:
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
 
-def raised(matrix: FloatArray, least: float) -> FloatArray:
-    """Return a symmetric matrix whose eigenvalues are at least this."""
+def raised(matrix: FloatArray, least: float, most: float = np.inf) -> FloatArray:
+    """Return a symmetric matrix whose eigenvalues are at least this, and at most what is public of them."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((V * np.maximum(values, least)) @ V.T, dtype=float)
+    return np.asarray((V * np.clip(values, min(least, most), most)) @ V.T, dtype=float)
 
 
 def root_of(matrix: FloatArray) -> FloatArray:

@@ -223,3 +223,13 @@ def test_what_subsampled_steps_cannot_do_is_refused(options, error, says):
     call = {"eps": 1.0, "delta": 1e-6, "mech": "sgd", "loss": "huber", "domain": {**SCALES, "c": (0, 3)}, "rng": 1}
     with pytest.raises(error, match=says):
         ps.dp_lm("y ~ a + b", rows(300), **{**call, **options})
+
+
+@pytest.mark.parametrize("mech", MECHS)
+@pytest.mark.parametrize("n", [10, 60])
+@pytest.mark.parametrize("mu", [1e-9, 1e-4, 0.01, 1e6])
+def test_any_budget_gives_numbers_and_intervals_of_some_width(mech, n, mu):
+    for seed in range(3):
+        for fit in (robust(rows(n, seed), mech, mu=mu, rng=seed), logit(rows(n, seed, True), mech, mu=mu, rng=seed)):
+            low, high = fit.conf_int().to_numpy().T
+            assert np.isfinite(fit.params).all() and (high > low).all()

@@ -1,4 +1,4 @@
-"""Normal noise for Gaussian differential privacy, whose exact scale replaces sqrt(2 ln(1.25 / delta)) size / eps."""
+"""Normal noise for Gaussian differential privacy: its exact scale replaces the classical sqrt(2 ln(1.25/delta))/eps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
