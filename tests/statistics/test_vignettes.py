@@ -15,6 +15,10 @@ from tests.conftest import slow
 VIGNETTES = Path(__file__).parents[2] / "vignettes"
 SHOWS = {
     "demo.py": ["Doctor visits", "Guarantee", "privacy"],
+    "foundations.py": [
+        *("Membership attack: 100 rows", "no test above", "refused: the ledger", "ends at the fit"),
+        *("without the allowance for bias", "Corrections to the lecture notes: 25", "privacy loss 18.1"),
+    ],
     "housing.py": ["No row was read", "widths of 95 %", "times longer", "eps = 4: noise_to_signal"],
     "logistic.py": ["Private logistic regression", "eps for a width", "dy/dx", "mu = 0.5"],
     "quantile_regression.py": ["Private quantile regression", "times longer", "np.log(income)", "density"],
