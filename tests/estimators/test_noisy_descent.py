@@ -92,7 +92,7 @@ def test_what_noise_leaves_in_the_last_iterate_is_the_closed_form_and_what_draws
     assert (np.diag(last) < 0.9 * np.diag(covariance)).all()
 
 
-@thinned(2)
+@thinned(5)
 @pytest.mark.parametrize("mech", MECHS)
 @pytest.mark.parametrize("loss", ["huber", "pseudo_huber", "logcosh", "logit"])
 def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
@@ -225,6 +225,7 @@ def test_what_subsampled_steps_cannot_do_is_refused(options, error, says):
         ps.dp_lm("y ~ a + b", rows(300), **{**call, **options})
 
 
+@thinned(3)
 @pytest.mark.parametrize("mech", MECHS)
 @pytest.mark.parametrize("n", [10, 60])
 @pytest.mark.parametrize("mu", [1e-9, 1e-4, 0.01, 1e6])

@@ -295,6 +295,7 @@ def test_without_a_choice_all_shares_are_relative():
 # ------------------------------------------------------------------ forecasts
 
 
+@thinned(2)
 @pytest.mark.parametrize("price", [{}, {"eps": None, "mu": 0.5}])
 def test_the_budget_and_the_rows_for_a_width_reach_it_and_no_more(price):
     name = "mu" if "mu" in price else "eps"
