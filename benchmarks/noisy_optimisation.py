@@ -14,10 +14,10 @@ source; or the slope of (c) is not -1. Run: ``python -m benchmarks.noisy_optimis
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -33,6 +33,7 @@ from privstats.losses.base import HuberLoss
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood
 from privstats.models import descent, regression
+from privstats.workflow.plan import forget
 
 ROWS, BUDGETS = (500, 1_000, 2_000, 5_000, 20_000), (0.25, 0.5, 1.0, 2.0)
 PLOTTED = (250, 500, 750, 1_000, 1_500, 2_000, 4_000)
@@ -78,8 +79,7 @@ class Setting:
             call = {"family": "binomial", "domain": {**domain, "y": (0, 1)}}
             return ps.dp_glm(FORMULA, rows, mu=mu, mech=self.mech, rng=seed, **call, **options)
         domain["y"] = ps.Scale(0.0, 1.0)
-        with known_scale() if self.known else nullcontext():
-            return ps.dp_lm(FORMULA, rows, mu=mu, mech=self.mech, loss="huber", domain=domain, rng=seed, **options)
+        return ps.dp_lm(FORMULA, rows, mu=mu, mech=self.mech, loss="huber", domain=domain, rng=seed, **options)
 
 
 SETTINGS = (
@@ -92,17 +92,20 @@ SETTINGS = (
 )
 
 
-def known_scale() -> Any:
-    """Return a context in which robust fits by descent know that residuals have a scale of 1."""
+@contextmanager
+def knowing(setting: Setting) -> Iterator[None]:
+    """Let robust fits by descent know that residuals have a scale of 1, where it is known; plans are made anew."""
 
     def descents(loss: Any, rows: int | None) -> dict[str, Any]:
-        table = descent.descents(loss, rows)
         return {
-            mech: descent.Candidate(one.estimator, {**one.fixed, "sigma": 1.0}, one.noise)
-            for mech, one in table.items()
+            mech: replace(one, fixed={**one.fixed, "sigma": 1.0}) if mech != "sgd" else one
+            for mech, one in descent.descents(loss, rows).items()
         }
 
-    return patch.object(regression, "descents", descents)
+    forget()
+    with patch.object(regression, "descents", descents) if setting.known else nullcontext():
+        yield
+    forget()
 
 
 def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
@@ -126,22 +129,27 @@ def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
 def covered(task: tuple[Setting, int, float, int, int]) -> pd.DataFrame:
     """Return coverage and length by each variance, of a number of samples; "exact" is the printed interval."""
     setting, n, mu, seed, replicates = task
-    found = []
-    for r in range(replicates):
-        fit = setting.fit(setting.rows(n, (seed, r, n)), mu, 1000 * seed + r)
-        estimate, both = fit.params.to_numpy(), fit.conf_int().to_numpy().T
-        for kind, sd in variances(fit, setting.mech, n).items():
-            half = norm.ppf(0.975) * sd
-            low, high = both if kind == "exact" else (estimate - half, estimate + half)
-            inside = (low <= setting.truth) & (setting.truth <= high)
-            found.append({"variance": kind, "coverage": inside.mean(), "length": np.median(high - low)})
+    with knowing(setting):
+        fits = (setting.fit(setting.rows(n, (seed, r, n)), mu, 1000 * seed + r) for r in range(replicates))
+        found = [row for fit in fits for row in intervals(setting, fit, n)]
     return pd.DataFrame(found).groupby("variance").agg({"coverage": "mean", "length": "median"})
+
+
+def intervals(setting: Setting, fit: Any, n: int) -> list[dict[str, Any]]:
+    """Return coverage and length of a fit's intervals by each variance."""
+    estimate, both, found = fit.params.to_numpy(), fit.conf_int().to_numpy().T, []
+    for kind, sd in variances(fit, setting.mech, n).items():
+        half = norm.ppf(0.975) * sd
+        low, high = both if kind == "exact" else (estimate - half, estimate + half)
+        inside = (low <= setting.truth) & (setting.truth <= high)
+        found.append({"variance": kind, "coverage": inside.mean(), "length": np.median(high - low)})
+    return found
 
 
 def distances(task: tuple[int, int, int]) -> float:
     """Return the median distance of descent to where it ends without noise."""
     n, seed, replicates = task
-    setting, found = SETTINGS[0], []
+    setting, found = SETTINGS[2], []
     for r in range(replicates):
         rows = setting.rows(n, (seed, r, n))
         fits = [setting.fit(rows, mu, 1000 * seed + r, steps=STEPS).params.to_numpy() for mu in (1.0, 1e6)]

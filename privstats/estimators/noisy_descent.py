@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, sd_of
-from privstats.estimators.filling import FILLED, filling_hessian
+from privstats.estimators.filling import FILLED, filling_hessian, filling_rows
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.k_norm_gradient import rows_of
 from privstats.gate.questions import Ask, Sum
@@ -39,6 +39,9 @@ UNIT = 1 / math.sqrt(3.0)  # part of a half-range that is the std dev of a colum
 SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which noise may carry the fitted one
 SCALE_STEP = 2.0  # of log sigma along its score
 BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
+MOST_STEPS = 1000  # each of which is a question of a plan
+MOST_LEFT = 0.4  # part of the start's error that may be left in a direction which is given
+FARTHEST = 10.0  # how far, in scales of the response, coefficients may be in directions in which steps have not arrived
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
 WORTH_SAYING = 1.05  # times as long as other intervals, which are so short
 AMPLE = 0.1  # ... where noise_to_signal is below this (`benchmarks.noisy_optimisation`): else their overhead is more
@@ -56,8 +59,11 @@ class NoisyGradientDescent:
     ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (source: 2 r^2 everywhere).
 
     Intervals: with M the bread and ``R = I - eta M`` the noise of the last iterate has the covariance
-    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``; the sandwich is added. What the start is from
-    the end, ``R^K (theta_K - theta_0)``, is allowed for.
+    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``; the sandwich is added. What is left of the
+    start, ``R^K (I - R^K)^-1 theta_K``, is allowed for. Where noise hides M it is taken for large enough if all numbers
+    have declared scales (`Scale`), which say that they vary so much; steps along collinear predictors may then not have
+    arrived unseen. Else M is what it surely is, and directions in which more than `MOST_LEFT` of the start may be left
+    are not given.
 
     Parameters
     ----------
@@ -92,8 +98,8 @@ class NoisyGradientDescent:
 
     def __post_init__(self) -> None:
         whole = isinstance(self.steps, int) and not isinstance(self.steps, bool) and self.steps > 0
-        if self.steps is not None and not whole:
-            raise OptionError(f"steps is {quote(self.steps)}; give a whole number from 1 on, such as steps=50")
+        if self.steps is not None and not (whole and self.steps <= MOST_STEPS):
+            raise OptionError(f"steps is {quote(self.steps)}; give a whole number up to {MOST_STEPS}, such as steps=50")
         for name, example in (("clip", 1.4), ("tuning", 1.345)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
@@ -138,13 +144,15 @@ class NoisyGradientDescent:
         for k in range(self.K):
             score, chi, sd = rows.score(ask, self.noises, at, f"{k + 1}", present)
             S = self.matrix(ask, rows, at, k)
+            sigma = at.sigma
             at, S = self.moved(at, S, score, chi, rows)
-            path.append((S, sd * at.sigma))
+            path.append((S, sd * sigma))
         to_theta = rows.to_theta
         names = tuple(box.design.names)
         if not public.intervals:
-            inverse = np.linalg.inv(to_theta)
-            M = inverse.T @ (filling_hessian(box, public) / rows.n) @ inverse * self.loss.largest_slope
+            weight = np.minimum(1.0, self.clip**2 / ((filling_rows(box) / rows.scales) ** 2).sum(axis=1))
+            filled = filling_hessian(box, public, weight * self.loss.largest_slope) / rows.n
+            M = raised(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
             noise = to_theta @ noise_of_path(path, M)[0] @ to_theta.T
             return PointEstimate(names, to_theta @ at.beta, (self.remark(),), noise=noise, given=FILLED)
         bread = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
@@ -154,8 +162,16 @@ class NoisyGradientDescent:
         noise, left = noise_of_path(path, M)
         freedom = max(rows.n - box.c, 1)
         sandwich = at.sigma**2 * np.linalg.solve(M, np.linalg.solve(M, Q).T) / freedom
-        lag = left @ np.linalg.lstsq(np.eye(box.c) - left, at.beta, rcond=None)[0]
-        known |= {"noise_to_signal": max(bread.noise_to_signal())}
+        if not rows.declared:
+            values, V = np.linalg.eigh(bread.value / rows.n)
+            surely = np.clip(values - BREAD_EDGE * edge(bread) / rows.n, 0.0, self.curvature)
+            left = noise_of_path(path, (V * surely) @ V.T)[1]
+        U, part, Vt = np.linalg.svd(left)
+        arrived = part < MOST_LEFT
+        lag = U[:, arrived] @ ((part / (1 - part))[arrived] * (Vt @ at.beta)[arrived])
+        told, hidden = bread.noise_to_signal()
+        known |= {"noise_to_signal": told} if not arrived.all() else {"noise_to_signal": max(told, hidden)}
+        known |= {} if arrived.all() else {"noise_to_signal_unidentified": hidden}
         known |= {"sigma": at.sigma * rows.unit} if rows.robust else {}
         estimate = replace(
             NormalEstimate.of(
@@ -167,6 +183,7 @@ class NoisyGradientDescent:
                 diagnostics=known,
             ),
             allowances=(Allowance(to_theta @ lag[:, None], 1.0),),
+            unidentified=to_theta @ U[:, ~arrived] * FARTHEST,
             from_start=True,
         )
         s = path[-1][1] * (self.shares["meat"] / SCORE_SHARE) ** 0.5
@@ -257,6 +274,8 @@ class ScaledRows:
         Public.
     both : Concomitant, optional
         Where the residual scale is fitted.
+    declared : bool
+        Whether all predictors are numbers whose scales are declared.
     """
 
     loss: Loss
@@ -266,20 +285,21 @@ class ScaledRows:
     unit: float
     n: int
     both: Concomitant | None = None
+    declared: bool = False
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
         """Return the questions about rows of a design."""
         declared = np.minimum(box.design.declared_scales, UNIT)
-        scales = np.ones(box.c)
+        scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
         scales[box.slopes] = declared[box.slopes]
         if isinstance(loss, Likelihood):
             in_units = loss.in_units(box.design.response_center, box.design.response_half)
-            return cls(in_units, box, clip, scales, 1.0, n)
+            return cls(in_units, box, clip, scales, 1.0, n, declared=known)
         assert isinstance(loss, HuberLoss)
         robust = replace(loss, clip=float(tuning))
         both = Concomitant(robust, clip**2) if sigma is None else None
-        return cls(robust, box, clip, scales, float(declared[-1]), n, both)
+        return cls(robust, box, clip, scales, float(declared[-1]), n, both, known)
 
     @property
     def robust(self) -> bool:

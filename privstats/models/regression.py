@@ -430,6 +430,8 @@ class GeneralizedLinearModel(Regression):
         given, family = self._assumed(options, neighbors), self.linked
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         noise = given.pop("noise", None)
+        if family is None and descends(mech):
+            raise OptionError(f"mech='{mech}' needs scores that are bounded; write dp_lm(..., loss='huber')")
         if not descends(mech):
             refuse_scales(design)
         if family is None:

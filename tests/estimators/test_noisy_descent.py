@@ -110,12 +110,25 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
 
 
 def test_what_is_left_of_the_start_is_allowed_for():
-    """Three steps of a descent that needs fifty: intervals that ignored it would all be wrong."""
-    fit = robust(rows(5000), steps=3, mu=50.0)
+    """Eight steps of a descent that needs fifty: intervals that ignored it would all be wrong."""
+    fit = robust(rows(5000), steps=8, mu=50.0)
     low, high = fit.conf_int().to_numpy().T
     assert ((low <= LINEAR) & (high >= LINEAR)).all()
     assert (np.abs(fit.params - LINEAR) > 3 * fit.bse).any()
     assert any("steps may not have arrived" in note for note in fit.summary().notes)
+
+
+def test_nothing_is_given_where_steps_have_surely_not_arrived():
+    """Two steps; or a predictor whose bounds are five of its sds, where noise hides how slow its direction is."""
+    assert robust(rows(5000), steps=2, mu=50.0).params.isna().all()
+    wide = {**dict.fromkeys("abc", (-5, 5)), "y": (-6, 8)}
+    wrong = given = 0
+    for seed in range(12):
+        fit = ps.dp_lm("y ~ a + b + c", rows(800, seed), mu=0.5, mech="ngd", loss="huber", domain=wide, rng=seed)
+        low, high = fit.conf_int().to_numpy().T
+        given += np.isfinite(low).sum()
+        wrong += ((high < LINEAR) | (low > LINEAR)).sum()
+    assert given < 24 and wrong <= 0.05 * given + 3 * (0.05 * max(given, 1)) ** 0.5
 
 
 def test_the_summary_names_what_to_use_in_its_place_and_how_much_longer_this_is():
@@ -152,6 +165,7 @@ def test_steps_are_as_long_as_the_curvature_allows():
         ({"noise": "l2"}, ps.OptionError, "leave noise= out"),
         ({"steps": 0}, ps.OptionError, "steps=50"),
         ({"steps": 2.5}, ps.OptionError, "steps=50"),
+        ({"steps": 10**6}, ps.OptionError, "up to 1000"),
         ({"step_size": 1.5}, ps.OptionError, "between 0 and 1"),
         ({"clip": -1}, ps.OptionError, "clip=1.4"),
         ({"tuning": float("nan")}, ps.OptionError, "tuning=1.345"),
@@ -229,8 +243,30 @@ def test_what_subsampled_steps_cannot_do_is_refused(options, error, says):
 @pytest.mark.parametrize("mech", MECHS)
 @pytest.mark.parametrize("n", [10, 60])
 @pytest.mark.parametrize("mu", [1e-9, 1e-4, 0.01, 1e6])
-def test_any_budget_gives_numbers_and_intervals_of_some_width(mech, n, mu):
+def test_any_budget_gives_intervals_of_some_width_or_none(mech, n, mu):
     for seed in range(3):
         for fit in (robust(rows(n, seed), mech, mu=mu, rng=seed), logit(rows(n, seed, True), mech, mu=mu, rng=seed)):
             low, high = fit.conf_int().to_numpy().T
-            assert np.isfinite(fit.params).all() and (high > low).all()
+            given = fit.params.notna().to_numpy()
+            assert np.isfinite(fit.params[given]).all() and (high > low)[given].all() and np.isnan(low[~given]).all()
+
+
+@pytest.mark.parametrize("mech", [*MECHS, "sgd"])
+def test_least_squares_by_another_name_are_refused_as_well(mech):
+    call = {"family": "gaussian", "mech": mech, "domain": {"a": (-5, 5), "y": (-5, 5)}, "rng": 1}
+    for more in ({}, {"neighbors": "add_remove"}, {"unit": "b"}):
+        with pytest.raises(ps.OptionError, match="loss='huber'"):
+            ps.dp_glm("y ~ a", rows(100), eps=1.0, delta=1e-6, **call, **more)
+
+
+@pytest.mark.parametrize("mech", MECHS)
+def test_an_estimate_alone_says_how_large_its_noise_is(mech):
+    """Of predictors that fill their bounds, over seeds."""
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)}).assign(y=lambda d: 1 + d["a"] / 2 + rng.normal(0, 0.2, 2000))
+    call = {"mu": 0.3, "mech": mech, "loss": "huber", "inference": "none", "domain": {"a": (-1, 1), "y": (-3, 3)}}
+    fits = [ps.dp_lm("y ~ a", data, rng=seed, **call) for seed in range(40)]
+    (text,) = [note for note in fits[0].summary().notes if "inference='none'" in note]
+    told = [float(part.split(" in '")[0].split()[-1]) for part in text.split(" and ")[:2]]
+    seen = np.std([fit.params.to_numpy() for fit in fits], axis=0)
+    assert np.array(told) / seen == pytest.approx([1, 1], abs=0.35)

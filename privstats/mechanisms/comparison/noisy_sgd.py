@@ -132,7 +132,7 @@ class NoisySGD(Mechanism):
             raise OptionError(f"batch is {self.batch}, more than the {self.rows} rows; give at most batch={self.rows}")
         for name, size in (("step_size", 0.5), ("clip", 2.0)):
             value = getattr(self, name)
-            if not is_number(value) or not 0 < value < LARGEST_ENTRY:
+            if not is_number(value) or not 1 / LARGEST_ENTRY < value < LARGEST_ENTRY:
                 raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}={size}")
 
     @property
