@@ -239,7 +239,7 @@ def test_what_subsampled_steps_cannot_do_is_refused(options, error, says):
         ps.dp_lm("y ~ a + b", rows(300), **{**call, **options})
 
 
-@thinned(3)
+@thinned(5)
 @pytest.mark.parametrize("mech", MECHS)
 @pytest.mark.parametrize("n", [10, 60])
 @pytest.mark.parametrize("mu", [1e-9, 1e-4, 0.01, 1e6])

@@ -86,6 +86,7 @@ def test_a_large_budget_gives_the_fit_without_privacy(family):
     ).all()  # longest Hessian rows are held
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", ["zeros", "amounts"])
 def test_what_noise_carried_away_is_not_given(name):
     """At rows x eps of 300 to 500, with a factor: an interval is rarely given, and then it holds."""
@@ -140,6 +141,7 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
     assert wrong <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5
 
 
+@thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
     """Noise may hide a level of 2 %: the Hessian was then taken at coefficients of 1e10, intervals were 1e4 long.
