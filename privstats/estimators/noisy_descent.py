@@ -39,9 +39,11 @@ UNIT = 1 / math.sqrt(3.0)  # part of a half-range that is the std dev of a colum
 SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which noise may carry the fitted one
 SCALE_STEP = 2.0  # of log sigma along its score
 BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
-MOST_STEPS = 1000  # each of which is a question of a plan
+MOST_QUESTIONS = 1000  # each of which is a question of a plan
 MOST_LEFT = 0.4  # part of the start's error that may be left in a direction which is given
-FARTHEST = 10.0  # how far, in scales of the response, coefficients may be in directions in which steps have not arrived
+OUT_OF_SIGHT = (
+    10.0  # how far, in scales of the response, coefficients may be in directions in which steps have not arrived
+)
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
 WORTH_SAYING = 1.05  # times as long as other intervals, which are so short
 AMPLE = 0.1  # ... where noise_to_signal is below this (`benchmarks.noisy_optimisation`): else their overhead is more
@@ -98,8 +100,10 @@ class NoisyGradientDescent:
 
     def __post_init__(self) -> None:
         whole = isinstance(self.steps, int) and not isinstance(self.steps, bool) and self.steps > 0
-        if self.steps is not None and not (whole and self.steps <= MOST_STEPS):
-            raise OptionError(f"steps is {quote(self.steps)}; give a whole number up to {MOST_STEPS}, such as steps=50")
+        if self.steps is not None and not (whole and self.steps <= MOST_QUESTIONS):
+            raise OptionError(
+                f"steps is {quote(self.steps)}; give a whole number up to {MOST_QUESTIONS}, such as steps=50"
+            )
         for name, example in (("clip", 1.4), ("tuning", 1.345)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
@@ -183,7 +187,7 @@ class NoisyGradientDescent:
                 diagnostics=known,
             ),
             allowances=(Allowance(to_theta @ lag[:, None], 1.0),),
-            unidentified=to_theta @ U[:, ~arrived] * FARTHEST,
+            unidentified=to_theta @ U[:, ~arrived] * OUT_OF_SIGHT,
             from_start=True,
         )
         s = path[-1][1] * (self.shares["meat"] / SCORE_SHARE) ** 0.5
