@@ -6,8 +6,6 @@ Both functions simulate their protocol in one process. They are for teaching and
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -23,13 +21,15 @@ from privstats.formula.design import Design, bind_regression
 from privstats.formula.domain import Domain
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays, kind_of, undeclared
+from privstats.gate.gate import sealed
 from privstats.inference.local import DescentCollector, proportion
 from privstats.mechanisms.comparison.local import RowHolder, randomised
 from privstats.mechanisms.random import source, streams
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import GaussianDP, PureDP, is_number
 from privstats.results.local import LocalFit, LocalProportion
-from privstats.workflow.call import bound
+from privstats.workflow.call import entrance
+from privstats.workflow.facts import seed_shown
 
 __all__ = ["local_gradient_descent", "randomized_response"]
 
@@ -41,28 +41,9 @@ R = TypeVar("R")
 
 
 def _public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let out results, wrong calls as TypeError, and our refusals: none with a frame that holds rows."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*args: P.args, **keywords: P.kwargs) -> R:
-        outcome = _outcome(function, signature, args, keywords)
-        del args, keywords
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    return call
-
-
-def _outcome(function: Callable[..., R], signature: inspect.Signature, args: Any, keywords: Any) -> R | BaseException:
-    arguments = bound(signature, function.__name__, args, keywords)
-    if isinstance(arguments, str):
-        return TypeError(arguments)
-    try:
-        return door(function)(**arguments)
-    except BaseException as error:  # of ours, raised anew by the door; its last frames go too
-        return error.with_traceback(None)
+    """Let out results and our refusals, none with a frame that holds rows."""
+    opened: Callable[..., R] = door(function)
+    return entrance(function, lambda arguments: opened(**arguments))
 
 
 @_public
@@ -115,7 +96,7 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     n = _enough(len(truths))
     stream = streams(chance.seed, f"randomized response {promise.eps} {n}")
     sent = randomised(truths, promise.eps, stream("question", "answers"))
-    return LocalProportion(*proportion(sent, promise.eps), n, promise, _seed(rng))
+    return LocalProportion(*proportion(sent, promise.eps), n, promise, seed_shown(rng))
 
 
 @_public
@@ -201,7 +182,7 @@ def local_gradient_descent(
     )
     public = (formula, design.domain.to_json(), promise.mu, steps, step_size, n)
     stream = streams(chance.seed, f"local descent {public}")
-    x, y = _rows(design, data, scales)
+    x, y = sealed(lambda: _rows(design, data, scales))
     theta = np.zeros(p)
     with np.errstate(all="ignore"):  # of numbers made of noise
         for k in range(steps):
@@ -211,7 +192,7 @@ def local_gradient_descent(
         estimate = collector.estimate(theta, curvatures, squares, design.names)
     matrix, shift = design.to_original()
     in_units = estimate.mapped(matrix * (scales[:-1] / scales[-1]), shift)
-    return LocalFit(in_units, formula, n, steps, step_size, promise, _seed(rng))
+    return LocalFit(in_units, formula, n, steps, step_size, promise, seed_shown(rng))
 
 
 def _truths(answers: Any) -> NDArray[np.bool_]:
@@ -223,10 +204,11 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
     elif isinstance(answers, pd.Series):
         column = answers
     else:
-        raise OptionError(f"answers is {quote(answers)}; give a column of truth values, such as data['smokes']")
+        kind = type(answers).__name__  # its value may be an answer
+        raise OptionError(f"answers is a {kind}; give a column of truth values, such as data['smokes']")
     if column.dtype != object and (kind := kind_of(column.dtype)) not in ("truth", "number"):
         raise OptionError(f"answers are {'dates' if kind == 'dates' else 'texts'}; write answers == 'yes'")
-    return np.asarray(positions(column, {1.0: 1}) == 1)
+    return sealed(lambda: np.asarray(positions(column, {1.0: 1}) == 1))
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
@@ -275,7 +257,3 @@ def _enough(n: int) -> int:
     if n < 1:
         raise PrivacyError("there are no rows; give at least one")
     return n
-
-
-def _seed(rng: Any) -> int | str | None:
-    return None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.inference.descent import error_of_path, of_start
 from privstats.inference.estimate import Allowance, Coordinates, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
@@ -90,15 +91,15 @@ class DescentCollector:
         """
         p = len(theta)
         M = self._mean(curvatures, self.curvature_sd)
-        values, vectors = np.linalg.eigh(M.value)
-        M = replace(M, value=(vectors * np.minimum(values, self.most)) @ vectors.T)
+        M = replace(M, value=raise_eigenvalues(M.value, -np.inf, self.most))
         Q = self._mean(squares, self.square_sd)
         m, vectors, _ = M.eigen
         known = np.arange(p) >= M.unidentified()[0].shape[1]
         m, vectors = m[known], vectors[:, known]
-        left = (1 - self.step_size * m) ** self.steps
-        lag = vectors @ (left / (1 - left) * (vectors.T @ theta))
-        noise = vectors * (m * last_iterate_sd(m, self.steps, self.step_size, self.score_sd / math.sqrt(self.n)))
+        step = (self.step_size * np.eye(len(m)), self.score_sd / math.sqrt(self.n))
+        covariance, left = error_of_path([step] * self.steps, np.diag(m))
+        lag = vectors @ of_start(left, vectors.T @ theta, 1.0)[0]
+        noise = vectors * (m * np.sqrt(np.diag(covariance)))
         equation = EstimatingEquation(
             score=np.zeros(p),
             hessian=M,
@@ -119,9 +120,3 @@ class DescentCollector:
         value[i, j] = value[j, i] = answers.mean(axis=0)
         variances[i, j] = variances[j, i] = sd**2 / self.n
         return NoisyMatrix.uncorrelated(value, variances, np.eye(p))
-
-
-def last_iterate_sd(m: FloatArray, steps: int, step_size: float, sd: float) -> FloatArray:
-    """Return the sd that steps of noise leave in the last iterate, in eigendirections of curvature m, shape (p,)."""
-    powers = (1 - step_size * m[:, None]) ** (2.0 * np.arange(steps))
-    return np.asarray(step_size * sd * np.sqrt(powers.sum(axis=1)))

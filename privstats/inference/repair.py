@@ -9,10 +9,13 @@ from privstats.numerics.law import FloatArray
 LEAST_PART = 0.4  # least eigenvalue of a shrunk matrix, as a part of the target's mean eigenvalue
 
 
-def raise_eigenvalues(matrix: FloatArray, least: float = 0.0) -> FloatArray:
-    """Return the nearest symmetric matrix, in the Frobenius norm, whose eigenvalues are at least `least`."""
+def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
+    """Return the nearest symmetric matrix, in the Frobenius norm, whose eigenvalues are between `least` and `most`.
+
+    Where `least` exceeds `most` all are `most`.
+    """
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.maximum(values, least)) @ vectors.T
+    return (vectors * np.clip(values, least, most)) @ vectors.T
 
 
 def kept_share(gap: FloatArray, noise: float) -> float:

@@ -52,20 +52,35 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def declare(declaration: Callable[P, R]) -> Callable[P, R]:
-        signature, name = inspect.signature(declaration), declaration.__name__
-
-        @functools.wraps(declaration)
-        def call(*args: P.args, **keywords: P.kwargs) -> R:
-            outcome = _outcome(signature, name, model, args, keywords)
-            del args, keywords
-            if isinstance(outcome, BaseException):
-                raise outcome
-            return outcome
-
-        _VERBS[name.removeprefix("dp_")] = call
+        defaults = {p.name: p.default for p in inspect.signature(declaration).parameters.values()}
+        name = declaration.__name__.removeprefix("dp_")
+        call = entrance(declaration, lambda arguments: door(run)(name, model, arguments, defaults, together))
+        _VERBS[name] = call
         return call
 
     return declare
+
+
+def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
+    """Return a function with this signature and docstring, out of which no frame leaves that holds rows.
+
+    Parameters
+    ----------
+    declaration : callable
+    answer : callable
+        Makes the result of the arguments, by name and with their defaults; it lets refusals of ours out alone (`door`).
+    """
+    signature, name = inspect.signature(declaration), declaration.__name__
+
+    @functools.wraps(declaration)
+    def call(*args: P.args, **keywords: P.kwargs) -> R:
+        outcome = _outcome(signature, name, answer, args, keywords)
+        del args, keywords
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return call
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
@@ -102,13 +117,12 @@ def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
     return problem if missing == problem else f"missing a required argument: {missing}"
 
 
-def _outcome(signature: inspect.Signature, name: str, model: type[Model], args: Any, keywords: Any) -> Any:
+def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any], args: Any, keywords: Any) -> Any:
     """Return the result of a call, or the exception that is to leave: without frames, so without rows."""
     arguments = bound(signature, name, args, keywords)
     if isinstance(arguments, str):
         return TypeError(arguments)
-    defaults = {p.name: p.default for p in signature.parameters.values()}
     try:
-        return door(run)(name.removeprefix("dp_"), model, arguments, defaults, together)
+        return answer(arguments)
     except BaseException as error:  # of ours, raised anew by the door; its last frames go too
         return error.with_traceback(None)

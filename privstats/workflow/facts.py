@@ -51,7 +51,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         estimated_bounds=_estimated(plan, public),
         budget=_budget(plan, gate),
         accounted=None if plan.accounted == spec.promise else plan.accounted,
-        seeded=None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator",
+        seeded=seed_shown(rng),
         shared=shared,
         keys=labelled.keys,
         labels=labelled.labels,
@@ -111,3 +111,8 @@ def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
         own = plan.division.fractions[p.label] - sum(plan.division.fractions[q.label] for q in inside)
         shares[p.name] = shares.get(p.name, 0.0) + own
     return tuple(shares.items())
+
+
+def seed_shown(rng: Any) -> int | str | None:
+    """Return what a summary says in place of "not private": the seed, or what gave one; None where there is none."""
+    return None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator"

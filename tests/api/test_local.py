@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats import local
-from privstats.inference.local import DescentCollector, last_iterate_sd, proportion
+from privstats.inference.local import DescentCollector, proportion
 from privstats.mechanisms.comparison import local as holders
 from tests.architecture.leaks import CANARIES, Spiteful, assert_holds_no_row, planted, refusal, reveals, spill
 from tests.architecture.test_layers import ROOT, imports
@@ -123,18 +123,6 @@ def test_rows_reach_the_collector_through_answers_only(monkeypatch):
     here, there = (descend(data_of(5000, rng), mu=30.0) for _ in range(2))
     assert here.params.equals(there.params)
     assert here.cov_params().equals(there.cov_params())
-
-
-def test_the_noise_of_the_last_iterate_has_the_closed_form_and_is_what_steps_leave():
-    rng, eta, s, steps = np.random.default_rng(13), 0.4, 0.3, 15
-    m = np.array([0.05, 0.7, 1.9])
-    left = (1 - eta * m) ** (2 * steps)
-    sd = last_iterate_sd(m, steps, eta, s)
-    assert sd**2 == pytest.approx(eta * s**2 * (1 - left) / m / (2 - eta * m), rel=1e-12)
-    error = np.zeros((20_000, 3))
-    for _ in range(steps):
-        error -= eta * (m * error + s * rng.standard_normal(error.shape))
-    assert error.std(axis=0) == pytest.approx(sd, rel=4 / math.sqrt(2 * len(error)))
 
 
 def solved(x, y):
@@ -303,3 +291,29 @@ def test_a_seed_repeats_a_call_and_no_other_and_voids_the_guarantee():
     assert "seeded" not in str(descend(data, 20.0, rng=None))
     for words in ("simulated in one process", "2,000 holders", "dp_lm(loss='huber', mech='newton')"):
         assert words in " ".join(str(fit).split())
+
+
+class Loud:
+    """A cell whose every reading fails with what it holds."""
+
+    def __eq__(self, other):
+        raise ValueError("SECRET 987654")
+
+    __hash__ = __float__ = __str__ = __repr__ = __eq__
+
+
+@pytest.mark.parametrize("answer", [987654.25, "987654.25", (987654.25,), {987654.25}, np.array([[987654.25]])])
+def test_an_answer_that_is_no_column_is_not_quoted(answer):
+    with pytest.raises(ps.PrivstatsError) as caught:
+        ps.local.randomized_response(answer if not isinstance(answer, tuple) else {answer: 1}, eps=1.0)
+    assert "987654" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cell", [Loud(), 10**400, "987654", None, np.array([1, 2]), float("inf")], ids=range(6))
+def test_no_cell_makes_a_call_fail_or_warn(cell):
+    column = pd.Series([1, 0, cell] * 40, dtype=object)
+    ps.local.randomized_response(column, eps=1.0, rng=1)
+    data = pd.DataFrame({"x": column, "y": np.linspace(0, 1, 120)})
+    domain = {"x": (0, 1), "y": (0, 1)}
+    ps.local.local_gradient_descent("y ~ x", data, 1.0, domain=domain, steps=2, step_size=0.5, rng=1)

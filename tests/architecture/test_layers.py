@@ -37,7 +37,7 @@ MAY_IMPORT = {
     },
     "api": {"formula", "gate", "models", "privacy", "results", "workflow"},
     "datasets": {"formula", "mechanisms"},
-    "local": {"formula", "inference", "mechanisms", "privacy", "results", "workflow"},
+    "local": {"formula", "gate", "inference", "mechanisms", "privacy", "results", "workflow"},
     "__init__": {"api", "datasets", "formula", "local", "privacy"},
 }
 EXTENDED = (  # asked for by name, or about kinds of promises in one ledger: no part of the shortest route

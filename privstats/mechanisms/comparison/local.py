@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privstats.errors import BudgetError
 from privstats.losses.base import HUBER
 from privstats.mechanisms.additive.tails import passes
+from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
@@ -62,7 +63,8 @@ class RowHolder:
     noise alone, and zero is B, or A^2, from other answers at most. Neighbours: one row becomes another, or incomplete.
 
     Answer and noise are added as whole numbers of a step, which is a function of their continuous sum (`add_noise`).
-    Scores, and the rows a of products, are first moved toward zero onto a grid; that lengthens none of them.
+    Scores, and the rows a of products, are first shortened by a part of 1e-12, which covers the rounding of their
+    lengths, and moved toward zero onto a grid; that lengthens none of them.
 
     Parameters
     ----------
@@ -123,7 +125,8 @@ class RowHolder:
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
         """Return the noisy curvature of each holder's loss, by rows of its upper triangle, shape (n, p (p + 1) / 2)."""
         inside = np.abs(_residual(x, y, theta)) < self.clip
-        return _sent_products(x * (np.sqrt(self._weight(x)) * inside)[:, None], self.curvature_sd(x.shape[1]), rng)
+        a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
+        return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
         """Return the noisy products of each holder's score with itself, like `curvature`."""
@@ -131,7 +134,7 @@ class RowHolder:
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
         psi = np.clip(_residual(x, y, theta), -self.clip, self.clip)
-        return -x * (self._weight(x) * psi)[:, None]
+        return -x * (MARGIN * self._weight(x) * psi)[:, None]
 
     def _weight(self, x: FloatArray) -> FloatArray:
         squared = np.zeros(len(x))
