@@ -27,8 +27,9 @@ from scipy.stats import norm
 
 import privstats as ps
 from benchmarks.common import arguments, new_figure
-from privstats.estimators.noisy_descent import NEWTON_STEP, NoisyGradientDescent, edge, raised
+from privstats.estimators.noisy_descent import NEWTON_STEP, NoisyGradientDescent, edge
 from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.repair import raise_eigenvalues
 from privstats.losses.base import HuberLoss
 from privstats.losses.families import Logit
 from privstats.losses.psi import Likelihood
@@ -121,7 +122,7 @@ def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
         of_last = np.full(len(bse), 2 * eta**2 * s**2)
     else:
         H = NoisyMatrix.of(releases[last.replace("gradient", "hessians")])
-        inverse = np.linalg.inv(raised(H.value / n, edge(H) / n))
+        inverse = np.linalg.inv(raise_eigenvalues(H.value / n, edge(H) / n))
         of_last = NEWTON_STEP**2 * s**2 * np.diag(inverse @ inverse)
     return {"uncorrected": np.sqrt(alone), "source": np.sqrt(alone + of_last), "exact": bse}
 

@@ -2,7 +2,7 @@
 
 Each step releases a clipped score of all rows; the last iterate is the estimate. Two more releases there, bread and
 meat, give intervals. What each step's noise leaves in the last iterate is added up exactly, where the source counts the
-last step alone. `mech="newton"` gives shorter intervals.
+last step alone. Where rows and budget are ample `mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from privstats.estimators.filling import FILLED, filling_hessian, filling_rows
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.k_norm_gradient import rows_of
 from privstats.gate.questions import Ask, Sum
+from privstats.inference.descent import Step, error_of_path, of_start
 from privstats.inference.estimate import Allowance, Estimate, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
+from privstats.inference.repair import raise_eigenvalues
 from privstats.inference.tables import PointEstimate
 from privstats.losses.base import HUBER, HuberLoss, Loss
 from privstats.losses.mestimators import Concomitant, ConcomitantScores
@@ -41,9 +43,7 @@ SCALE_STEP = 2.0  # of log sigma along its score
 BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
 MOST_QUESTIONS = 1000  # each of which is a question of a plan
 MOST_LEFT = 0.4  # part of the start's error that may be left in a direction which is given
-OUT_OF_SIGHT = (
-    10.0  # how far, in scales of the response, coefficients may be in directions in which steps have not arrived
-)
+OUT_OF_SIGHT = 10.0  # scales of the response that coefficients may be off in a direction that is not given
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
 WORTH_SAYING = 1.05  # times as long as other intervals, which are so short
 AMPLE = 0.1  # ... where noise_to_signal is below this (`benchmarks.noisy_optimisation`): else their overhead is more
@@ -147,62 +147,82 @@ class NoisyGradientDescent:
         at, path = Iterate(np.zeros(box.c), 1.0 if self.sigma is None else self.sigma), []
         for k in range(self.K):
             score, chi, sd = rows.score(ask, self.noises, at, f"{k + 1}", present)
-            S = self.matrix(ask, rows, at, k)
-            sigma = at.sigma
+            S, s = self.matrix(ask, rows, at, k), sd * at.sigma
             at, S = self.moved(at, S, score, chi, rows)
-            path.append((S, sd * sigma))
-        to_theta = rows.to_theta
-        names = tuple(box.design.names)
+            path.append((S, s))
         if not public.intervals:
-            weight = np.minimum(1.0, self.clip**2 / ((filling_rows(box) / rows.scales) ** 2).sum(axis=1))
-            filled = filling_hessian(box, public, weight * self.loss.largest_slope) / rows.n
-            M = raised(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
-            noise = to_theta @ noise_of_path(path, M)[0] @ to_theta.T
-            return PointEstimate(names, to_theta @ at.beta, (self.remark(),), noise=noise, given=FILLED)
+            return self.alone(rows, at, path, public)
         bread = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
         meat = NoisyMatrix.of(ask(rows.meat(at), by=self.noises.products))
-        M = raised(bread.value / rows.n, BREAD_EDGE * edge(bread) / rows.n, self.curvature)
-        Q = raised(meat.value / rows.n, 0.0)
-        noise, left = noise_of_path(path, M)
-        freedom = max(rows.n - box.c, 1)
-        sandwich = at.sigma**2 * np.linalg.solve(M, np.linalg.solve(M, Q).T) / freedom
+        known |= {"sigma": at.sigma * rows.unit} if rows.robust else {}
+        return self.with_intervals(rows, at, path, bread, meat, known)
+
+    def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
+        """Return the estimate of a fit that released nothing else, with its noise if the rows fill their bounds."""
+        weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
+        filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
+        M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
+        noise = rows.to_theta @ error_of_path(path, M)[0] @ rows.to_theta.T
+        remark = note("as stated", other=instead(self.loss))
+        return PointEstimate(rows.names, rows.to_theta @ at.beta, (remark,), noise=noise, given=FILLED)
+
+    def with_intervals(
+        self,
+        rows: ScaledRows,
+        at: Iterate,
+        path: list[Step],
+        bread: NoisyMatrix,
+        meat: NoisyMatrix,
+        known: Mapping[str, float],
+    ) -> NormalEstimate:
+        """Return the last iterate with the law of its error: the sandwich, noise of all steps, and what they left."""
+        to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
+        half_edge = BREAD_EDGE * edge(bread) / rows.n
+        M = raise_eigenvalues(bread.value / rows.n, half_edge, self.curvature)
+        noise, left = error_of_path(path, M)
         if not rows.declared:
             values, V = np.linalg.eigh(bread.value / rows.n)
-            surely = np.clip(values - BREAD_EDGE * edge(bread) / rows.n, 0.0, self.curvature)
-            left = noise_of_path(path, (V * surely) @ V.T)[1]
-        U, part, Vt = np.linalg.svd(left)
-        arrived = part < MOST_LEFT
-        lag = U[:, arrived] @ ((part / (1 - part))[arrived] * (Vt @ at.beta)[arrived])
-        told, hidden = bread.noise_to_signal()
-        known |= {"noise_to_signal": told} if not arrived.all() else {"noise_to_signal": max(told, hidden)}
-        known |= {} if arrived.all() else {"noise_to_signal_unidentified": hidden}
-        known |= {"sigma": at.sigma * rows.unit} if rows.robust else {}
+            surely = (V * np.clip(values - half_edge, 0.0, self.curvature)) @ V.T
+            left = error_of_path(path, surely)[1]
+        lag, unknown = of_start(left, at.beta, MOST_LEFT)
+        Q = raise_eigenvalues(meat.value / rows.n)
+        sandwich = at.sigma**2 * np.linalg.solve(M, np.linalg.solve(M, Q).T) / freedom
+        sandwich = to_theta @ (sandwich + sandwich.T) @ to_theta.T / 2
         estimate = replace(
             NormalEstimate.of(
-                names,
+                rows.names,
                 to_theta @ at.beta,
-                to_theta @ (sandwich + sandwich.T) @ to_theta.T / 2,
+                sandwich,
                 (Loading(to_theta @ root_of(noise)),),
                 freedom,
-                diagnostics=known,
+                diagnostics={**known, "noise_to_signal": max(bread.noise_to_signal())},
             ),
             allowances=(Allowance(to_theta @ lag[:, None], 1.0),),
-            unidentified=to_theta @ U[:, ~arrived] * OUT_OF_SIGHT,
+            unidentified=to_theta @ unknown * OUT_OF_SIGHT,
             from_start=True,
         )
         s = path[-1][1] * (self.shares["meat"] / SCORE_SHARE) ** 0.5
-        one = to_theta @ (sandwich + s**2 * np.linalg.inv(M @ M)) @ to_theta.T
-        return replace(estimate, remarks=(self.remark(estimate, np.sqrt(np.diag(one))),))
+        one = np.sqrt(np.diag(sandwich + s**2 * to_theta @ np.linalg.inv(M @ M) @ to_theta.T))
+        return replace(estimate, remarks=self.remarks(estimate, one))
 
-    def remark(self, estimate: NormalEstimate | None = None, one: FloatArray | None = None) -> Note:
-        """Return the note on what to use in place, by the std errors of one step with the score that it would have."""
-        other = instead(self.loss)
-        if estimate is not None and one is not None:
-            _, _, low, high = estimate.coefficients()
-            times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
-            if times > WORTH_SAYING and estimate.diagnostics["noise_to_signal"] < AMPLE:
-                return note("as stated with intervals", times=times, other=other)
-        return note("as stated", other=other)
+    def remarks(self, estimate: NormalEstimate, one: FloatArray) -> tuple[Note, ...]:
+        """Return notes on what to use in place, and on coefficients whose steps have not arrived.
+
+        Parameters
+        ----------
+        estimate : NormalEstimate
+        one : ndarray, shape (c,)
+            Std errors of one step with the score that it would have.
+        """
+        other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
+        times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
+        longer = times > WORTH_SAYING and estimate.diagnostics["noise_to_signal"] < AMPLE
+        first = note("as stated with intervals", times=times, other=other) if longer else note("as stated", other=other)
+        lost = [name for name, missing in zip(estimate.names, np.isnan(value), strict=True) if missing]
+        if not lost:
+            return (first,)
+        more = min(4 * self.K, MOST_QUESTIONS)
+        return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
         """Return what the score of step k is multiplied by, shape (c, c)."""
@@ -243,7 +263,7 @@ class NoisyNewton(NoisyGradientDescent):
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
         H = NoisyMatrix.of(ask(rows.hessian(at, "hessians", f"{k + 1}"), by=self.noises.products))
-        return np.asarray(self.eta * np.linalg.inv(raised(H.value / rows.n, edge(H) / rows.n)), dtype=float)
+        return np.asarray(self.eta * np.linalg.inv(raise_eigenvalues(H.value / rows.n, edge(H) / rows.n)), dtype=float)
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
@@ -306,6 +326,11 @@ class ScaledRows:
         return cls(robust, box, clip, scales, float(declared[-1]), n, both, known)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        return tuple(self.box.design.names)
+
+    @property
     def robust(self) -> bool:
         """Whether residuals have a scale."""
         return isinstance(self.loss, HuberLoss)
@@ -364,6 +389,7 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
+        """Return rows whose products add up to the Hessian, or scores: their predictors are z'P."""
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
@@ -373,41 +399,10 @@ def edge(matrix: NoisyMatrix) -> float:
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
 
-def raised(matrix: FloatArray, least: float, most: float = np.inf) -> FloatArray:
-    """Return a symmetric matrix whose eigenvalues are at least this, and at most what is public of them."""
-    values, V = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((V * np.clip(values, min(least, most), most)) @ V.T, dtype=float)
-
-
 def root_of(matrix: FloatArray) -> FloatArray:
     """Return L with ``L L'`` a covariance."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray(V * np.sqrt(np.maximum(values, 0.0)), dtype=float)
-
-
-def noise_of_path(path: list[tuple[FloatArray, float]], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of what noise leaves in the last iterate, and what is left of the start's error.
-
-    Parameters
-    ----------
-    path : list of (ndarray, float)
-        Of each step: the matrix S that multiplied the score, and the sd s of the score's noise.
-    M : ndarray, shape (c, c)
-        Derivative of the score.
-
-    Returns
-    -------
-    covariance : ndarray, shape (c, c)
-        ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, from 0.
-    left : ndarray, shape (c, c)
-        The product of all R.
-    """
-    c = len(M)
-    covariance, left = np.zeros((c, c)), np.eye(c)
-    for S, s in path:
-        R = np.eye(c) - S @ M
-        covariance, left = R @ covariance @ R.T + s**2 * S @ S.T, R @ left
-    return covariance, left
 
 
 def instead(loss: Loss) -> str:

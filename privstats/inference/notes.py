@@ -126,8 +126,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "closer bounds, or a larger budget."
         ),
         "start": (
-            "The steps may not have arrived: what is left of their start may move {moves}; the intervals contain it. "
-            "Remedy: more steps, declared scales (ps.Scale), closer bounds, or mech='newton'."
+            "The steps may not have arrived: what is left of the error of their start may move {moves}; the intervals "
+            "contain it. Remedy: a larger number of steps, steps=200, or write mech='newton'."
         ),
         "clamped response": (
             "Most values of '{name}' lie at its bounds, {low:g} and {high:g}, by its released mean {mean:.4g} and std "
@@ -159,17 +159,22 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "domain={{'{name}': (low, high)}}; larger values are moved to it."
         ),
         "as stated with intervals": (
-            "The algorithm is as in Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison: these "
-            "intervals are about {times:~} times as long as they need be. Remedy: write {other}."
+            "The algorithm is that of Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison. Its "
+            "intervals are about {times:~} times as long as those of {other}. Remedy: write {other}."
         ),
         "as stated": (
-            "The algorithm is as in Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison; another one "
-            "is shorter where rows and budget are ample. Remedy: write {other}."
+            "The algorithm is that of Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison. Where rows "
+            "and budget are ample, {other} has shorter intervals. Remedy: write {other}."
+        ),
+        "not arrived": (
+            "{names} not given: these {steps} steps may have left more than {part} of the error of their start. They "
+            "are few, a predictor varies little within its bounds, or noise hides how much it varies. Remedy: write "
+            "steps={more}, declare scales, domain={{'x': ps.Scale(center, scale)}}, or write {other}."
         ),
         # no intervals, or no std error
         "subsampled": (
-            "No intervals: the algorithm is NoisySGD as in Dong, Roth and Su (2022), for teaching and comparison, and "
-            "the noise of its random subsamples has no known law. Remedy: write {other}."
+            "No intervals: the algorithm is NoisySGD of Dong, Roth and Su (2022), for teaching and comparison, and the "
+            "law of the error that its random subsamples leave is not known. Remedy: write {other}."
         ),
         "no inference": (
             "No intervals: inference='none' spends the whole budget on the estimates. {noise} Remedy: "
