@@ -40,7 +40,8 @@ LENGTH = math.sqrt(2.0)  # C: rows count in full up to this length
 UNIT = 1 / math.sqrt(3.0)  # part of a half-range that is the std dev of a column which fills its bounds
 SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which noise may carry the fitted one
 SCALE_STEP = 2.0  # of log sigma along its score
-BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise
+BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise; nothing is given where that is more than
+USUAL_PART = 0.8  # ... this part of the eigenvalues that rows of usual scales have, the largest curvature over p
 MOST_QUESTIONS = 1000  # each of which is a question of a plan
 MOST_LEFT = 0.4  # part of the start's error that may be left in a direction which is given
 OUT_OF_SIGHT = 10.0  # scales of the response that coefficients may be off in a direction that is not given
@@ -62,10 +63,10 @@ class NoisyGradientDescent:
 
     Intervals: with M the bread and ``R = I - eta M`` the noise of the last iterate has the covariance
     ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``; the sandwich is added. What is left of the
-    start, ``R^K (I - R^K)^-1 theta_K``, is allowed for. Where noise hides M it is taken for large enough if all numbers
-    have declared scales (`Scale`), which say that they vary so much; steps along collinear predictors may then not have
-    arrived unseen. Else M is what it surely is, and directions in which more than `MOST_LEFT` of the start may be left
-    are not given.
+    start, ``R^K (I - R^K)^-1 theta_K``, is allowed for. Where noise hides eigenvalues of M they are taken for half an
+    edge of the noise if all predictors are numbers with declared scales (`Scale`), which say that they vary so much; a
+    note says that this is wrong of collinear ones. Else M is what it surely is, and directions in which more than
+    `MOST_LEFT` of the start may be left are not given.
 
     Parameters
     ----------
@@ -181,9 +182,11 @@ class NoisyGradientDescent:
         M = raise_eigenvalues(bread.value / rows.n, half_edge, self.curvature)
         noise, left = error_of_path(path, M)
         if not rows.declared:
-            values, V = np.linalg.eigh(bread.value / rows.n)
-            surely = (V * np.clip(values - half_edge, 0.0, self.curvature)) @ V.T
+            values, V, noise_alone = bread.eigen
+            surely = (V * np.clip((values - noise_alone) / rows.n, 0.0, self.curvature)) @ V.T
             left = error_of_path(path, surely)[1]
+        if half_edge > USUAL_PART * self.curvature / rows.box.c:
+            left = np.eye(rows.box.c)
         lag, unknown = of_start(left, at.beta, MOST_LEFT)
         Q = raise_eigenvalues(meat.value / rows.n)
         sandwich = at.sigma**2 * np.linalg.solve(M, np.linalg.solve(M, Q).T) / freedom
@@ -220,7 +223,8 @@ class NoisyGradientDescent:
         first = note("as stated with intervals", times=times, other=other) if longer else note("as stated", other=other)
         lost = [name for name, missing in zip(estimate.names, np.isnan(value), strict=True) if missing]
         if not lost:
-            return (first,)
+            hidden = estimate.diagnostics["noise_to_signal"] > 1
+            return (first, note("scales alone", other=other)) if hidden else (first,)
         more = min(4 * self.K, MOST_QUESTIONS)
         return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 

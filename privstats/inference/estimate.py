@@ -566,6 +566,8 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note where noise is a large part of the information."""
+        if self.from_start:  # lengths do not say it: noise of the bread does not multiply that of steps
+            return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:

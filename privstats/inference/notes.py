@@ -166,6 +166,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "The algorithm is that of Avella-Medina, Bradshaw and Loh (2023), for teaching and comparison. Where rows "
             "and budget are ample, {other} has shorter intervals. Remedy: write {other}."
         ),
+        "scales alone": (
+            "Noise hides the information on some combination of the predictors. The intervals take it for what the "
+            "declared scales say, which is not so where predictors are nearly collinear: then they cover less often "
+            "than they say. Remedy: leave one of such predictors out, make rows x budget larger, or write {other}."
+        ),
         "not arrived": (
             "{names} not given: these {steps} steps may have left more than {part} of the error of their start. They "
             "are few, a predictor varies little within its bounds, or noise hides how much it varies. Remedy: write "

@@ -29,10 +29,10 @@ FIELDS = {
     "ratio": 2.1, "directions": 3, "currency": "eps", "now": 30.0, "size": 1.4, "name": "x", "more": 2.0, "rows": 400.0,
     "most": 250.0, "eta": 0.5, "share": "2.1%", "moves": "'x' by up to 1", "sds": 22.0, "unit": "person_id",
     "bound": 3.0, "tau": 0.1, "many": 3, "ridge": 30.0, "mech": "duff", "other": "rank", "family": "poisson",
-    "part": "40%", "length": 200, "steps": "sweeps", "cure": "add delta=1e-6", "question": "", "delta": 1e-6, "eps": 1.0,
+    "length": 200, "steps": "sweeps", "cure": "add delta=1e-6", "question": "", "delta": 1e-6, "eps": 1.0,
     "call": "dp_lm(..., eps=1, delta=1e-6)", "level": "a", "factor": "C(g)", "factors": "'sex'", "column": "sex",
     "weights": "w", "largest": 1000.0, "mean": 1.2, "low": 10.0, "high": 10.5, "each": 1.9,
-    "noise": "The noise has a std dev of 0.01 in 'x'.",
+    "part": "40%", "noise": "The noise has a std dev of 0.01 in 'x'.",
 }  # fmt: skip
 keys = pytest.mark.parametrize("key", NOTES)
 
