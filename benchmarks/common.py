@@ -68,14 +68,15 @@ def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:
     return (np.linalg.pinv(A + ridge * np.eye(A.shape[1]), hermitian=True) @ b[:, :, None])[:, :, 0]
 
 
-def new_figure(panels: int, share_y: bool = True) -> tuple[Figure, np.ndarray]:
-    """Return a figure that needs no screen, and its panels side by side."""
+def new_figure(panels: int, share_y: bool = True, rows: int = 1) -> tuple[Figure, np.ndarray]:
+    """Return a figure that needs no screen, and its panels: side by side, or in rows that share their axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(1 + 4.5 * panels, 4.8), layout="constrained")
+    columns = panels // rows
+    figure = Figure(figsize=(1 + 4.5 * columns, 4.8 if rows == 1 else 3.6 * rows + 1), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, panels, sharey=share_y, squeeze=False)[0]
+    return figure, figure.subplots(rows, columns, sharex=rows > 1, sharey=share_y, squeeze=False).ravel()
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -152,22 +152,23 @@ def misses(title: str, result: Distances) -> list[str]:
 
 
 def plot(results: dict[tuple[str, bool], Distances], path: Path) -> None:
-    """Draw all data sets and scalings: (5) solid, (6) dashed."""
-    figure, panels = new_figure(len(results), share_y=False)
+    """Draw a row of panels for each data set, a column for each scaling, on the same axes: (5) solid, (6) dashed."""
+    figure, panels = new_figure(len(results), rows=len(results) // 2)
     for panel, ((title, honest), result) in zip(panels, results.items(), strict=True):
         for k, name in enumerate((*LAWS, GROUPED)):
             for estimator, style in (("(5)", "o-"), ("(6)", "--")):
                 if (name, estimator) in result.found:
-                    label = name if estimator == "(5)" else None
                     medians = np.median(result.found[name, estimator], axis=0)
-                    panel.loglog(BUDGETS, medians, style, markersize=4, color=f"C{k}", label=label)
-        panel.axhline(result.zero, color="k", linewidth=0.8)
+                    panel.loglog(BUDGETS, medians, style, markersize=4, color=f"C{k}", label=f"{name} {estimator}")
+        panel.axhline(result.zero, color="k", linewidth=0.8, label="zero vector")
         panel.set_xscale("log", base=2)
         scaling = "public bounds" if honest else "data quantiles, not private"
         panel.set_title(f"{title}, {scaling}", fontsize=10)
+    for panel in panels[-2:]:
         panel.set_xlabel("eps")
-    panels[0].set_ylabel("median L2 distance to least squares")
-    panels[0].legend(fontsize=8, title="solid (5), dashed (6)")
+    figure.supylabel("median L2 distance to least squares", fontsize=10)
+    labels = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=4, fontsize=8)
     save(figure, path)
 
 

@@ -216,6 +216,31 @@ def rank_error(sample: Sample, relation: str, eps: float, target: float) -> floa
     return float(mass @ np.abs(first + sign * steps - target / grid.step) / mass.sum() * grid.step)
 
 
+def nearness_error(sample: Sample, eps: float) -> float:
+    """Return that of the exponential mechanism with the utility u_1, minus the distance to the median.
+
+    One row moves the median by the whole range at some data set, so that the density falls by e^(eps / 2) over it.
+    """
+    low, high = sample.within
+    reach, rate = np.array([sample.median - low, high - sample.median]), eps / (2 * (high - low))
+    mass = -np.expm1(-rate * reach) / rate
+    return float(((mass - reach * np.exp(-rate * reach)) / rate).sum() / mass.sum())
+
+
+def tested_error(sample: Sample, relation: str, eps: float, delta: float) -> float:
+    """Return the mean distance of propose-test-release's answer, where there is one, if eta is the best that is known.
+
+    Of `ProposeTestRelease`, with the least eta for which the test passes in one case of two: A is the number of steps
+    that the test asks for, where its noise is as often up as down. An eta that the data chose is not private: it is as
+    good as propose-test-release can be, if half of the answers may be missing.
+    """
+    e, moves = eps / 2, sample.moves[relation]
+    steps = math.ceil(-math.log(min(1.0, 2 * delta)) / e)
+    eta = float(moves[min(max(steps, 1), len(moves)) - 1])
+    noise, room = Noise(eta / e, 0.0), sample.within
+    return (noise.expected(sample.median - room.low) + noise.expected(room.high - sample.median)) / 2
+
+
 def draw(
     sample: Sample, method: str, relation: str, eps: float, delta: float, size: int, rng: np.random.Generator
 ) -> np.ndarray:

@@ -434,12 +434,16 @@ for names, title in (
     axis.legend(fontsize=8, loc="lower right")
 
 # %% [markdown]
-# Newton's undamped steps converge fast only near the optimum: where the Newton decrement lambda satisfies
-# ``lambda / sqrt(lambda_min) <= 1 / (16 gamma)`` for a loss with ``|f'''| <= gamma f''``. (The logistic loss has gamma
-# = 1; rows as long as sqrt(2) make it sqrt(2).) The picture shows this quantity along both private paths. Both cross
-# the threshold, Newton's in fewer steps. Noise then keeps both from going further down, as it would without end: at the
+# Newton's undamped steps converge fast only near the optimum: where the Newton decrement lambda satisfies ``lambda /
+# sqrt(lambda_min) <= 1 / (16 gamma)`` for a loss with ``|f'''| <= gamma f''``. (The logistic loss has gamma = 1; rows
+# as long as sqrt(2) make it sqrt(2).) The picture shows it along the paths, in units of that threshold. Both cross the
+# threshold, Newton's in fewer steps. Noise then keeps both from going further down, as it would without end: at the
 # floor of the noise a better direction is of no use, and the budget that Hessians cost is missing. The private path of
 # Newton's steps, whose noise is larger, ends farther from the optimum here.
+#
+# The older condition is ``|gradient| <= tau_1^2 / L``: tau_1 is the least eigenvalue of the Hessian on the way, and L
+# bounds how fast it changes, ``max |f'''| |x|^3 = sqrt(2)^3 / (6 sqrt(3))`` here. It depends on units; here it is met
+# earlier (dotted).
 
 # %%
 
@@ -450,19 +454,27 @@ def decrement(theta: np.ndarray) -> float:
     return float(math.sqrt(g @ np.linalg.solve(H, g) / np.linalg.eigvalsh(H)[0]))
 
 
+threshold = 1 / (16 * math.sqrt(2))
+tau_1 = min(float(np.linalg.eigvalsh(hessian(theta))[0]) for path in paths.values() for theta in path)
+older = tau_1**2 / (math.sqrt(2) ** 3 / (6 * math.sqrt(3)))
 axis = next(axes)
+below = {}
 for name, path in paths.items():
     style = "-" if name.startswith("private") else "--"
-    axis.semilogy([max(decrement(theta), 1e-6) for theta in path], style, label=name)
-threshold = 1 / (16 * math.sqrt(2))
-axis.axhline(threshold, color="black", linewidth=0.8)
-axis.annotate("pure Newton below", (62, threshold * 0.35), fontsize=8, ha="right")
-axis.set(xlabel="step", ylabel="scaled Newton decrement", ylim=(1e-4, 5), title="8. Newton against gradient descent")
+    times = [decrement(theta) / threshold for theta in path]
+    (line,) = axis.semilogy(np.maximum(times, 1e-5), style, label=name)
+    lengths = [float(np.linalg.norm(score(theta))) / older for theta in path]
+    if name.startswith("private"):
+        axis.semilogy(np.maximum(lengths, 1e-5), ":", color=line.get_color(), linewidth=1)
+    below[name] = [next((k for k, t in enumerate(some) if t <= 1), "never") for some in (times, lengths)]
+axis.axhline(1.0, color="black", linewidth=0.8)
+axis.annotate("pure Newton below", (62, 0.35), fontsize=8, ha="right")
+axis.set(xlabel="step", ylabel="times the threshold", ylim=(1e-3, 200), title="8. Newton against gradient descent")
 axis.legend(fontsize=8)
-crossed = {
-    name: next((k for k, theta in enumerate(path) if decrement(theta) <= threshold), -1) for name, path in paths.items()
-}
-print("steps until the threshold of pure Newton:", ", ".join(f"{name} {k}" for name, k in crossed.items()))
+print("steps until the threshold of pure Newton:", ", ".join(f"{name} {new}" for name, (new, _) in below.items()))
+print(
+    f"until |gradient| <= {older:.4f}, the older one:", ", ".join(f"{name} {old}" for name, (_, old) in below.items())
+)
 
 axis = next(axes)
 r = np.linspace(-5, 5, 201)

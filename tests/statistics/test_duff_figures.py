@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import privstats as ps
-from benchmarks import duff_figure1, medians, vertebral_duff
+from benchmarks import duff_bounds, duff_figure1, medians, vertebral_duff
 from benchmarks.medians import DUFF, METHODS, RANK, RELATIONS, Range, Sample
 from privstats.datasets import Dataset
 from privstats.formula.domain import Domain
@@ -60,6 +60,46 @@ def test_rank_is_no_worse_than_duff_and_duff_better_than_noise_on_the_unit_inter
     drawn = duff_figure1.samples(source, 25, seed=72)
     for eps in (0.1, 1.0):
         assert duff_figure1.misses(source, eps, duff_figure1.errors(drawn, eps)) == []
+
+
+@pytest.mark.parametrize("source", duff_figure1.SOURCES)
+def test_propose_test_release_and_the_distance_to_the_median_are_far_behind(source):
+    drawn = duff_figure1.samples(source, 25, seed=74)
+    for eps in duff_figure1.BUDGETS:
+        cell = duff_figure1.errors(drawn, eps, (DUFF,))
+        assert duff_figure1.late(source, eps, cell, duff_figure1.others(drawn, eps)) == []
+
+
+@pytest.mark.parametrize("eps", [0.5, 2.0])
+def test_bounds_by_smooth_sensitivity_hold_and_draws_of_another_budget_would_show(eps):
+    (sample,) = duff_figure1.samples(duff_figure1.NORMAL, 1, seed=75)
+    bounds, rng = duff_bounds.Bounds(sample, eps), np.random.default_rng(76)
+    draws = {b: medians.draw(sample, DUFF, "add_remove", b, 0.0, 800, rng) for b in (eps, 2 * eps)}
+    assert duff_bounds.misses("", bounds, draws[eps]) == []
+    assert any("of the draws" in miss for miss in duff_bounds.misses("", bounds, draws[2 * eps]))
+
+
+def test_one_row_more_buys_one_gap_of_evenly_spaced_values():
+    even = duff_bounds.evenly_spaced()
+    n = len(even.sample.values)
+    assert even.level_set(100) * n / 100 == pytest.approx(1, abs=0.01)
+    assert even.C * n == pytest.approx(0.5, abs=0.005)
+
+
+@pytest.mark.parametrize("eps", [0.3, 2.0])
+def test_errors_of_the_distance_to_the_median_and_of_tested_answers_are_those_of_draws(eps):
+    one, rng, size = few(), np.random.default_rng(77), 20_000
+    low, high = one.within
+    points = np.linspace(low, high, 200_001)
+    weight = np.exp(-eps * np.abs(points - one.median) / (2 * (high - low)))
+    expected = (np.abs(points - one.median) * weight).sum() / weight.sum()
+    assert medians.nearness_error(one, eps) == pytest.approx(expected, rel=1e-3)
+    e, moves = eps / 2, one.moves["replace"]
+    steps = math.ceil(math.log(1 / (2 * DELTA)) / e)
+    eta = moves[min(steps, len(moves)) - 1]
+    answers = np.clip(one.median + eta / e * rng.laplace(size=size), low, high)
+    away = np.abs(answers - one.median)
+    assert abs(away.mean() - medians.tested_error(one, "replace", eps, DELTA)) < 4.5 * away.std() / math.sqrt(size)
 
 
 def test_the_ratio_to_laplaceln_falls_with_eps_where_the_paper_has_it_rise():

@@ -34,8 +34,10 @@ class Duff(Mechanism):
     they are replaced, values are replaced, and where rows may be missing, appear and vanish as well: the distance in
     which all three are one step is the same function, so it costs nothing not to know n. Every grid point is a
     candidate, those that hold values too, so that values which are all equal are found; k there is exact, not that of
-    the gaps beside it. Sampled exactly: first k, then one of the points at k, counted in whole numbers; the exponent in
-    the paper's Section 5 has the wrong sign.
+    the gaps beside it. Sampled exactly: first k, then one of the points at k, counted in whole numbers. k is drawn by
+    `choose` of `mechanisms/additive/tails.py`, which replaces the paper's "racing" (Algorithm 1, whose exponent has the
+    wrong sign): a race needs one uniform number a level, and numbers of 53 bits leave out or coarsen what is less
+    likely than 2^-53, which is what privacy is about. Bounds on the error: `benchmarks/duff_bounds.py`.
     """
 
     bits: ClassVar[int]

@@ -23,9 +23,11 @@ class KNormGradient(Mechanism):
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds how far neighbours move the score at
     theta in the norm K (`SquaredLosses`), so the exponent moves by at most eps / 2, and the normaliser by as much
     again: on a bounded parameter set the factor 1/2 is needed. The sensitivity may depend on theta, which makes the
-    bound of the parameter set nearly irrelevant for accuracy. Sampled exactly by rejection (`level_sets`), no Markov
-    chain. The law that is returned is that of the score at the chosen theta: K-norm noise, up to the edge of the
-    parameter set.
+    bound of the parameter set nearly irrelevant for accuracy: `theta_bound=` replaces the base measure of the paper's
+    Remark 4.2 (without either, the density falls to a constant and has no integral). Sampled exactly by rejection
+    (`level_sets`), no Markov chain. The law that is returned is that of the score at the chosen theta: K-norm noise, up
+    to the edge of the parameter set, which n times the distance to least squares tends to (Theorem 3.2;
+    `benchmarks/kng_limit.py`).
 
     Parameters
     ----------

@@ -32,7 +32,9 @@ class KNGMedian(Mechanism):
 
     The factor 1/2 pays for the normaliser, which moves as much. Corrected against the paper: D for one coordinate is
     not 2 (1 - t), which is too small for t > 1/2 and more than is needed for t < 1/2; theta must lie in a bounded set;
-    the gradient that exists "almost everywhere" is completed by the shortest subgradient, so that tied rows count.
+    the gradient that exists "almost everywhere" is completed by the shortest subgradient, so that tied rows count. The
+    paper's Theorem 3.2 asks for a Hessian, which a quantile's loss has not: its limit is a law over the gaps between
+    values, and no Laplace noise, at any number of rows (`benchmarks/kng_limit.py`).
 
     Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
     chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of the

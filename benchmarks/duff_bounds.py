@@ -1,0 +1,228 @@
+"""Bounds on the error of Duff by smooth sensitivity, and the errors: Gillenwater and Munoz Medina (2020), section 4.2.
+
+Medians of 1000 values of the sources of `duff_figure1`; rows are added or removed. All bounds depend on the data, so
+they are for teaching: no fit prints one. Exact tails are of the law itself, and draws of the package are held to them.
+
+* Proposition 4: ``P(distance > t) <= (b - a) / lambda(H_(t / 2)) e^(-eps t / 4)`` for the *distance* of data sets;
+* Theorem 1: ``P(|x - T| > t) <= 2 exp(-eps gamma / 2) (b - a) / lambda(H_gamma)``, ``gamma = 1 / (2 beta*)``, where
+  ``S_beta* / beta* = t / (e - 1)``; S is the smooth sensitivity under the relation that counts distance;
+* Corollary 1: t of probability eta is at most ``4 (e - 1) S_beta W / eps``, ``W e^W = eps (b - a) / (C eta)``,
+  ``beta = eps / (4 W)``, where ``lambda(H_t) >= C t``;
+* Proposition 7: ``gamma tan(pi (1 - eta) / 2)`` is that of Cauchy noise of scale gamma, exactly.
+
+*Read with care.* No C serves all t: below 1, H_t is the median alone, and it ends at [a, b]. The largest is taken that
+serves t from 1 to the distance of the farthest point, beyond which there is nothing to bound. For evenly spaced values
+the paper has C = 2 (b - a) / n, as if one row more bought a gap on both sides. It buys one gap: lambda(H_t) is near
+t (b - a) / n where t is large, and C half of that (just below t = 2 there is one gap still). The bounds hold, and are
+long: see the table. "Exponentially better for small eta" is so: Corollary 1 is below Cauchy noise (Proposition 7, the
+paper's alpha = beta = eps / 6) from some eta on, which is printed.
+
+Targets: every bound holds at eta = .5, .1, .01, .001; Theorem 1 never above Corollary 1; lambda(H_100) of evenly spaced
+values within 1 % of 100 (b - a) / n, and C of 1/2; draws beyond the exact quantiles as often as they should be, up to 4
+standard errors; Cauchy noise longer than Corollary 1 at eta = 1e-6 for each source and budget.
+
+    python -m benchmarks.duff_bounds --seed 1 [--replicates 2000] [--plot PATH]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import lambertw
+from tabulate import tabulate
+
+from benchmarks.common import arguments, new_figure, save, verdict
+from benchmarks.duff_figure1 import BUDGETS, SOURCES, samples
+from benchmarks.medians import DUFF, LEVEL, Range, Sample, draw
+from privstats.mechanisms.comparison.dataset_distance import QUANTILE_BITS, Grid, exact_level, quantile_pieces
+from privstats.mechanisms.comparison.local_sensitivity import smooth
+
+RELATION = "add_remove"
+ETAS = (0.5, 0.1, 0.01, 0.001)
+RARE = 1e-6
+EDGES = -60.0, 60.0  # of log beta
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The law of Duff's median of one sample at one budget, and what the paper says of it."""
+
+    sample: Sample
+    eps: float
+
+    @property
+    def width(self) -> float:
+        """The length of the public range."""
+        return self.sample.within.high - self.sample.within.low
+
+    @cached_property
+    def pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Runs of answers: how far from the median they begin and end, shape (m, 2); widths; distances in rows."""
+        within = self.sample.within
+        grid = Grid.within(*within, within.step, QUANTILE_BITS)
+        starts, counts, distances = quantile_pieces(
+            grid.offsets(self.sample.values), grid.top, exact_level(LEVEL), RELATION
+        )
+        some = counts > 0
+        first = starts[some] - 0.5 - (self.sample.median / grid.unit - grid.origin)
+        ends = np.abs(np.column_stack([first, first + counts[some]])) * grid.unit
+        return np.sort(ends, axis=1), counts[some] * grid.unit, distances[some]
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """Probability of each run."""
+        _, widths, distances = self.pieces
+        weight = widths * np.exp(-self.eps / 2 * (distances - distances.min()))
+        return np.asarray(weight / weight.sum())
+
+    def beyond(self, t: float) -> float:
+        """Return P(abs(x - T) > t)."""
+        ends, widths, _ = self.pieces
+        part = np.clip((ends[:, 1] - np.maximum(ends[:, 0], t)) / np.maximum(widths, 1e-300), 0.0, 1.0)
+        return float(self.mass @ part)
+
+    def quantile(self, eta: float) -> float:
+        """Return the error that is exceeded with probability eta."""
+        return float(brentq(lambda t: self.beyond(t) - eta, 0.0, 2 * self.width, xtol=1e-9))
+
+    def level_set(self, t: float) -> float:
+        """Return lambda(H_t), of the answers at most t rows away."""
+        _, widths, distances = self.pieces
+        return float(widths[distances <= t].sum())
+
+    def smooth_sensitivity(self, beta: float) -> float:
+        """Return S_beta."""
+        return float(np.exp(smooth(self.sample.moves[RELATION], np.array([beta]))[0]))
+
+    def proposition_4(self, t: float) -> float:
+        """Return the bound on P(distance > t)."""
+        return min(1.0, self.width / max(self.level_set(t / 2), 1e-300) * math.exp(-self.eps * t / 4))
+
+    def theorem_1(self, t: float) -> float:
+        """Return the bound on P(abs(x - T) > t)."""
+
+        def excess(log_beta: float) -> float:
+            return math.log(self.smooth_sensitivity(math.exp(log_beta))) - log_beta - math.log(t / (math.e - 1))
+
+        gamma = 1 / (2 * math.exp(brentq(excess, *EDGES)))
+        return min(1.0, 2 * math.exp(-self.eps * gamma / 2) * self.width / max(self.level_set(gamma), 1e-300))
+
+    def theorem_1_quantile(self, eta: float) -> float:
+        """Return the least t at which Theorem 1 says eta or less; the whole range where it says so nowhere."""
+        low, high = 1e-9 * self.width, self.width
+        if self.theorem_1(high) > eta:
+            return self.width
+        while high / low > 1.001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self.theorem_1(middle) <= eta else (middle, high)
+        return high
+
+    @cached_property
+    def C(self) -> float:
+        """The largest C with lambda(H_t) >= C t for t from 1 to the farthest answer's distance."""
+        _, widths, distances = self.pieces
+        inside = np.cumsum(np.bincount(distances, widths))
+        return float((inside[1:-1] / np.arange(2, len(inside))).min())
+
+    def corollary_1(self, eta: float) -> float:
+        """Return the bound on the error of probability eta."""
+        W = float(lambertw(self.eps * self.width / (self.C * eta)).real)
+        return 4 * (math.e - 1) * self.smooth_sensitivity(self.eps / (4 * W)) * W / self.eps
+
+    def proposition_7(self, eta: float) -> float:
+        """Return the error of probability eta of the paper's Cauchy noise, not clipped."""
+        return 6 / self.eps * self.smooth_sensitivity(self.eps / 6) * math.tan(math.pi / 2 * (1 - eta))
+
+
+def evenly_spaced(n: int = 1001) -> Bounds:
+    """Return n values in [0, 1] whose gaps are alike."""
+    return Bounds(Sample.of(np.arange(1, n + 1) / (n + 1), Range(0, 1)), 1.0)
+
+
+def misses(where: str, bounds: Bounds, draws: np.ndarray) -> list[str]:
+    """Return the targets missed by one sample at one budget."""
+    missed = []
+    for eta in ETAS:
+        exact, first, second = bounds.quantile(eta), bounds.theorem_1_quantile(eta), bounds.corollary_1(eta)
+        if exact > min(first, second):
+            missed.append(f"{where}, eta = {eta}: {exact:.4g} is beyond {first:.4g} or {second:.4g}")
+        if min(first, bounds.width) > 1.002 * second:
+            missed.append(f"{where}, eta = {eta}: Theorem 1 {first:.4g} is above Corollary 1 {second:.4g}")
+        share = float((np.abs(draws - bounds.sample.median) > exact).mean())
+        if abs(share - eta) > 4 * math.sqrt(eta * (1 - eta) / len(draws)) + 1 / len(draws):
+            missed.append(f"{where}, eta = {eta}: {share:.4f} of the draws are beyond")
+    _, _, distances = bounds.pieces
+    for t in (1, 10, 100, 300):
+        seen = float(bounds.mass[distances - distances.min() > t].sum())
+        if seen > bounds.proposition_4(t):
+            missed.append(f"{where}: Proposition 4 does not hold at t = {t}")
+    if bounds.corollary_1(RARE) > bounds.proposition_7(RARE):
+        missed.append(f"{where}: Corollary 1 is above Cauchy noise at eta = {RARE}")
+    return missed
+
+
+def crossing(bounds: Bounds) -> str:
+    """Return from which eta on Corollary 1 is below Proposition 7."""
+    etas = 10.0 ** -np.linspace(0.05, 6, 120)
+    below = [eta for eta in etas if bounds.corollary_1(eta) < bounds.proposition_7(eta)]
+    return f"{below[0]:.2g}" if below else "none"
+
+
+def plot(found: dict[tuple[str, float], Bounds], path: Path) -> None:
+    """Draw errors and bounds against eta at eps = 1."""
+    figure, panels = new_figure(len(SOURCES), share_y=False)
+    etas = 10.0 ** -np.linspace(0.05, 5, 60)
+    for panel, source in zip(panels, SOURCES, strict=True):
+        bounds = found[source, 1.0]
+        panel.loglog(etas, [bounds.quantile(eta) for eta in etas], "k", label="Duff")
+        panel.loglog(etas, [bounds.theorem_1_quantile(eta) for eta in etas], "C0", label="Theorem 1")
+        panel.loglog(etas, [bounds.corollary_1(eta) for eta in etas], "C0--", label="Corollary 1")
+        panel.loglog(etas, [bounds.proposition_7(eta) for eta in etas], "C3", label="Cauchy noise (Proposition 7)")
+        panel.axhline(bounds.width, color="0.6", linewidth=0.8, label="the range")
+        panel.set_title(f"{source}, eps = 1", fontsize=10)
+        panel.set_xlabel("eta")
+        panel.invert_xaxis()
+    panels[0].set_ylabel("error exceeded with probability eta")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+    save(figure, path)
+
+
+def main() -> int:
+    """Print the tables, draw the figure and return the exit status."""
+    options = arguments(__doc__, replicates=2000, figure="duff_bounds").parse_args()
+    rng = np.random.default_rng([options.seed, 5])
+    found, missed, rows = {}, [], []
+    for source in SOURCES:
+        (sample,) = samples(source, 1, options.seed)
+        for eps in BUDGETS:
+            bounds = found[source, eps] = Bounds(sample, eps)
+            draws = draw(sample, DUFF, RELATION, eps, 0.0, options.replicates, rng)
+            missed += misses(f"{source}, eps = {eps:g}", bounds, draws)
+            for eta in (0.1, 0.001):
+                cells = (bounds.quantile(eta), bounds.theorem_1_quantile(eta), bounds.corollary_1(eta))
+                shown = (*cells, bounds.proposition_7(eta))
+                rows.append((source, f"{eps:g}", eta, *(f"{x:.3g}" for x in shown), crossing(bounds)))
+    headers = ("", "eps", "eta", "Duff", "Theorem 1", "Corollary 1", "Proposition 7", "below from eta")
+    print(
+        f"error exceeded with probability eta: exact, and as bounded (the range is a bound, too); seed {options.seed}"
+    )
+    print(tabulate(rows, headers, disable_numparse=True))
+    even = evenly_spaced()
+    n = len(even.sample.values)
+    wide, narrow = even.level_set(100) * n / 100, even.C * n
+    print("\nevenly spaced values, in units of (b - a) / n, where the paper has 2:")
+    print(f"lambda(H_100) / 100 = {wide:.3f}, C = {narrow:.3f}")
+    if not (abs(wide - 1) < 0.01 and abs(narrow - 0.5) < 0.005):
+        missed.append(f"evenly spaced values: {wide:.3f}, {narrow:.3f}")
+    plot(found, options.plot)
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Theorem 3.2 of Reimherr and Awan (2019): how near to its K-norm limit the law of KNG is, as rows are added.
+
+The theorem: z = n (theta - theta^), theta drawn by KNG and theta^ the estimate without privacy, has a density that
+tends to one proportional to ``exp(-eps |H z|_K / (2 D))``, H the limit of the mean Hessian and D the sensitivity at the
+true theta. Then |H z|_K is 2 D / eps times a Gamma(d) variable. Shown are Kolmogorov distances.
+
+*Least squares*, three coefficients, in linf and l2, by the package's exact draws (`level_sets.sample_gradient`: the
+sensitivity is that at each theta, which tends to that at theta*). At small n the edge of the parameter set and the
+sensitivity's change with theta are what is left.
+
+*The median* has no Hessian: its loss is piecewise linear, and the theorem does not speak of it. Its score is the
+number of values between theta and the middle, a Poisson process about it: given the data, the law of z is a geometric
+law over gaps that chance made, however large n is. The limit by the same formula, with the density f of the data in
+H's place, Laplace of scale 2 / (eps f), is right as eps falls (and n eps rises), and is not at eps = 1: its distance
+there does not fall as rows are added. Computed exactly from each data set's gaps: no draws.
+
+Targets: least squares: at n = 1e6 within 2 / sqrt(draws) (a level of .0007), at n = 100 at least 3 times that. The
+median: at n = 1e6 a mean distance of at most .03 at eps = .01, and at eps = 1 at least .1 and at least .8 times that at
+n = 1,000.
+
+    python -m benchmarks.kng_limit --seed 1 [--replicates 4000] [--plot PATH]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+from tabulate import tabulate
+
+from benchmarks.common import arguments, new_figure, save, verdict
+from privstats.mechanisms.comparison.level_sets import sample_gradient
+
+EPS, BOUND, R = 1.0, 2.0, 4.0
+TRUTH = np.array([0.1, -0.15, 0.2])  # of a response divided by R
+SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
+NORMS = {"linf": math.inf, "l2": 2.0}
+LEVEL = 2.0  # Kolmogorov's distribution: exceeded by chance in 1 case of 1,500
+BUDGETS = (1.0, 0.1, 0.01)
+SETS = 40  # of medians
+
+
+def normal_equations(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return X'X and X'y of rows whose entries lie in [-1, 1]."""
+    x = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, 2))])
+    y = np.clip(x @ TRUTH + rng.standard_normal(n) / R, -1, 1)
+    return x.T @ x, x.T @ y
+
+
+def least_squares(n: int, norm: str, draws: int, rng: np.random.Generator, eps: float = EPS) -> np.ndarray:
+    """Return |A (theta - theta^)| in the norm, over its limit's scale: Gamma(d) in the limit, shape (draws,)."""
+    A, b = normal_equations(n, rng)
+    ordinary = np.linalg.solve(A, b)
+    longest = {"linf": 1.0, "l2": math.sqrt(len(TRUTH))}[norm]
+    theta = np.array([sample_gradient(rng, A, b, eps / (4 * longest), norm, BOUND) for _ in range(draws)])
+    scale = 4 * longest * (1 + np.abs(TRUTH).sum()) / eps
+    lengths: np.ndarray = np.linalg.norm((theta - ordinary) @ A, NORMS[norm], axis=1) / scale
+    return lengths
+
+
+def distance(lengths: np.ndarray) -> float:
+    """Return the Kolmogorov distance of lengths to their limit."""
+    return float(stats.kstest(lengths, stats.gamma(len(TRUTH)).cdf).statistic)
+
+
+def median_law(values: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where gaps begin and end, as n (theta - median), and KNG's distribution function there.
+
+    The density is constant along a gap, ``exp(-eps |k - n / 2| / 2)`` with k values below it.
+    """
+    n, values = len(values), np.sort(values)
+    near = np.arange(max(0, n // 2 - int(60 / eps)), min(n, n // 2 + int(60 / eps)))
+    score = np.abs(near[1:] - n / 2)
+    mass = np.diff(values[near]) * np.exp(-eps / 2 * score)
+    return n * (values[near] - np.median(values)), np.append(0.0, np.cumsum(mass)) / mass.sum()
+
+
+def median_distance(values: np.ndarray, eps: float, density: float) -> float:
+    """Return the Kolmogorov distance of the median's law to Laplace's, at the ends of gaps and between."""
+    z, below = median_law(values, eps)
+    fine = np.linspace(z[:-1], z[1:], 16, axis=1).ravel()
+    return float(np.abs(np.interp(fine, z, below) - stats.laplace(scale=2 / (eps * density)).cdf(fine)).max())
+
+
+def medians(seed: int, sets: int) -> dict[tuple[int, float], np.ndarray]:
+    """Return the distances of sets of N(0, 1) data, by number of rows and budget."""
+    found = {}
+    for n in SIZES[1:]:
+        rng = np.random.default_rng([seed, n, 2])
+        drawn = [rng.standard_normal(n) for _ in range(sets)]
+        for eps in BUDGETS:
+            found[n, eps] = np.array([median_distance(values, eps, stats.norm.pdf(0)) for values in drawn])
+    return found
+
+
+def misses(squares: dict[tuple[int, str], np.ndarray], middle: dict[tuple[int, float], np.ndarray]) -> list[str]:
+    """Return the targets missed."""
+    missed = []
+    for (n, norm), lengths in squares.items():
+        band, far = LEVEL / math.sqrt(len(lengths)), distance(lengths)
+        if n == SIZES[-1] and far > band:
+            missed.append(f"least squares, {norm}, n = {n}: {far:.3f} > {band:.3f}")
+        if n == SIZES[0] and far < 3 * band:
+            missed.append(f"least squares, {norm}, n = {n}: {far:.3f} < 3 x {band:.3f}")
+    mean = {key: float(values.mean()) for key, values in middle.items()}
+    if mean[SIZES[-1], 0.01] > 0.03:
+        missed.append(f"median, eps = .01: {mean[SIZES[-1], 0.01]:.3f} > .03")
+    if mean[SIZES[-1], 1.0] < max(0.1, 0.8 * mean[SIZES[1], 1.0]):
+        missed.append(f"median, eps = 1: {mean[SIZES[-1], 1.0]:.3f} has fallen from {mean[SIZES[1], 1.0]:.3f}")
+    return missed
+
+
+def plot(squares: dict[tuple[int, str], np.ndarray], seed: int, path: Path) -> None:
+    """Draw densities of lengths of least squares, and the median's law beside Laplace's."""
+    figure, panels = new_figure(3, share_y=False)
+    t = np.linspace(0, 12, 400)
+    for n in SIZES[::2]:
+        panels[0].hist(squares[n, "linf"], np.linspace(0, 12, 41), density=True, histtype="step", label=f"n = {n:,}")
+    panels[0].plot(t, stats.gamma(len(TRUTH)).pdf(t), "k", label="limit")
+    panels[0].set_title("least squares: score at the draw, linf", fontsize=10)
+    panels[0].set_xlabel("|A (theta - least squares)| / scale")
+    values = np.random.default_rng([seed, 3]).standard_normal(SIZES[-2])
+    for panel, eps in zip(panels[1:], (BUDGETS[0], BUDGETS[2]), strict=True):
+        z, below = median_law(values, eps)
+        scale = 2 / (eps * stats.norm.pdf(0))
+        shown = np.linspace(-6 * scale, 6 * scale, 800)
+        panel.plot(shown, np.interp(shown, z, below), label="KNG, one data set")
+        panel.plot(shown, stats.laplace(scale=scale).cdf(shown), "k--", label="Laplace")
+        panel.set_title(f"median, n = {len(values):,}, eps = {eps:g}: distribution function", fontsize=10)
+        panel.set_xlabel("n (theta - median)")
+    for panel in panels:
+        panel.legend(fontsize=8)
+    save(figure, path)
+
+
+def main() -> int:
+    """Print the tables, draw the figure and return the exit status."""
+    options = arguments(__doc__, replicates=4000, figure="kng_limit").parse_args()
+    squares = {
+        (n, norm): least_squares(n, norm, options.replicates, np.random.default_rng([options.seed, n, len(norm)]))
+        for n in SIZES
+        for norm in NORMS
+    }
+    band = LEVEL / math.sqrt(options.replicates)
+    print(f"Kolmogorov distances to the limit; seed {options.seed}")
+    print(f"\nleast squares, eps = {EPS:g}, {options.replicates} draws of one data set: up to {band:.3f} is chance")
+    rows = [(norm, *(f"{distance(squares[n, norm]):.3f}" for n in SIZES)) for norm in NORMS]
+    print(tabulate(rows, ("", *(f"n = {n:,}" for n in SIZES)), disable_numparse=True))
+    middle = medians(options.seed, SETS)
+    print(f"\nmedian, means of {SETS} data sets, no draws")
+    rows = [(f"eps = {eps:g}", *(f"{middle[n, eps].mean():.3f}" for n in SIZES[1:])) for eps in BUDGETS]
+    print(tabulate(rows, ("", *(f"n = {n:,}" for n in SIZES[1:])), disable_numparse=True))
+    plot(squares, options.seed, options.plot)
+    return verdict(misses(squares, middle))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
