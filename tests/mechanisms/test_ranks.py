@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order.joint import draw_joint, laplace_kernel
+from privstats.mechanisms.order.joint import Parts, draw_joint, laplace_kernel
 from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import (
@@ -90,7 +90,7 @@ def test_nothing_depends_on_where_the_values_lie(rate, size):
         for level in (1e-6, 0.5, 1 - 1e-6):
             drawn = draw_rank(values, level, rate, -10, 10, 20 / 2**24, chance, 3)
             assert np.isfinite(drawn).all() and (np.abs(drawn) <= 10).all()
-        for J in (1, 2, 4):
+        for J in (1, 2, 4, 9):
             targets = np.linspace(0.1, 0.9, J) * size
             drawn = draw_joint(values, targets, np.full(J + 1, rate), -10, 10, 20 / 2**24, chance)
             assert np.isfinite(drawn).all() and (np.diff(drawn) >= 0).all() and (np.abs(drawn) <= 10).all()
@@ -107,10 +107,14 @@ def test_a_range_that_holds_few_points_of_the_grid_is_kept():
 
 def test_the_kernel_sums_what_it_says():
     rng = np.random.default_rng(5)
-    for K, centre in itertools.product((1, 2, 7, 40), (0.0, 0.3, 1.0, 2.5, 7.0, 39.0, 40.0, 100.0)):
+    for K, width in itertools.product((1, 2, 7, 40), (0.0, 3.0, math.inf)):
         x = np.where(rng.uniform(size=K) < 0.3, -np.inf, rng.normal(size=K) * 5)
-        terms = [[x[k] - 0.7 * abs(i - k - centre) for k in range(i)] or [-np.inf] for i in range(K)]
-        np.testing.assert_allclose(laplace_kernel(x, 0.7, centre), list(map(np.logaddexp.reduce, terms)), atol=1e-9)
+        ranks = np.sort(rng.integers(0, 50, K).astype(float))
+        for shift in (0.0, 0.3, 2.5, 20.0, 100.0):
+            before, after = (np.clip(ranks - t, -width, width) for t in (10.0, 10.0 + shift))
+            terms = [[x[i] - 0.7 * abs(after[k] - before[i]) for i in range(k)] or [-np.inf] for k in range(K)]
+            summed = laplace_kernel(x, before, after, 0.7)
+            np.testing.assert_allclose(summed, list(map(np.logaddexp.reduce, terms)), atol=1e-9)
 
 
 def joint_law(values, low, high, targets, rates):
@@ -125,7 +129,7 @@ def joint_law(values, low, high, targets, rates):
 
 
 WHOLE = [(1, 2, None, True), (3, 2, None, False), (4, 3, None, False), (5, 3, None, True)]
-JOINT = [*WHOLE, (5, 2, 0, True), (5, 3, 1, True)]
+JOINT = [*WHOLE, (5, 2, 0, True), (5, 3, 1, True), (8, 2, 1, True), (6, 3, 0.4, False), (7, 2, 1.5, False)]
 
 
 @thinned(3)
@@ -145,17 +149,33 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
     assert n == 1 or chi_square(counts, doubled) < 1e-6
 
 
-def test_a_window_of_ranks_and_all_of_them_give_the_same_boundaries():
+@pytest.mark.parametrize("targets, rate, width", [((25, 30, 35), 0.2, 3), ((10, 30, 50), 0.5, 2)])
+def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate, width):
     values, chance = np.random.default_rng(7).uniform(size=60), public_stream(55)
-    values[::3] = np.round(values[::3], 1)  # ties, also across the window's edges
-    targets, rates = np.array([25.0, 30.0, 35.0]), np.full(4, 0.2)
+    values[::3] = np.round(values[::3], 1)  # ties, also across a window's edges
     tiny, wide = (
-        np.array([draw_joint(values, targets, rates, 0, 1, 0.05, chance, width) for _ in range(700)])
-        for width in (3, 1000)
+        np.array([draw_joint(values, targets, np.full(4, rate), 0, 1, 0.05, chance, each) for _ in range(700)])
+        for each in (width, 1000)
     )
+    assert abs(60 * tiny - targets).max() > width + 1  # some lie beyond the windows
     for j in range(3):
         both = np.array([[(np.abs(x[:, j] - t) < 1e-9).sum() for t in np.linspace(0, 1, 21)] for x in (tiny, wide)])
         assert stats.chi2_contingency(both[:, both.sum(axis=0) > 9]).pvalue > 1e-4
+
+
+def test_only_windows_of_ranks_are_sorted_where_many_orders_lie_far_apart():
+    values, chance = np.random.default_rng(8).uniform(size=100_000), public_stream(59)
+    targets, spread, spread_out = np.arange(1e4, 1e5, 1e4), [], Parts.spread
+
+    def counted(self, units, rng):
+        spread.append(len(units))
+        return spread_out(self, units, rng)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Parts, "spread", counted)
+        drawn = draw_joint(values, targets, np.full(10, 0.25), 0, 1, 2.0**-30, chance)
+    assert sum(spread) < 15_000  # 9 windows of twice 600 ranks, and the cells at their edges
+    np.testing.assert_allclose(1e5 * drawn, targets, atol=1000)
 
 
 @pytest.mark.parametrize("j, J", [(1, 1), (1, 2), (1, 3), (2, 3), (3, 7)])

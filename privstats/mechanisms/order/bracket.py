@@ -38,7 +38,7 @@ def draw_box(
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
     width = nearest + (J * math.log(parts.points) + RARE) / rate + 2
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), math.ceil(targets[-1] + width)))
-    window = Window.of(grid.units(values), start, stop, parts, rng)
+    window = Window.of(grid.units(values), [(start, stop)], parts, rng)
     knots = np.concatenate([[0], window.values, [parts.end]])
     all_ = start == 0 and stop == n
     near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)

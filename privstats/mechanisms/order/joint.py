@@ -3,9 +3,16 @@
 J boundaries ``x_1 <= ... <= x_J`` cut the values into cells of c_0, ..., c_J values. Their density on the ordered
 points of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the
 neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). It is constant where each boundary stays in one gap
-between sorted values. Boundaries are drawn gap by gap, last to first, after a forward pass that sums over all gaps: a
-convolution with a Laplace kernel for each boundary, in time linear in the number of gaps. m boundaries in the same gap
-have the volume ``length^m / m!``.
+between sorted values. Boundaries are drawn gap by gap, last to first, after a forward pass that sums over all gaps, for
+each boundary with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
+
+*Windows.* Only values whose ranks are near a target are looked at. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0:
+the density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Each e_j moved into [-width, width] moves no two of them further
+apart, so that the density of the moved ones is nowhere smaller: an envelope. It is the same for all ranks beyond
+target_j +- width, so that all gaps between two windows are one to it, whatever values they hold. Boundaries are drawn
+by the envelope; where one lies beyond its own window, they are accepted with the ratio of the densities. If they are
+not, they are drawn again by the density itself, over all values: rejection that goes on until it accepts has that law,
+too. So this is exact, whatever the width, and no draw takes longer than one over all values.
 
 Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties do no harm: the
 law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell (`Parts`), so
@@ -15,15 +22,17 @@ that a boundary's part is drawn exactly: all parts of a gap alike, as whole numb
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.rank_sampler import RankGrid
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # boundaries beyond the window are proposed with probability of at most about exp(-RARE)
+RARE = 30.0  # boundaries beyond their windows are proposed with probability of at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: terms that change no bit of a sum
 PART_BITS = 62  # all parts of all cells are fewer than two to this power
 
@@ -66,20 +75,38 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Wanted counts w of the cells, and the rates of their errors, both of shape (J + 1,), among n values."""
+    """Wanted ranks, ascending, shape (J,), the rates of the cells' errors, shape (J + 1,), and the windows' width."""
 
-    n: int
-    w: FloatArray
+    ranks: FloatArray
     rates: FloatArray
+    width: float
 
     @property
     def J(self) -> int:
-        return len(self.w) - 1
+        return len(self.ranks)
 
-    def cost(self, ranks: FloatArray) -> float:
-        """Return ``sum_j rates_j |c_j - w_j|`` of boundaries with these ranks, shape (J,)."""
-        counts = np.diff(ranks, prepend=0.0, append=float(self.n))
-        return float(self.rates @ np.abs(counts - self.w))
+    def spans(self, n: int) -> list[tuple[int, int]]:
+        """Return the windows, of the values of ranks start + 1 to stop; those that touch are one."""
+        spans: list[tuple[int, int]] = []
+        for target in self.ranks:
+            start, stop = int(max(0.0, target - self.width)), int(min(float(n), np.ceil(target + self.width)))
+            if spans and start <= spans[-1][1]:
+                start = spans.pop()[0]
+            spans.append((start, stop))
+        return spans
+
+    def errors(self, j: int, ranks: FloatArray) -> FloatArray:
+        """Return e_j, moved into the window, of boundary j = 1, ..., J at these ranks."""
+        return np.clip(ranks - self.ranks[j - 1], -self.width, self.width)
+
+    def cost(self, errors: FloatArray) -> float:
+        """Return ``sum_j rates_j |e_j+1 - e_j|`` of errors, shape (J,)."""
+        return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
+
+    def excess(self, ranks: FloatArray) -> float:
+        """Return what the log density of boundaries at these ranks, shape (J,), is below the envelope."""
+        errors = ranks - self.ranks
+        return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
 
 def draw_joint(
@@ -94,12 +121,6 @@ def draw_joint(
 ) -> FloatArray:
     """Draw boundaries whose cells have nearly the wanted numbers of values.
 
-    Where all rates are equal, only a window of ranks around the targets is looked at: the values outside it are taken
-    as if all of them lay beyond every boundary, which clips the boundaries' ranks to the window. Clipping never
-    increases the cost: the errors of the ranks are a path from 0 to 0 whose length the cost is, and a piece of it on
-    the far side of the window is cut short. So boundaries are drawn at the clipped ranks; where one lies beyond the
-    window, everything is sorted, and all are accepted with the ratio of the densities, or drawn again. This is exact.
-
     Parameters
     ----------
     values : ndarray, shape (n,)
@@ -113,46 +134,53 @@ def draw_joint(
     rng : Rng
         Source of randomness.
     width : float, optional
-        Ranks on each side of the targets in the window; by default so many that a draw beyond them is improbable.
+        Ranks on each side of a target in its window; by default so many that a draw beyond them is improbable.
 
     Returns
     -------
     ndarray, shape (J,)
         Multiples of `step`, ascending, clipped to [low, high].
     """
-    grid, n = RankGrid(low, high, step), len(values)
+    grid, n, rates = RankGrid(low, high, step), len(values), np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
-    wanted = Targets(n, np.diff(targets, prepend=0.0, append=float(n)), np.asarray(rates, dtype=float))
     if width is None:
-        width = (wanted.J * math.log((grid.last - grid.first + 1) * (n + 1)) + RARE) / (2 * wanted.rates.min()) + 1
-    if np.ptp(wanted.rates) > 0:
-        width = math.inf
-    start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), np.ceil(targets[-1] + width)))
-    parts = Parts(grid)
-    window = Window.of(grid.units(values), start, stop, parts, rng)
-    knots = np.concatenate([[0], window.values, [parts.end]])
-    sizes = np.diff(knots)
-    ranks, lengths = np.arange(start, stop + 1.0), sizes.astype(float)
-    forward = forward_pass(ranks, lengths, wanted)
-    while True:
-        gaps = backward_pass(forward, ranks, lengths, wanted, rng)
-        x = np.sort(knots[gaps] + rng.integers(0, sizes[gaps], None))
-        if (gaps[0] > 0 or start == 0) and (gaps[-1] < stop - start or stop == n):
-            break
-        found = window.ranks(x)
-        if passes(rng, wanted.cost(found) - wanted.cost(np.clip(found, start, stop))):
-            break
+        # there and back costs 2 width rates at least; the nearest ranks little, and their volume is a part^J or more
+        nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
+        volumes = len(targets) * math.log((grid.last - grid.first + 1) * (n + 1))
+        width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
+    wanted, parts = Targets(targets, rates, width), Parts(grid)
+    window = Window.of(grid.units(values), wanted.spans(n), parts, rng)
+    x, gaps = draw_between(window.values, window.labels, wanted, parts, rng)
+    ranks = window.ranks(x) if window.holes[gaps].any() else window.labels[gaps]
+    excess = wanted.excess(ranks)
+    if excess > 0 and not passes(rng, excess):
+        x, _ = draw_between(window.all(), np.arange(n + 1.0), replace(wanted, width=math.inf), parts, rng)
     return parts.released(x)
+
+
+def draw_between(
+    values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
+) -> tuple[IntArray, NDArray[np.intp]]:
+    """Draw boundaries among sorted values by the envelope: their parts and their gaps, whose ranks are given."""
+    knots = np.concatenate([[0], values, [parts.end]])
+    sizes = np.diff(knots)
+    lengths = sizes.astype(float)
+    gaps = backward_pass(forward_pass(ranks, lengths, wanted), ranks, lengths, wanted, rng)
+    return np.sort(knots[gaps] + rng.integers(0, sizes[gaps], None)), gaps
 
 
 @dataclass(eq=False)
 class Window:
-    """The values of ranks start + 1, ..., stop, spread over their cells' parts and sorted, and the others as they are.
+    """Values of some spans of ranks, spread over their cells' parts and sorted, and the others as they are.
 
-    Whole cells are spread, also where only some of their values are in the window.
+    Whole cells are spread, also where only some of their values are in a span. `values` are those of the spans, of the
+    ranks start + 1, ..., stop of each; `labels` are the ranks of the gaps between them, shape (len(values) + 1,), which
+    are right but for the `holes`, gaps that hold other values: there it is a rank at one of their ends.
     """
 
     values: IntArray
+    labels: FloatArray
+    holes: NDArray[np.bool_]
     inside: IntArray
     outside: FloatArray
     parts: Parts
@@ -160,19 +188,28 @@ class Window:
     everything: IntArray | None = None
 
     @classmethod
-    def of(cls, units: FloatArray, start: int, stop: int, parts: Parts, rng: Rng) -> Window:
-        """Return the window of these grid points, shape (n,), in any order."""
-        if stop == start:
-            none = np.zeros(0, dtype=np.int64)
-            return cls(none, none, units, parts, rng)
-        if stop - start == len(units):
+    def of(cls, units: FloatArray, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
+        """Return the windows of these grid points, shape (n,), in any order; spans ascend and do not touch."""
+        n, (first, _), (_, last) = len(units), spans[0], spans[-1]
+        labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
+        holes = np.append(np.diff(labels) > 1, last < n)
+        holes[0] |= first > 0
+        if (first, last) == (0, n) and len(spans) == 1:
             values = np.sort(parts.spread(units, rng))
-            return cls(values, values, units[:0], parts, rng)
-        lowest, highest = np.partition(units, sorted({start, stop - 1}))[[start, stop - 1]]
-        below, among = units < lowest, (units >= lowest) & (units <= highest)
+            return cls(values, labels, holes, values, units[:0], parts, rng)
+        filled = [span for span in spans if span[0] < span[1]]
+        sorted_at = np.partition(units, sorted({k for start, stop in filled for k in (start, stop - 1)}))
+        among = np.zeros(n, dtype=bool)
+        for start, stop in filled:
+            among |= (units >= sorted_at[start]) & (units <= sorted_at[stop - 1])
         inside = np.sort(parts.spread(units[among], rng))
-        skip = start - int(np.count_nonzero(below))
-        return cls(inside[skip : skip + stop - start], inside, units[~among], parts, rng)
+        cells = (inside >> parts.bits) + parts.grid.first
+        kept = [np.zeros(0, dtype=np.int64)]
+        for start, stop in filled:
+            lowest = sorted_at[start]
+            skip = start - np.count_nonzero(units < lowest) + np.searchsorted(cells, lowest)
+            kept.append(inside[skip : skip + stop - start])
+        return cls(np.concatenate(kept), labels, holes, inside, units[~among], parts, rng)
 
     def all(self) -> IntArray:
         """Return all values, spread and sorted; the others are when this is first asked for."""
@@ -194,71 +231,85 @@ def forward_pass(ranks: FloatArray, lengths: FloatArray, wanted: Targets) -> For
     ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, boundary j + 1 comes next, in gap i, whose volume is not
     counted yet. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
     """
-    arrive, leave = [-wanted.rates[0] * np.abs(ranks - wanted.w[0])], [np.empty(0)]
+    arrive, leave = [-wanted.rates[0] * np.abs(wanted.errors(1, ranks))], [np.empty(0)]
     with np.errstate(divide="ignore"):
         log_length = np.log(lengths)
     for j in range(1, wanted.J + 1):
         total = np.full(len(ranks), -np.inf)
-        for m in range(1, j + 1):
-            term = same_gap(m, j, log_length, arrive[j - m], wanted)
+        for m, empty in enumerate(empty_cells(j, ranks, wanted), 1):
+            term = same_gap(m, log_length, arrive[j - m], empty)
             if (term > total - NEGLIGIBLE).any():
                 np.logaddexp(total, term, out=total)
         leave.append(total)
         if j < wanted.J:
-            arrive.append(laplace_kernel(total, wanted.rates[j], wanted.w[j]))
+            arrive.append(laplace_kernel(total, wanted.errors(j, ranks), wanted.errors(j + 1, ranks), wanted.rates[j]))
     return arrive, leave
 
 
 def backward_pass(forward: Forward, ranks: FloatArray, lengths: FloatArray, wanted: Targets, rng: Rng) -> np.ndarray:
-    """Draw the gaps of all boundaries, shape (J,), ascending, counted from the first gap of the window."""
+    """Draw the gaps of all boundaries, shape (J,), ascending, counted from the first."""
     arrive, leave = forward
     gaps, j = np.zeros(wanted.J, dtype=np.intp), wanted.J
-    log_weight = leave[j] - wanted.rates[j] * np.abs(wanted.n - ranks - wanted.w[j])
+    log_weight = leave[j] - wanted.rates[j] * np.abs(wanted.errors(j, ranks))
     while True:
         i = int(choose(rng, log_weight, 1)[0])
         with np.errstate(divide="ignore"):
             log_length = np.log(lengths[i])
-        ways = np.array([same_gap(m, j, log_length, arrive[j - m][i], wanted) for m in range(1, j + 1)])
+        empty = enumerate(empty_cells(j, ranks[i], wanted), 1)
+        ways = np.array([same_gap(m, log_length, arrive[j - m][i], cost) for m, cost in empty])
         m = 1 + int(choose(rng, ways, 1)[0])
         gaps[j - m : j] = i
         j -= m
         if j == 0:
             return gaps
-        log_weight = leave[j][:i] - wanted.rates[j] * np.abs(np.arange(i, 0.0, -1.0) - wanted.w[j])
+        after = wanted.errors(j + 1, ranks[i])
+        log_weight = leave[j][:i] - wanted.rates[j] * np.abs(after - wanted.errors(j, ranks[:i]))
 
 
-def same_gap(m: int, j: int, log_length: FloatArray, arrive: FloatArray, wanted: Targets) -> FloatArray:
-    """Return the log weight of boundaries j - m + 1, ..., j in one gap: its volume, and m - 1 cells without values."""
-    empty = float(wanted.rates[j - m + 1 : j] @ wanted.w[j - m + 1 : j])
+def empty_cells(j: int, ranks: FloatArray, wanted: Targets) -> Iterator[FloatArray]:
+    """Yield, for m = 1, ..., j, what m - 1 cells without values cost, between boundaries j - m + 1, ..., j in a gap."""
+    cost, above = np.zeros_like(ranks), wanted.errors(j, ranks)
+    yield cost
+    for k in range(j - 1, 0, -1):
+        below = wanted.errors(k, ranks)
+        cost = cost + wanted.rates[k] * (below - above)
+        above = below
+        yield cost
+
+
+def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
+    """Return the log weight of m boundaries in one gap: its volume, ``length^m / m!``, and the cells between them."""
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
 
-def laplace_kernel(x: FloatArray, rate: float, centre: float) -> FloatArray:
-    """Return ``log sum_{k < i} exp(x_k - rate |i - k - centre|)`` for every i, shape (K,), in time linear in K.
+def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
+    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k, shape (K,); both ascend.
 
-    Terms with ``i - k >= centre`` are a prefix that decays. The others are a window of fixed length: cut into blocks of
-    that length, it is the end of one block and the beginning of the next. Nothing is subtracted.
+    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. Nothing is subtracted.
     """
-    K = len(x)
-    k = np.arange(float(K))
-    out = np.full(K, -np.inf)
-    beyond = max(1, math.ceil(centre))
-    if beyond < K:
-        prefix = np.logaddexp.accumulate(x + rate * k)
-        out[beyond:] = prefix[: K - beyond] - rate * (k[beyond:] - centre)
-    length = min(beyond - 1, K)
-    if length > 0:
-        return np.logaddexp(out, _sliding(x - rate * k, length) + rate * (k - centre))
+    k = np.arange(len(x))
+    cut = np.minimum(np.searchsorted(before, after, side="right"), k)
+    prefix = np.append(-np.inf, np.logaddexp.accumulate(x + rate * before))
+    return np.logaddexp(prefix[cut] - rate * after, range_sums(x - rate * before, cut, k) + rate * after)
+
+
+def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
+    """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,): -inf where there is none.
+
+    A range whose first and last index differ in binary digit d, and in none above, lies in one block of 2^(d + 1) and
+    holds its middle: it is the end of one half and the beginning of the other (a disjoint sparse table).
+    """
+    out = np.full(len(first), -np.inf)
+    some = np.flatnonzero(first < end)
+    a, b = first[some], end[some] - 1
+    out[some] = y[a]
+    digits = np.frexp((a ^ b).astype(float))[1]
+    for d in np.unique(digits[digits > 0]):
+        half, at = 1 << (int(d) - 1), digits == d
+        blocks = np.full(-(-len(y) // (2 * half)) * 2 * half, -np.inf)
+        blocks[: len(y)] = y
+        shaped = blocks.reshape(-1, 2, half)
+        shaped[:, 0] = np.logaddexp.accumulate(shaped[:, 0, ::-1], axis=1)[:, ::-1]
+        shaped[:, 1] = np.logaddexp.accumulate(shaped[:, 1], axis=1)
+        out[some[at]] = np.logaddexp(blocks[a[at]], blocks[b[at]])
     return out
-
-
-def _sliding(y: FloatArray, length: int) -> FloatArray:
-    """Return ``log sum exp(y_k)`` over ``i - length <= k < i`` for every i, shape (K,)."""
-    K = len(y)
-    blocks = np.full((2 * length + K) // length * length, -np.inf)
-    blocks[length : length + K] = y
-    shaped = blocks.reshape(-1, length)
-    ends = np.logaddexp.accumulate(shaped[:, ::-1], axis=1)[:, ::-1].ravel()
-    beginnings = np.logaddexp.accumulate(shaped, axis=1).ravel()[length - 1 :]
-    beginnings[: -length + 1 or None][::length] = -np.inf  # a window that is a block is counted once
-    return np.logaddexp(ends[:K], beginnings[:K])
