@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from privstats.errors import PrivacyError
+from privstats.errors import PrivacyError, PrivstatsError
 from privstats.gate.questions import AnyMechanism, Question, Sum, Values
 from privstats.gate.rows import BlockRows, RowMap, RowValues, SourceChangedError, changed
 from privstats.numerics.exact import Total
@@ -346,3 +346,25 @@ def sealed(work: Callable[[], T]) -> T:
         pass
     del work
     raise says
+
+
+def readable(work: Callable[[], T]) -> T:
+    """Read what is public, before the ledger is charged; what fails there is replaced by one text, warnings left out.
+
+    Raises
+    ------
+    PrivacyError
+        If reading fails: outside of the handler, so that nothing of the failure hangs on it.
+    """
+    try:
+        with quiet():
+            return work()
+    except PrivstatsError:
+        raise
+    except Exception:
+        pass
+    del work
+    raise PrivacyError(
+        "the data could not be read; the cause is not shown because it may depend on the rows. Nothing is charged. "
+        "Read them once without privstats to see it"
+    )

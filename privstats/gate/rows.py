@@ -19,7 +19,7 @@ from privstats.errors import PrivacyError
 from privstats.formula.block import Block
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.gate.questions import Question, Sum
-from privstats.gate.sources import Source
+from privstats.gate.sources import Passes
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
@@ -53,7 +53,7 @@ class BlockRows:
 
     Parameters
     ----------
-    source : Source
+    source : Passes
     design : RowMap
     neighbors : Neighbors
         Which column names the unit of a row, and how many rows of a unit count: the first ones.
@@ -61,7 +61,7 @@ class BlockRows:
         Secret; of the digest by which passes are compared.
     """
 
-    def __init__(self, source: Source, design: RowMap, neighbors: Neighbors, key: bytes) -> None:
+    def __init__(self, source: Passes, design: RowMap, neighbors: Neighbors, key: bytes) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
         self._identity = _Identity(neighbors, key)
         self._kept: list[tuple[Block, IntArray | None]] | None = None

@@ -148,6 +148,18 @@ class Ledger:
         self.__dict__.update(state, _lock=threading.Lock())
 
 
+def check_affordable(ledger: Ledger | None, promise: Promise) -> None:
+    """Refuse a call for more than the ledger has before its reader is asked for anything; nothing is recorded.
+
+    A promise in eps, or in mu, is the sum of its parts: if it does not fit, no division of it does. Others, and other
+    neighbours than the budget's, are left to the charge.
+    """
+    if ledger is None or isinstance(promise, ApproxDP):
+        return
+    if type(promise) is type(ledger.budget) and promise.neighbors == ledger.budget.neighbors:
+        Ledger(ledger.remaining()).charge((("", promise),))
+
+
 def translated(promise: Promise, budget: Neighbors) -> Promise:
     """Return what a promise is worth under the neighbours of a budget.
 

@@ -16,14 +16,15 @@ from privstats.errors import BudgetError, FormulaError, OptionError, quote
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
-from privstats.gate.gate import Gate, quiet
+from privstats.gate.gate import Gate, quiet, readable
+from privstats.gate.readers import Batches
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
 from privstats.models.base import EXPRESSIONS, Model, one_of
-from privstats.privacy.ledger import Ledger
-from privstats.privacy.promise import Neighbors, Prove, promise_of
+from privstats.privacy.ledger import Ledger, check_affordable
+from privstats.privacy.promise import Neighbors, Promise, Prove, promise_of
 from privstats.results.results import Results
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import INFERENCE, Plan, Specification, make_plan
@@ -90,12 +91,21 @@ def run(
         written | {"domain": fitted.known},
     )
     source = source_of(settings.data)
+    if isinstance(source, Batches):
+        before_reading(source, settings, promise)
     check_columns(source, fitted, neighbors)
     rows = public_number(source, neighbors)
     if isinstance(source, Unread):
         return make_plan(spec, rows, source.n)
     plan = make_plan(spec, rows)
     return plan if settings.dry_run else fit(plan, source, settings, prove)
+
+
+def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
+    """Refuse a call that the ledger cannot afford before its reader is asked for anything; then let it tell nothing."""
+    if not settings.dry_run:
+        check_affordable(settings.ledger, promise)
+    reader.asked = readable
 
 
 def fit(plan: Plan, source: Source, settings: Settings, prove: Prove | None = None) -> Results:
@@ -127,6 +137,10 @@ def public_number(source: Source, neighbors: Neighbors) -> int | None:
 
 def number_of_units(source: Source, unit: str) -> int:
     """Return how many units the rows belong to: public, as neighbours have the same number of units."""
+    return readable(lambda: _units(source, unit))
+
+
+def _units(source: Source, unit: str) -> int:
     names: set[Any] = set()
     with quiet():  # the number is public, what a cell overflows is not
         for batch in source.batches():
@@ -148,14 +162,14 @@ def check_columns(source: Source, model: Model, neighbors: Neighbors) -> None:
         Decided from names and types of columns.
     """
     formula = parse_formula(model.formula, model.example).written
-    frame = None if isinstance(source, Unread) else next(iter(source.batches()), None)
+    frame = source.head()
     if frame is None:  # no rows: of a plan, or of a function that gives no frame, which a row more would change
         check_declared(model.known, formula, None)
         return
     others = (getattr(model, name, None) for name in EXPRESSIONS)
     written = (*formula, *(code for code in others if code is not None))
     check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))
-    check_strays(model.known, written, source.columns)
+    check_strays(model.known, written, tuple(frame.columns))
     check_declared(model.known, formula, frame)
 
 

@@ -428,16 +428,82 @@ def test_sources_are_told_by_their_kind():
             source_of(bad)
 
 
-def test_an_own_source_is_a_class_of_four_members():
+def test_an_own_source_has_three_members_of_its_class_or_of_its_own_and_perhaps_a_head():
     class Twice:
-        n, columns, in_memory = 60, ("x", "y", "g"), True
+        n, in_memory = 60, True
 
         def batches(self):
             yield from (frame(30), frame(30))
 
+    class Made(Twice):
+        def __init__(self):
+            self.n, self.in_memory, self.batches = 60, False, super().batches
+
+    class Headed(Twice):
+        def head(self):
+            return frame(30).iloc[:0]
+
+    for own in (Twice(), Made(), Headed()):
+        source = source_of(own)
+        assert (source.n, len(source.head()), list(source.head())) == (60, 0, list(frame(30)))
     rows = rows_of(Twice())
     once = rows_of(frame(30)).totals(QUESTIONS[:3])
     assert rows.totals(QUESTIONS[:3]) == [total.times(2) for total in once]
+
+
+def test_no_property_of_an_own_source_is_looked_at_to_tell_its_kind():
+    class Lazy:
+        in_memory = False
+
+        @property
+        def n(self):
+            raise AssertionError("read")
+
+        def batches(self):
+            yield frame(30)
+
+    assert list(source_of(Lazy()).head()) == list(frame(30))
+
+
+def test_a_function_is_asked_once_for_columns_and_number_and_what_it_opens_is_closed():
+    opened, closed = [], []
+
+    def make():
+        opened.append(0)
+        try:
+            for start in range(0, 30, 10):
+                opened[-1] += 1
+                yield frame(30).iloc[start : start + 10].astype({"x": "float32" if start else "float64"})
+        finally:
+            closed.append(1)
+
+    source = Batches(make)
+    assert (len(source.head()), source.n, source.n, list(source.head())) == (0, 30, 30, list(frame(30)))
+    assert (opened, closed) == ([3], [1])
+    assert sum(map(len, source.batches())) == 30
+    other = Batches(make)
+    other.head()  # of which only columns are wanted
+    assert (len(opened), len(closed)) == (3, 2)
+    assert sum(map(len, other.batches())) == 30
+    assert (len(opened), len(closed)) == (4, 4)
+    assert other.n == 30
+
+
+def test_small_batches_are_put_together_unless_their_types_differ(monkeypatch):
+    seen, block = [], Toy.block
+    monkeypatch.setattr(Toy, "block", lambda self, columns: seen.append(len(columns["x"])) or block(self, columns))
+    data = frame(60)
+    whole = rows_of(data).totals(QUESTIONS[:3])
+    assert rows_of(in_batches(data, 7)).totals(QUESTIONS[:3]) == whole
+    parts = [data.iloc[:7], data.iloc[7:20], data.iloc[20:30].astype({"x": "float32"}), data.iloc[30:]]
+    rows_of(lambda: parts).totals(QUESTIONS[:3])
+    assert seen == [60, 60, 20, 10, 30]
+
+
+def test_an_iterator_that_is_returned_again_is_refused_before_anything_is_charged():
+    once = iter([frame(10), frame(10)])
+    with pytest.raises(OptionError, match="return a new one at each call"):
+        Batches(lambda: once).head()
 
 
 @pytest.mark.parametrize("made", [None, frame(3), [1, 2], [{"x": 1}]])

@@ -120,6 +120,55 @@ def test_a_ledger_of_persons_refuses_a_fit_of_rows():
         fitted("mean", ledger=ps.Ledger(PureDP(2.0, Neighbors("replace", "id"))))
 
 
+@pytest.mark.parametrize("promise", [{"eps": 1.0, "mu": None}, {"eps": None, "mu": 1.0}])
+def test_a_fit_that_the_ledger_cannot_afford_reads_nothing_not_even_columns(promise):
+    def read():
+        raise AssertionError("read")
+
+    budget = PureDP(0.5) if promise["eps"] else GaussianDP(0.5)
+    ledger = ps.Ledger(budget)
+    with pytest.raises(BudgetError, match="left and this fit costs"):
+        fitted(data=read, ledger=ledger, **promise)
+    assert ledger.entries == ()
+
+
+def test_the_data_are_asked_for_once_before_the_charge_and_once_a_pass():
+    asked, data = [], frame()
+
+    def read():
+        asked.append(0)
+        for start in range(0, N, 50):
+            yield data.iloc[start : start + 50]
+
+    fitted(data=read)
+    assert len(asked) == 3  # columns and number; moments; their meat
+
+
+@pytest.mark.parametrize("when", ["called", "first", "second"])
+def test_a_reader_that_fails_before_the_charge_tells_nothing_and_costs_nothing(when):
+    def read():
+        if when == "called":
+            raise ValueError("could not convert 'secret' to float")
+
+        def frames():
+            if when == "second":
+                yield frame()
+            warnings.warn("secret", stacklevel=1)
+            raise ValueError("could not convert 'secret' to float")
+
+        return frames()
+
+    ledger = ps.Ledger(PureDP(1.0))
+    with (
+        warnings.catch_warnings(record=True) as told,
+        pytest.raises(PrivacyError, match="could not be read") as failure,
+    ):
+        fitted(data=read, ledger=ledger, eps=1.0, mu=None)
+    error = failure.value
+    assert not told and error.__context__ is None and error.__cause__ is None and "secret" not in str(error)
+    assert ledger.entries == ()
+
+
 def test_the_entry_names_verb_method_and_formula():
     ledger = ps.Ledger(PureDP(1.0))
     fitted(ledger=ledger)
