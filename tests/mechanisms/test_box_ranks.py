@@ -9,6 +9,7 @@ from scipy import stats
 
 from privstats.mechanisms.order import bracket as box_ranks
 from privstats.mechanisms.order.bracket import draw_box
+from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
 from tests.conftest import thinned
 
@@ -111,3 +112,11 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
         for values in (np.zeros(n), np.full(n, 10.0), rng.uniform(0, 10, n)):
             x = draw_box(values, targets, rate, LOW, HIGH, STEP, rng)
             assert np.isfinite(x).all() and (np.diff(x) >= 0).all() and x[0] >= LOW and x[-1] <= HIGH
+
+
+def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
+    """Its gaps are so short that what lies beyond the window has nearly all of the bound of the mass."""
+    values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
+    for step in (2.0**-26, 2.0**-46):
+        drawn = draw_box(values, targets, 2.5, -10.0, 10.0, step, public_stream(91))
+        np.testing.assert_allclose(drawn, 0.0, atol=2 * step)

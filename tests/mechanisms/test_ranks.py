@@ -129,7 +129,15 @@ def joint_law(values, low, high, targets, rates):
 
 
 WHOLE = [(1, 2, None, True), (3, 2, None, False), (4, 3, None, False), (5, 3, None, True)]
-JOINT = [*WHOLE, (5, 2, 0, True), (5, 3, 1, True), (8, 2, 1, True), (6, 3, 0.4, False), (7, 2, 1.5, False)]
+JOINT = [
+    *WHOLE,
+    (5, 2, 0, True),
+    (5, 3, 1, True),
+    (8, 2, 1, True),
+    (6, 3, 0.4, False),
+    (7, 2, 1.5, False),
+    (4, 2, 0, False),
+]
 
 
 @thinned(3)

@@ -31,12 +31,13 @@ def draw_box(
     """Draw ordered boundaries, shape (J,), J in (2, 3), whose ranks are near `targets`, multiples of `FINE`.
 
     Only a window of ranks is sorted. What lies beyond it is proposed at an upper bound of its mass and accepted with
-    the ratio of its mass to that: the law is exact whatever the window.
+    the ratio of its mass to that. If it is not, boundaries are drawn by the law over all values: rejection that goes on
+    until it accepts has that law, too. So this is exact whatever the window, and no ties make it go on for ever.
     """
     grid, n, J = RankGrid(low, high, step), len(values), len(targets)
     parts = Parts(grid)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
-    width = nearest + (J * math.log(parts.points) + RARE) / rate + 2
+    width = nearest + (J * math.log(parts.points * (n + 1.0)) + RARE) / rate + 2
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), math.ceil(targets[-1] + width)))
     window = Window.of(grid.units(values), [(start, stop)], parts, rng)
     knots = np.concatenate([[0], window.values, [parts.end]])
@@ -44,14 +45,15 @@ def draw_box(
     near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)
     log_mass = near.log_mass(rate, math.inf if all_ else width - 2)
     beyond = -math.inf if all_ else J * math.log(parts.end) - math.lgamma(J + 1) - rate * (width - 2)
-    while True:
-        if choose(rng, np.append(np.logaddexp.reduce(log_mass), beyond), 1)[0] == 0:
-            return parts.released(near.draw(int(choose(rng, log_mass, 1)[0]), rng))
-        knots = np.concatenate([[0], window.all(), [parts.end]])
-        far = RankBoxes.of(knots, 0, n, targets, width - 2, math.inf)
-        far_mass = far.log_mass(rate, math.inf)
-        if passes(rng, beyond - np.logaddexp.reduce(far_mass)):
-            return parts.released(far.draw(int(choose(rng, far_mass, 1)[0]), rng))
+    if choose(rng, np.append(np.logaddexp.reduce(log_mass), beyond), 1)[0] == 0:
+        return parts.released(near.draw(int(choose(rng, log_mass, 1)[0]), rng))
+    knots = np.concatenate([[0], window.all(), [parts.end]])
+    some = RankBoxes.of(knots, 0, n, targets, width - 2, math.inf)
+    some_mass = some.log_mass(rate, math.inf)
+    if not passes(rng, beyond - np.logaddexp.reduce(some_mass)):
+        some = RankBoxes.of(knots, 0, n, targets, nearest, math.inf)
+        some_mass = some.log_mass(rate, math.inf)
+    return parts.released(some.draw(int(choose(rng, some_mass, 1)[0]), rng))
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,13 +192,14 @@ class Window:
         """Return the windows of these grid points, shape (n,), in any order; spans ascend and do not touch."""
         n, (first, _), (_, last) = len(units), spans[0], spans[-1]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
-        holes = np.append(np.diff(labels) > 1, last < n)
+        holes = np.append(np.diff(labels) > 1, labels[-1] < n)
         holes[0] |= first > 0
         if (first, last) == (0, n) and len(spans) == 1:
             values = np.sort(parts.spread(units, rng))
             return cls(values, labels, holes, values, units[:0], parts, rng)
         filled = [span for span in spans if span[0] < span[1]]
-        sorted_at = np.partition(units, sorted({k for start, stop in filled for k in (start, stop - 1)}))
+        ends = sorted({k for start, stop in filled for k in (start, stop - 1)})
+        sorted_at = np.partition(units, ends) if ends else units
         among = np.zeros(n, dtype=bool)
         for start, stop in filled:
             among |= (units >= sorted_at[start]) & (units <= sorted_at[stop - 1])
