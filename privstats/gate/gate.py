@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from privstats.errors import PrivacyError, PrivstatsError
+from privstats.errors import PrivacyError
 from privstats.gate.questions import AnyMechanism, Question, Sum, Values
 from privstats.gate.rows import BlockRows, RowMap, RowValues, SourceChangedError, changed
 from privstats.numerics.exact import Total
@@ -359,12 +359,10 @@ def readable(work: Callable[[], T]) -> T:
     try:
         with quiet():
             return work()
-    except PrivstatsError:
-        raise
     except Exception:
         pass
     del work
     raise PrivacyError(
         "the data could not be read; the cause is not shown because it may depend on the rows. Nothing is charged. "
-        "Read them once without privstats to see it"
+        "To see it, run: for frame in data(): pass"
     )

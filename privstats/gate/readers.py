@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,12 @@ from privstats.errors import OptionError
 READ_ROWS = 1 << 15  # of small frames that are put together
 
 
-def apply(work: Callable[[], Any]) -> Any:
+Asked = Callable[
+    [Callable[[], Any]], Any
+]  # how a reader is asked: `plainly`, or `readable`, out of which it tells nothing
+
+
+def plainly(work: Callable[[], Any]) -> Any:
     """Do the work, as it is."""
     return work()
 
@@ -45,18 +51,21 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Callable[[Callable[[], Any]], Any] = field(
-        default_factory=lambda: apply, init=False
-    )  # before the charge: `readable`
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # before the charge
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # rows of the first pass so far
-    _pass: Iterator[pd.DataFrame] | None = field(default=None, init=False)  # the first one, while it is open
+    _pass: Generator[pd.DataFrame, None, None] | None = field(
+        default=None, init=False
+    )  # the first one, while it is open
     _next: Iterable[pd.DataFrame] | None = field(default=None, init=False)  # what the next pass will read
 
     @property
     def n(self) -> int:
-        n: int = self.asked(self._count)
-        return n
+        self.head()
+        if self._pass is not None:
+            self._met += sum(map(len, self._pass))
+            self._pass = None
+        return self._met
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -64,36 +73,13 @@ class Batches:
         return () if head is None else tuple(head.columns)
 
     def head(self) -> pd.DataFrame | None:
-        head: pd.DataFrame | None = self.asked(self._first)
-        return head
-
-    def batches(self) -> Iterator[pd.DataFrame]:
-        self._leave()
-        made, self._next = self._next, None
-        yield from self._read(self.make() if made is None else made)
-
-    @staticmethod
-    def _read(made: Any) -> Iterator[pd.DataFrame]:
-        """Read what the function has returned, and close it."""
-        if not isinstance(made, Iterable) or isinstance(made, pd.DataFrame):
-            raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
-        frames = iter(made)
-        try:
-            yield from joined(frames)
-        finally:
-            for opened in (frames, made):
-                if callable(close := getattr(opened, "close", None)):
-                    close()
-
-    def _first(self) -> pd.DataFrame | None:
-        """Begin the first pass; it goes on if the rows are counted."""
         if self._met < 0:
-            made = self.make()
-            self._pass = self._read(made)
+            made = self.asked(self.make)
+            self._pass = self._read(made, self.asked)
             first = next(self._pass, None)
             self._head, self._met = (None, 0) if first is None else (first.iloc[:0].copy(), len(first))
             if isinstance(made, Iterator):
-                self._next = self.make()
+                self._next = self.asked(self.make)
                 if self._next is made:
                     raise OptionError(
                         "data() returns an iterator that has been read; return a new one at each call, such as "
@@ -101,38 +87,50 @@ class Batches:
                     )
         return self._head
 
-    def _count(self) -> int:
-        self._first()
-        if self._pass is not None:
-            self._met += sum(map(len, self._pass))
-            self._pass = None
-        return self._met
+    def batches(self) -> Iterator[pd.DataFrame]:
+        self._leave()
+        made, self._next = self._next, None
+        with closing(self._read(self.make() if made is None else made, plainly)) as frames:
+            yield from joined(frames)
+
+    @staticmethod
+    def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
+        """Read what the function has returned, and close it."""
+        if not isinstance(made, Iterable) or isinstance(made, pd.DataFrame):
+            raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
+        end = object()
+        frames = asked(lambda: iter(made))
+        try:
+            while (frame := asked(lambda: next(frames, end))) is not end:
+                if not isinstance(frame, pd.DataFrame):
+                    raise OptionError("data() returns an iterable of something else than DataFrames")
+                yield frame
+        finally:
+            for opened in (frames, made):
+                if callable(close := getattr(opened, "close", None)):
+                    asked(close)
 
     def _leave(self) -> None:
         """Close the first pass where it was left."""
-        if isinstance(left := self._pass, Generator):
-            left.close()
+        if self._pass is not None:
+            self._pass.close()
             self._pass, self._met = None, -1
 
 
-def joined(frames: Iterable[Any]) -> Iterator[pd.DataFrame]:
-    """Put small frames together, up to `READ_ROWS` rows, where their columns have the same types.
-
-    Raises
-    ------
-    OptionError
-        If one is no DataFrame.
-    """
+def joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Put small frames together, up to `READ_ROWS` rows, where their columns have the same types."""
     waiting: list[pd.DataFrame] = []
     for frame in frames:
-        if not isinstance(frame, pd.DataFrame):
-            raise OptionError("data() returns an iterable of something else than DataFrames")
         if waiting and (sum(map(len, waiting)) + len(frame) > READ_ROWS or not frame.dtypes.equals(waiting[0].dtypes)):
-            yield waiting[0] if len(waiting) == 1 else pd.concat(waiting, ignore_index=True)
+            yield _one(waiting)
             waiting = []
         waiting.append(frame)
     if waiting:
-        yield waiting[0] if len(waiting) == 1 else pd.concat(waiting, ignore_index=True)
+        yield _one(waiting)
+
+
+def _one(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
 class Own(Batches):
@@ -152,7 +150,9 @@ class Own(Batches):
         return bool(self.source.in_memory)
 
     def head(self) -> pd.DataFrame | None:
-        head: pd.DataFrame | None = self.asked(self.source.head if has(self.source, "head") else self._first)
+        if not has(self.source, "head"):
+            return super().head()
+        head: pd.DataFrame | None = self.asked(self.source.head)
         return head
 
 

@@ -9,11 +9,13 @@ from scipy import stats
 
 from privstats.mechanisms.order import bracket as box_ranks
 from privstats.mechanisms.order.bracket import draw_box
+from privstats.mechanisms.order.rank_sampler import RankGrid
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
 from tests.conftest import thinned
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
+GRID = RankGrid(LOW, HIGH, STEP)
 
 
 def log_normaliser(values, targets, rate):
@@ -81,6 +83,26 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
             ]
             worst = max(worst, float(np.abs(logs[0] - logs[1]).max()))
     return worst
+
+
+@pytest.mark.parametrize("ends_only", [False, True])
+def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
+    """What lies beyond is proposed, and is accepted or followed by a draw over all values, once in some draws."""
+    n, rate, draws = 20, 0.9, 3000
+    values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])
+    volume = len(targets) * math.log(box_ranks.Parts(GRID).points * (n + 1.0))
+    monkeypatch.setattr(box_ranks, "RARE", 4 * rate - volume)  # a window of 6 ranks on each side
+    opened, all_values = [], box_ranks.Window.all
+    monkeypatch.setattr(box_ranks.Window, "all", lambda self: opened.append(1) or all_values(self))
+    rng = np.random.default_rng(5)
+    drawn = np.array([draw_box(values, targets, rate, LOW, HIGH, STEP, rng) for _ in range(draws)])
+    assert 0.2 * draws < len(opened) < 0.98 * draws
+    gaps, mass = masses(values, targets, rate)
+    ranks = np.searchsorted(values, drawn)
+    seen, expected = np.array([(ranks == g).all(axis=1).sum() for g in gaps]), draws * mass / mass.sum()
+    held = expected > 5
+    pooled = [np.append(x[held], x[~held].sum()) for x in (seen, expected)]
+    assert stats.chi2.sf(((pooled[0] - pooled[1]) ** 2 / pooled[1]).sum(), held.sum()) > 1e-4
 
 
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])

@@ -145,16 +145,17 @@ def test_the_data_are_asked_for_once_before_the_charge_and_once_a_pass():
 
 
 @pytest.mark.parametrize("when", ["called", "first", "second"])
-def test_a_reader_that_fails_before_the_charge_tells_nothing_and_costs_nothing(when):
+@pytest.mark.parametrize("kind", [ValueError, OptionError])
+def test_a_reader_that_fails_before_the_charge_tells_nothing_and_costs_nothing(when, kind):
     def read():
         if when == "called":
-            raise ValueError("could not convert 'secret' to float")
+            raise kind("could not convert 'secret' to float")
 
         def frames():
             if when == "second":
                 yield frame()
             warnings.warn("secret", stacklevel=1)
-            raise ValueError("could not convert 'secret' to float")
+            raise kind("could not convert 'secret' to float")
 
         return frames()
 
