@@ -83,9 +83,9 @@ def dp_median(
         Relative shares of the questions by name; `plan` lists them.
     grid : float or dict, optional
         Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range. "smoothsens" and "ptr" take no step below 2^-30 of the range. Where many
-        rows share one value and the others lie on no step, such as zeros among amounts, declare the coarsest step that
-        will do, such as grid=0.1: on a fine grid and a short budget intervals may miss the shared value.
+        rounded to six digits of the range, or to as few as the budget pays for, a five hundredth of the range or less
+        from each other; intervals extend by half a step for that. "smoothsens" and "ptr" take no step below 2^-30 of
+        the range.
     alpha : float
         One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
     eta : float, optional
@@ -208,9 +208,9 @@ def dp_quantile(
         Relative shares of the questions by name; `plan` lists them.
     grid : float or dict, optional
         Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range. "smoothsens" and "ptr" take no step below 2^-30 of the range. Where many
-        rows share one value and the others lie on no step, such as zeros among amounts, declare the coarsest step that
-        will do, such as grid=0.1: on a fine grid and a short budget intervals may miss the shared value.
+        rounded to six digits of the range, or to as few as the budget pays for, a five hundredth of the range or less
+        from each other; intervals extend by half a step for that. "smoothsens" and "ptr" take no step below 2^-30 of
+        the range.
     alpha : float
         One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
     eta : float, optional

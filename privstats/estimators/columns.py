@@ -28,6 +28,7 @@ from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # answers how many rows there are
 FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
+LEAST = 500  # points of a grid that is made coarser: rounding moves a value by a thousandth of its range at most
 DOUBLE_BITS = 50  # a grid is at least so much coarser than the largest number, so that doubles can count its points
 
 DEPENDENT = (
@@ -54,6 +55,8 @@ class ColumnFacts:
         Whether the grid was declared.
     levels : int
         How many declared levels it has; 0 for numbers.
+    between : bool
+        Whether values lie between the points of the grid and are rounded to it, as far as is known.
     """
 
     code: str
@@ -62,6 +65,7 @@ class ColumnFacts:
     step: float
     declared: bool = False
     levels: int = 0
+    between: bool = False
 
     @property
     def line(self) -> Line:
@@ -71,7 +75,22 @@ class ColumnFacts:
     def spelled(self, values: FloatArray) -> FloatArray:
         """Return points of the grid as the floats that people write: 20.7, and not 207 times .1."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
-        return np.round(values, digits)
+        return np.round(values, digits + self.between)
+
+    def around(self, ends: FloatArray) -> FloatArray:
+        """Return ends of intervals, shape (..., 2), moved out by what rounding may have moved the values."""
+        half = self.step / 2 * self.between
+        return np.clip(ends + np.array([-half, half]), self.low, self.high)
+
+    def coarser(self, most: float) -> ColumnFacts:
+        """Return the column on the finest grid of at most so many points, and of `LEAST`, if its values are rounded."""
+        if not self.between:
+            return self
+        first = math.floor(math.log10(self.step))
+        steps = [float(f"{digit}e{k}") for k in range(first, first + DOUBLE_BITS) for digit in (1, 2, 5)]
+        allowed = [step for step in steps if self.step < step <= (self.high - self.low) / LEAST]
+        step = next((step for step in (self.step, *allowed) if self.high - self.low <= most * step), None)
+        return replace(self, step=step or (self.step, *allowed)[-1])
 
 
 def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
@@ -104,7 +123,8 @@ def _facts(part: Any, step: float | None) -> ColumnFacts:
         return ColumnFacts(part.code, 0.0, many - 1.0, 1.0, declared=True, levels=many)
     low, high = part.within.lo, part.within.hi
     step = part.step if step is None else _declared(step, part.code, low, high)
-    return ColumnFacts(part.code, low, high, step or finest_step(low, high), declared=step is not None)
+    known = step is not None
+    return ColumnFacts(part.code, low, high, step or finest_step(low, high), declared=known, between=not known)
 
 
 def _declared(step: Any, code: str, low: float, high: float) -> float:

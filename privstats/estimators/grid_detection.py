@@ -1,7 +1,8 @@
 """Find out whether a column's values lie on a coarse decimal grid, as ages, prices and counts do.
 
 Where many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may miss by
-the width of a gap; on the values' own grid they do not. A wrong guess costs length only.
+the width of a gap; on the values' own grid they do not. A wrong guess costs length only: unless all but few values are
+seen to lie on the grid, they are taken to be rounded to it. Zeros lie on every grid and are not looked at.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from privstats.estimators.columns import ColumnFacts, Grouping
 from privstats.gate.questions import Ask, Sum
@@ -25,6 +24,7 @@ COARSEST_STEP, FINEST_STEP = (
 )  # candidate steps are 10^-k of the leading power of ten of the range, k from the first to the last
 OFF = 0.03  # share of the rows that may lie off a grid
 DOUBT = 1.3  # standard errors of a count that are allowed beyond that share
+CLEAR = 0.1  # share of the rows by which a count may err, if values are not to be taken for rounded ones
 BLUR = 0.28  # largest standard error of a count, as a share of the rows: half of them must be told from all
 
 
@@ -45,12 +45,14 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     """
     steps = {j: _candidates(column) for j, column in enumerate(columns) if not column.declared}
     releases = ask.together([(_question(columns[j], grouping.column(j), tried), Cube()) for j, tried in steps.items()])
-    found = {j: _coarsest(release, steps[j]) for j, release in zip(steps, releases, strict=True)}
-    return tuple(replace(column, step=found.get(j) or column.step) for j, column in enumerate(columns))
+    found = list(columns)
+    for j, release in zip(steps, releases, strict=True):
+        found[j] = _coarsest(release, steps[j], columns[j])
+    return tuple(found)
 
 
 def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
-    """Return the question for how many rows there are, and how many of them lie on each grid."""
+    """Return the question for how many rows are not zero, and how many of them lie on each grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 
 
@@ -61,11 +63,12 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
     return tuple(step for step in steps if step > column.step)
 
 
-def _coarsest(release: Release, steps: tuple[float, ...]) -> float | None:
-    """Return the coarsest step on which nearly all rows lie, as far as the release tells; None if there is none."""
+def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
+    """Return the column with the coarsest step on which nearly all rows lie, if there is one, as the release tells."""
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
-    if error > BLUR * rows:
-        return None
-    off = rows - np.asarray(release.value[1:])
-    return next((step for step, few in zip(steps, off, strict=True) if few <= OFF * rows + DOUBT * error), None)
+    few = OFF * rows + DOUBT * error
+    on = [step for step, count in zip(steps, release.value[1:], strict=True) if rows - count <= few]
+    if not on or error > BLUR * rows:
+        return column
+    return replace(column, step=on[0], between=DOUBT * error > CLEAR * rows)

@@ -7,6 +7,7 @@ costs little more than one of them; where another mechanism chooses, the ends ar
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,27 +111,41 @@ class Quantiles(ABC):
             return OrderStatisticEstimate.without_intervals(names, values.ravel(), notes)
         columns = on_grids(ask, columns, grouping)
         apart = None if self.together else self.points(ask, columns, grouping)
-        brackets, rows = self._brackets(ask, public, columns, grouping)
+        rows = self._rows(ask, public, grouping)
+        columns = self._coarse(ask, columns, grouping, rows)
+        brackets = ask.together(self._ends(columns, grouping, rows))
         drawn = np.stack([release.value for release in brackets]).reshape(-1, len(self.q), 3 if self.together else 2)
         values = drawn[..., 1] if apart is None else apart
         laws = [release.law for release in brackets]
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
-    def _brackets(
-        self, ask: Ask, public: PublicFacts, columns: Sequence[ColumnFacts], grouping: Grouping
-    ) -> tuple[list[Release], RowNumbers]:
-        """Return the ends of intervals of each column, quantiles between them if `together`; and numbers of rows.
+    def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
+        """Return how many rows there are in each group: it says which intervals can hold, and on which grid."""
+        if public.offered is not None and not grouping.groups:
+            return RowNumbers.public(public.offered, certain=public.used is not None)
+        return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
 
-        The number of rows, public or released, says which intervals can hold: only their ends are drawn.
+    def _coarse(
+        self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
+    ) -> tuple[ColumnFacts, ...]:
+        """Return the columns on grids that the budget can pay for in each group that has an interval."""
+        coarse = []
+        for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
+            draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}
+            most = [draw.most_points(n) for n, draw in draws.items() if draw is not None]
+            coarse.append(column.coarser(min(most, default=math.inf)))
+        return tuple(coarse)
+
+    def _ends(
+        self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
+    ) -> list[tuple[Values, Mechanism]]:
+        """Return the questions for the ends of intervals of each column, and for quantiles between them if `together`.
+
+        Only those ends are drawn whose intervals can hold.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
-        if public.offered is not None and not grouping.groups:
-            rows = RowNumbers.public(public.offered, certain=public.used is not None)
-        else:
-            rows = RowNumbers.released(ask(grouping.counts(), by=COUNTS))
-        asked = [grouping.values(name, j, column, about=rows.each) for j, column in enumerate(columns)]
-        return ask.together([(question, rank) for question in asked]), rows
+        return [(grouping.values(name, j, column, about=rows.each), rank) for j, column in enumerate(columns)]
 
     @abstractmethod
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -150,9 +165,12 @@ class Quantiles(ABC):
         each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: columns, then groups
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
+        repeats = (values[..., None] == ends).any(axis=-1).ravel()
+        ends = np.concatenate(
+            [column.around(part) for column, part in zip(columns, np.split(ends, len(columns)), strict=True)]
+        )
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
-        repeats = (values[..., None] == ends).any(axis=-1).ravel()
         notes = (
             *_short_note(names, short, each),
             *(() if self.together else (note("second release"),)),

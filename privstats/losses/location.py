@@ -124,7 +124,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Whether a row counts, and whether its value is a whole multiple of each of some steps: zeros and ones.
+    """Whether a row's value is not zero, and such a multiple of each of some steps: zeros and ones.
 
     Parameters
     ----------
@@ -139,9 +139,10 @@ class OnGrids:
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + steps)."""
-        times = self.of(block) / np.array(self.steps)
+        values = self.of(block)
+        times = values / np.array(self.steps)
         on = np.abs(times - np.rint(times)) < NEARLY
-        return np.column_stack([np.ones(len(on)), on])
+        return (values != 0) * np.column_stack([np.ones(len(on)), on])
 
 
 @dataclass(frozen=True)

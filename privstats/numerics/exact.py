@@ -18,6 +18,7 @@ GEMM_ROWS = 2048
 SUM_BITS = 40  # entries of vectors that are summed, in parts of the bound
 MOST_ROWS = 1 << 20  # are added as int64, which holds 2^62; then as Python integers
 NOISE_BITS = 20  # releases are rounded to this fraction of the noise's scale
+NEARLY = 1e-6  # of a step: 60 is the six millionth multiple of 1e-5, though floats say less
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ def step_of(bound: float, bits: int) -> float:
     """
     mantissa, exponent = math.frexp(bound)
     return math.ldexp(1.0, exponent - (mantissa == 0.5) - bits)
+
+
+def multiples(low: float, high: float, step: float) -> tuple[int, int]:
+    """Return the numbers of the first and the last multiple of `step` in [low, high]; the last is less if none is."""
+    return math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
 
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:

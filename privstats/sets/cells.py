@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import OptionError
-from privstats.numerics.exact import SUM_BITS, Total
+from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
 
@@ -217,7 +217,7 @@ class Line(Set):
             raise OptionError("the range of values is empty or infinite; check the bounds that it was computed from")
         if not 0 <= self.grid < math.inf:
             raise OptionError("the grid of values is not a positive number, or 0 for none")
-        if self.grid and self._last < self._first:
+        if self.grid and np.diff(multiples(self.low, self.high, self.grid)) < 0:
             raise OptionError("no point of the grid lies between the bounds; give a finer grid")
 
     @property
@@ -231,19 +231,12 @@ class Line(Set):
     def folds(self) -> bool:
         return False
 
-    @property
-    def _first(self) -> float:
-        return math.ceil(self.low / self.grid)
-
-    @property
-    def _last(self) -> float:
-        return math.floor(self.high / self.grid)
-
     def project(self, rows: FloatArray) -> FloatArray:
         inside = clipped(rows, self.low, self.high)
         if not self.grid:
             return inside
-        return np.clip(np.rint(inside / self.grid), self._first, self._last) * self.grid
+        points = np.clip(np.rint(inside / self.grid), *multiples(self.low, self.high, self.grid)) * self.grid
+        return clipped(points, self.low, self.high)
 
     def contribution(self, rows: FloatArray) -> FloatArray:
         raise OptionError("values are not added up: a mechanism looks at their order")

@@ -14,6 +14,7 @@ from privstats.sets.vectors import Fractions
 from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
+FOUND = 0.1  # of (-10, 10): the finest grid that is looked for; one that a budget asks for is finer
 RELATIONS = (Neighbors(), Neighbors("add_remove"))
 ON_A_GRID = {
     "counts": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n)),
@@ -71,11 +72,33 @@ def test_where_there_is_no_grid_none_is_found(law):
 def test_of_few_rows_a_grid_is_hardly_ever_found_by_mistake_and_of_fewer_never():
     rng, mistakes, one = np.random.default_rng(1), 0, planned((-10, 10), 200)
     for seed in range(100):
-        mistakes += step_of(one(pd.DataFrame({"x": rng.standard_normal(200)}), seed)[1]) > 1e-3
+        mistakes += step_of(one(pd.DataFrame({"x": rng.standard_normal(200)}), seed)[1]) >= FOUND
     assert mistakes <= 3
     one = planned((-10, 10), 60)
     for seed in range(20):  # the noise is too large to tell half the rows from all of them, whatever they are
-        assert step_of(one(pd.DataFrame({"x": np.ones(60)}), seed)[1]) < 1e-3
+        assert step_of(one(pd.DataFrame({"x": np.ones(60)}), seed)[1]) < FOUND
+
+
+def test_zeros_lie_on_every_grid_and_say_nothing():
+    rng, one = np.random.default_rng(2), planned((0, 60), 1000)
+    for seed in range(20):
+        x = np.where(rng.uniform(size=1000) < 0.9, 0.0, rng.uniform(0, 60, 1000))
+        assert step_of(one(pd.DataFrame({"x": x}), seed)[1]) < 0.1
+
+
+def test_intervals_reach_to_where_rounding_may_have_moved_values_unless_a_grid_is_clear():
+    draw = ON_A_GRID["ages"][2]
+    for n, halves in ((300, True), (20_000, False)):
+        one, found = planned((0, 120), n, 2.0), 0
+        for seed in range(8):
+            estimate, releases = one(pd.DataFrame({"x": draw(np.random.default_rng(seed), n)}), seed)
+            if step_of(releases) < 1.0:
+                continue
+            found += 1
+            drawn = next(release.value for release in releases if release.name == "quantile of x")
+            ends = drawn[[0, 2]] + np.array([-0.5, 0.5]) * halves
+            np.testing.assert_allclose(np.concatenate(estimate.coefficients()[2:]), ends)
+        assert found >= 5
 
 
 def test_only_columns_whose_grid_is_not_declared_are_asked_about_in_all_groups_together():
@@ -95,7 +118,7 @@ def test_only_columns_whose_grid_is_not_declared_are_asked_about_in_all_groups_t
 def test_rows_on_grids_lie_in_the_set_that_prices_them(exchange):
     x = np.array([0.3, 0.1 + 0.2, 7.0, 20.0, -0.0, 7.5])
     rows = OnGrids(ColumnValues((0,), 1), (10.0, 1.0, 0.1))(SimpleNamespace(times=lambda matrix: x[:, None] @ matrix))
-    expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 1]]
+    expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 1]]
     np.testing.assert_array_equal(rows, expected)
     within = Fractions(4)
     np.testing.assert_array_equal(within.project(rows), rows)

@@ -9,6 +9,7 @@ from scipy import stats
 
 from privstats.mechanisms.order import bracket as box_ranks
 from privstats.mechanisms.order.bracket import draw_box
+from privstats.mechanisms.order.joint import HEAPED
 from privstats.mechanisms.order.rank_sampler import RankGrid
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
@@ -16,11 +17,16 @@ from tests.conftest import thinned
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 GRID = RankGrid(LOW, HIGH, STEP)
+WIDE = HEAPED * (HIGH - LOW) / 2  # what the cells of zero and of the upper end are wider by
+
+
+def knots_of(values):
+    """Return the ends and the sorted values where the law sees them: the ends' cells are wider."""
+    return np.concatenate([[LOW], np.sort(values) + WIDE, [HIGH + 2 * WIDE]])
 
 
 def log_normaliser(values, targets, rate):
-    knots = np.concatenate([[LOW], np.sort(values), [HIGH]])
-    n = len(values)
+    knots, n = knots_of(values), len(values)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
     levels = box_ranks.RankBoxes.of(knots, 0, n, targets, nearest, math.inf)
     return np.logaddexp.reduce(levels.log_mass(rate, math.inf))
@@ -34,7 +40,7 @@ def log_density(values, targets, rate, x):
 
 def masses(values, targets, rate):
     """Return the probabilities of all combinations of gaps, by enumeration."""
-    lengths = np.diff(np.concatenate([[LOW], np.sort(values), [HIGH]]))
+    lengths = np.diff(knots_of(values))
     gaps = np.array(list(itertools.combinations_with_replacement(range(len(lengths)), len(targets))))
     volume = [
         np.prod([lengths[i] ** k / math.factorial(k) for i, k in zip(*np.unique(g, return_counts=True), strict=True)])
@@ -90,7 +96,7 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
     """What lies beyond is proposed, and is accepted or followed by a draw over all values, once in some draws."""
     n, rate, draws = 20, 0.9, 3000
     values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])
-    volume = len(targets) * math.log(box_ranks.Parts(GRID).points * (n + 1.0))
+    volume = len(targets) * math.log(box_ranks.Parts(GRID).cells * (n + 1.0))
     monkeypatch.setattr(box_ranks, "RARE", 4 * rate - volume)  # a window of 6 ranks on each side
     opened, all_values = [], box_ranks.Window.all
     monkeypatch.setattr(box_ranks.Window, "all", lambda self: opened.append(1) or all_values(self))

@@ -9,6 +9,7 @@ from scipy import special, stats
 
 from privstats.errors import OptionError
 from privstats.mechanisms.order import rank as ends
+from privstats.mechanisms.order.joint import HEAPED
 from privstats.mechanisms.order.rank import Rank, moved_by_one, moved_by_several
 from privstats.mechanisms.order.rank_sampler import log_density
 from privstats.mechanisms.random import public_stream
@@ -97,7 +98,8 @@ def log_densities(values, targets, rate):
     law = joint_law(np.array(values, dtype=float), 0.0, 7.0, targets, rates)
     one = (0,) * len(targets)
     first = rate * np.abs(np.diff(one, prepend=0.0, append=len(values)) - w).sum()
-    length = (values[0] if values else 7.0) ** len(targets) / np.prod(np.arange(1, len(targets) + 1))
+    wide = HEAPED * 7 / 2  # at each end
+    length = (wide + (values[0] if values else 7.0 + wide)) ** len(targets) / np.prod(np.arange(1, len(targets) + 1))
     return -cost + first + np.log(law[one] / length)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order.joint import Parts, draw_joint, laplace_kernel
+from privstats.mechanisms.order.joint import HEAPED, Parts, draw_joint, laplace_kernel
 from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import (
@@ -120,7 +120,9 @@ def test_the_kernel_sums_what_it_says():
 def joint_law(values, low, high, targets, rates):
     """Probabilities of the ranks of boundaries, by enumeration."""
     n, law = len(values), {}
-    lengths, w = np.diff([low, *np.sort(values), high]), np.diff(targets, prepend=0, append=n)
+    wide = HEAPED * (high - low) / 2  # the cells of zero, which is the lower end, and of the upper one
+    lengths = np.diff([low, *(np.sort(values) + wide), high + 2 * wide])
+    w = np.diff(targets, prepend=0, append=n)
     for ranks in itertools.combinations_with_replacement(range(n + 1), len(targets)):
         volume = math.prod(lengths[i] ** ranks.count(i) / math.factorial(ranks.count(i)) for i in set(ranks))
         law[ranks] = volume * math.exp(-rates @ abs(np.diff(ranks, prepend=0, append=n) - w))

@@ -34,12 +34,11 @@ def draw_box(
     the ratio of its mass to that. If it is not, boundaries are drawn by the law over all values: rejection that goes on
     until it accepts has that law, too. So this is exact whatever the window, and no ties make it go on for ever.
     """
-    grid, n, J = RankGrid(low, high, step), len(values), len(targets)
-    parts = Parts(grid)
+    parts, n, J = Parts(RankGrid(low, high, step)), len(values), len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
-    width = nearest + (J * math.log(parts.points * (n + 1.0)) + RARE) / rate + 2
+    width = nearest + (J * math.log(parts.cells * (n + 1.0)) + RARE) / rate + 2
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), math.ceil(targets[-1] + width)))
-    window = Window.of(grid.units(values), [(start, stop)], parts, rng)
+    window = Window.of(parts.grid.units(values), [(start, stop)], parts, rng)
     knots = np.concatenate([[0], window.values, [parts.end]])
     all_ = start == 0 and stop == n
     near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)

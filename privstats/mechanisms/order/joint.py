@@ -16,7 +16,7 @@ too. So this is exact, whatever the width, and no draw takes longer than one ove
 
 Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties do no harm: the
 law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell (`Parts`), so
-that a boundary's part is drawn exactly: all parts of a gap alike, as whole numbers.
+that a boundary's part is drawn exactly: all parts of a gap alike, as whole numbers. How wide the cells are is public.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.rank_sampler import RankGrid
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
+HEAPED = (
+    0.03  # of a range's width, which is zero's and its ends': what rows often share, as amounts and clamped values do
+)
 RARE = 30.0  # boundaries beyond their windows are proposed with probability of at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: terms that change no bit of a sum
 PART_BITS = 62  # all parts of all cells are fewer than two to this power
@@ -39,7 +43,10 @@ PART_BITS = 62  # all parts of all cells are fewer than two to this power
 
 @dataclass(frozen=True)
 class Parts:
-    """The cells around the points of a grid, each cut into 2^bits equal parts; all parts are numbered from 0.
+    """The cells around the points of a grid, cut into equal parts; all parts are numbered from 0.
+
+    A cell has 2^bits of them, those of zero and of the ends of the grid, where values pile up, `more` times as many
+    besides: a boundary that leaves them for the gap beside them gains that much less.
 
     Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. Where knots lie at whole
     numbers, a boundary that is uniform in a gap between two of them lies in each part of it with the same probability,
@@ -48,29 +55,49 @@ class Parts:
 
     grid: RankGrid
 
+    @cached_property
+    def heaps(self) -> IntArray:
+        """Zero and the ends of the grid, counted from its first point, ascending."""
+        ends = np.array([self.grid.first, self.grid.last, np.clip(0.0, self.grid.first, self.grid.last)])
+        return np.unique(ends - self.grid.first).astype(np.int64)
+
+    @cached_property
+    def more(self) -> int:
+        """How much wider the cells of `heaps` are, in cells."""
+        return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
+
     @property
-    def points(self) -> int:
-        """How many points the grid has."""
-        return int(self.grid.last - self.grid.first) + 1
+    def cells(self) -> int:
+        """The width of all cells, in those of ordinary points."""
+        return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
         """Of the number of parts in a cell; at least ten, as grids have at most 2^51 points."""
-        return PART_BITS - self.points.bit_length()
+        return PART_BITS - self.cells.bit_length()
 
     @property
     def end(self) -> int:
         """The number of all parts."""
-        return self.points << self.bits
+        return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
         """Return grid points, in steps, moved to a part of their cells, all alike."""
-        cells = (units - self.grid.first).astype(np.int64)
-        return np.asarray((cells << self.bits) + rng.integers(0, 1 << self.bits, len(cells)))
+        points = (units - self.grid.first).astype(np.int64)
+        cells = points + self.more * np.searchsorted(self.heaps, points)
+        wide = np.isin(points, self.heaps)
+        return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
+
+    def units(self, parts: IntArray) -> FloatArray:
+        """Return the grid points, in steps, in whose cells these parts are."""
+        cells = parts >> self.bits
+        for heap in self.heaps:
+            cells = cells - np.clip(cells - heap, 0, self.more)
+        return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
         """Return the numbers of the grid points in whose cells these parts are."""
-        return self.grid.points(self.grid.first + (parts >> self.bits).astype(float))
+        return self.grid.points(self.units(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +168,15 @@ def draw_joint(
     ndarray, shape (J,)
         Multiples of `step`, ascending, clipped to [low, high].
     """
-    grid, n, rates = RankGrid(low, high, step), len(values), np.asarray(rates, dtype=float)
+    parts, n, rates = Parts(RankGrid(low, high, step)), len(values), np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
         # there and back costs 2 width rates at least; the nearest ranks little, and their volume is a part^J or more
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
-        volumes = len(targets) * math.log((grid.last - grid.first + 1) * (n + 1))
+        volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
-    wanted, parts = Targets(targets, rates, width), Parts(grid)
-    window = Window.of(grid.units(values), wanted.spans(n), parts, rng)
+    wanted = Targets(targets, rates, width)
+    window = Window.of(parts.grid.units(values), wanted.spans(n), parts, rng)
     x, gaps = draw_between(window.values, window.labels, wanted, parts, rng)
     ranks = window.ranks(x) if window.holes[gaps].any() else window.labels[gaps]
     excess = wanted.excess(ranks)
@@ -204,11 +231,11 @@ class Window:
         for start, stop in filled:
             among |= (units >= sorted_at[start]) & (units <= sorted_at[stop - 1])
         inside = np.sort(parts.spread(units[among], rng))
-        cells = (inside >> parts.bits) + parts.grid.first
+        points = parts.units(inside)
         kept = [np.zeros(0, dtype=np.int64)]
         for start, stop in filled:
             lowest = sorted_at[start]
-            skip = start - np.count_nonzero(units < lowest) + np.searchsorted(cells, lowest)
+            skip = start - np.count_nonzero(units < lowest) + np.searchsorted(points, lowest)
             kept.append(inside[skip : skip + stop - start])
         return cls(np.concatenate(kept), labels, holes, inside, units[~among], parts, rng)
 

@@ -75,6 +75,8 @@ class Rank(Mechanism):
     Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
     more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
     several are chosen; numbers lie on a public grid, each point drawn exactly, so that their last bits say nothing.
+    Where several are chosen the density is one with respect to a public measure, in which zero and the ends of the
+    range weigh more than other points (`joint.Parts`).
 
     Parameters
     ----------

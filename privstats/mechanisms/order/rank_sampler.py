@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.mechanisms.additive.tails import choose, exponential, passes
+from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, Rng
 
 RARE = 30.0  # what lies beyond the window is proposed with probability of at most about exp(-RARE)
@@ -35,13 +36,13 @@ class RankGrid:
     @property
     def first(self) -> float:
         """The first point, in steps."""
-        first = math.ceil(self.low / self.step)
-        return float(first if first <= math.floor(self.high / self.step) else round(self.low / self.step))
+        first, last = multiples(self.low, self.high, self.step)
+        return float(first if first <= last else round(self.low / self.step))
 
     @property
     def last(self) -> float:
         """The last point, in steps."""
-        return float(max(math.floor(self.high / self.step), self.first))
+        return float(max(multiples(self.low, self.high, self.step)[1], self.first))
 
     def units(self, values: FloatArray) -> FloatArray:
         """Return the nearest points, in steps."""
