@@ -48,10 +48,11 @@ class Total:
 def step_of(bound: float, bits: int) -> float:
     """Return the grid step of entries up to `bound` in absolute value: a power of two, `bits` bits below the bound.
 
-    By `frexp`: a logarithm's last bit differs between platforms at powers of two.
+    By `frexp`: a logarithm's last bit differs between platforms at powers of two. No finer than 2^-500, whose square
+    and inverse are normal numbers.
     """
     mantissa, exponent = math.frexp(bound)
-    return math.ldexp(1.0, exponent - (mantissa == 0.5) - bits)
+    return math.ldexp(1.0, max(exponent - (mantissa == 0.5) - bits, -500))
 
 
 def multiples(low: float, high: float, step: float) -> tuple[int, int]:
@@ -61,24 +62,20 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
     """Return entries moved toward zero onto a grid: they cannot leave a set that is closed under shrinking entries."""
-    onto: FloatArray = np.trunc(rows / step)
-    onto *= step
+    onto: FloatArray = np.trunc(rows * (1 / step)) * step
     return onto
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows whose entries are whole numbers of `step`."""
-    units = (rows / step).astype(np.int64).sum(axis=0)
-    return Total(tuple(map(int, units)), step)
+    """Return the exact sum of at most `MOST_ROWS` rows whose entries are at most 2^42 whole numbers of `step`."""
+    return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
-def products(rows: FloatArray, step: float) -> IntArray:
-    """Return ``rows' rows`` in units of ``step^2``, exactly; entries are at most 2^21 whole numbers of `step`."""
-    units = np.zeros((rows.shape[1],) * 2, dtype=np.int64)
-    for start in range(0, len(rows), GEMM_ROWS):
-        part = rows[start : start + GEMM_ROWS] / step
-        units += (part.T @ part).astype(np.int64)
-    return units
+def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
+    """Return ``left' right`` in units of `step`, exactly; products of two entries are at most 2^42 such units."""
+    parts = [slice(start, start + GEMM_ROWS) for start in range(0, len(left), GEMM_ROWS)]
+    nothing = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    return sum(((left[rows].T @ right[rows] / step).astype(np.int64) for rows in parts), nothing)
 
 
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:

@@ -178,10 +178,10 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     """Return rows of any numbers, each moved toward zero into the ball; NaN becomes zero."""
-    inside = clipped(rows, -1e150, 1e150)  # whose squares are numbers
-    squared = squared_length(inside)
-    far = squared > radius * radius
-    if far.any():
-        shrunk = radius * (1 - 1e-15) / np.sqrt(np.where(far, squared, 1.0))
-        inside = np.where(far[:, None], inside * shrunk[:, None], inside)
-    return inside
+    with np.errstate(all="ignore"):
+        squared = squared_length(rows)
+        if not (squared < 1e300).all():
+            rows = clipped(rows, -1e150, 1e150)  # whose squares are numbers; what is shorter stays as it is
+            squared = squared_length(rows)
+        shrunk = np.where(squared > radius * radius, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)
+    return rows * shrunk[:, None]

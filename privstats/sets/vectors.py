@@ -134,7 +134,7 @@ class Packed(Set):
         return rows[:, i] * rows[:, j]
 
     def total(self, rows: FloatArray) -> Total:
-        units = products(rows, self.entry_step)[self.pairs]
+        units = products(rows, rows, self.step)[self.pairs]
         return Total(tuple(map(int, units)), self.step)
 
     @cached_property

@@ -166,6 +166,23 @@ def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(withi
 
 
 @looped(MEMBERS)
+def test_the_total_of_many_rows_as_large_as_rows_can_be_is_exact(within):
+    """The sum is longer than the 53 bits of a float, and its last bit counts."""
+    rows = within.project(np.random.default_rng(6).choice([-1.0, 1.0], (2, within.dim)) * within.reach)
+    units = [[int(unit) for unit in row / within.step] for row in within.contribution(rows)]
+    exact = tuple(8191 * a + 2 * b for a, b in zip(*units, strict=True))
+    assert within.total(rows[[0] * 8191 + [1] * 2]) == Total(exact, within.step)
+
+
+@pytest.mark.parametrize("radius", [1e-300, 1e-160, 1e150, 1e300])
+def test_balls_of_any_radius_hold_their_rows(radius):
+    rows = np.array([[radius, 0.0], [np.inf, -radius], [np.nan, 1e-320], [1e308, 1e308]])
+    inside = Ball(2, radius).project(rows)
+    assert (np.hypot(*inside.T) <= radius).all()
+    assert all(abs(unit) <= 4 << 40 for unit in Ball(2, radius).total(inside).units)
+
+
+@looped(MEMBERS)
 def test_totals_of_parts_add_up_to_the_bit(within):
     rows = within.project(np.random.default_rng(6).normal(0, within.reach, (5000, within.dim)))
     assert within.total(rows[:1]) + within.total(rows[1:2077]) + within.total(rows[2077:]) == within.total(rows)
