@@ -7,7 +7,8 @@ column, so that one method, `Block.times`, serves every row function: bit by bit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8192  # rows at a time: what is added up stays in the cache
+CHUNK = 8000  # rows at a time: what is added up stays in the cache, where powers of two would share their places
+TOGETHER = 8  # columns of a product that are made at a time
+REMEMBERED = 8  # matrices whose tables are kept for the next block
 
 Codes = NDArray[np.intp]
+Key = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +66,38 @@ class Layout:
     terms: tuple[Term, ...]
     numbers: int
 
-    def looked_up(self, matrix: FloatArray) -> _Tables:
-        """Return what `Block.times` adds up for a matrix of shape (width, k)."""
-        constant, numbers = np.zeros(matrix.shape[1]), np.zeros((self.numbers, matrix.shape[1]))
-        by_code: dict[tuple[int, int | None], FloatArray] = {}
+    def tables(self, matrix: FloatArray) -> dict[Key, FloatArray]:
+        """Return the summands of rows times a matrix, in order: by (factor, number), shape (levels or 1, k)."""
+        out: dict[Key, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for term in self.terms:
-            part = matrix[list(term.columns)]
-            slopes, shifts = _product(term.slopes, part), _product(term.shifts, part)
-            if term.factor is None:
-                constant += shifts[0]
-                if term.number is not None:
-                    numbers[term.number] += slopes[0]
-                continue
-            for number, table in ((None, shifts), (term.number, slopes)):
+            for number, public in ((None, term.shifts), (term.number, term.slopes)):
+                table = _product(public, matrix[list(term.columns)])
                 if table.any():
-                    by_code[term.factor, number] = by_code.get((term.factor, number), 0.0) + table
-        return _Tables(constant, numbers, by_code)
+                    out[term.factor, number] = out.get((term.factor, number), 0.0) + table
+        return out
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
-    """Summands of rows times a matrix: of every row, by its numbers, and by its codes (times a number, or 1)."""
+class _Summand:
+    """Of some columns of a product: ``table[:, code] * number``, or one of the two alone."""
 
-    constant: FloatArray
-    numbers: FloatArray
-    by_code: dict[tuple[int, int | None], FloatArray]
+    factor: int | None
+    number: int | None
+    columns: slice
+    table: FloatArray
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
+    """Return the constant of each column of a product, and the summands of `TOGETHER` columns after one another."""
+    tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
+    constant, summands = tables.pop((None, None)).T, []
+    for start, ((factor, number), table) in product(range(0, width, TOGETHER), tables.items()):
+        some = start + np.flatnonzero(table[:, start : start + TOGETHER].any(axis=0))
+        if len(some):
+            columns = slice(some[0], some[-1] + 1)
+            summands.append(_Summand(factor, number, columns, np.ascontiguousarray(table[:, columns].T)))
+    return constant, summands
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -95,8 +106,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
         return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        if left[:, j].any():
-            out += left[:, j, None] * right[j]
+        out += left[:, j, None] * right[j]
     return out
 
 
@@ -141,21 +151,19 @@ class Block:
             Summands are added in a fixed order and one row at a time: no library of linear algebra, whose sums depend
             on a row's place, has a part in it.
         """
-        tables = self.layout.looked_up(np.asarray(matrix, dtype=float).reshape(self.layout.width, -1))
-        out = np.empty((len(tables.constant), len(self)))
-        buffer, other = np.empty(CHUNK), np.empty(CHUNK)
+        given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
+        constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
+        out = np.empty((len(constant), len(self)))
         for start in range(0, len(self), CHUNK):
             rows = slice(start, start + CHUNK)
-            for k, sums in enumerate(out[:, rows]):
-                sums.fill(tables.constant[k])
-                part, again = buffer[: len(sums)], other[: len(sums)]
-                for j in np.flatnonzero(tables.numbers[:, k]):
-                    sums += np.multiply(self.numbers[rows, j], tables.numbers[j, k], out=part)
-                for (factor, number), table in tables.by_code.items():
-                    np.take(np.ascontiguousarray(table[:, k]), self.codes[factor][rows], out=part, mode="clip")
-                    if number is not None:
-                        np.multiply(part, self.numbers[rows, number], out=again)
-                    sums += part if number is None else again
+            out[:, rows] = constant
+            for one in summands:
+                table = one.table
+                if one.factor is not None:
+                    table = np.take(table, self.codes[one.factor][rows], axis=1, mode="clip")
+                if one.number is not None:
+                    table = table * self.numbers[rows, one.number]
+                out[one.columns, rows] += table
         return out.T
 
     @property

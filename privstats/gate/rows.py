@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError
-from privstats.formula.block import Block
+from privstats.formula.block import CHUNK, Block
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.gate.questions import Question, Sum
 from privstats.gate.sources import Passes
@@ -25,7 +25,7 @@ from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
 from privstats.sets.base import Set
 
-BLOCK_ROWS = 1 << 15
+BLOCK_ROWS = 4 * CHUNK
 KEPT_NUMBERS = 1 << 26  # of blocks that stay in memory for the next question
 LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # of their sum, in int64

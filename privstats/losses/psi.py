@@ -215,9 +215,10 @@ class Shortened:
     radius: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        w = block.times(self.P)
+        both = block.times(np.column_stack([self.P, self.theta]))
+        w, eta = both[:, :-1], both[:, -1]
         root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300)) * block.weight)
-        near = np.abs(block.response - block.times(self.theta[:, None])[:, 0]) < self.width
+        near = np.abs(block.response - eta) < self.width
         return w * (root * near)[:, None]
 
 
@@ -231,8 +232,8 @@ class ClippedScores:
     radius: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        w = block.times(self.P)
-        eta = block.times(self.theta[:, None])[:, 0]
+        both = block.times(np.column_stack([self.P, self.theta]))
+        w, eta = both[:, :-1], both[:, -1]
         clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300))
         return w * (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
 
@@ -257,8 +258,9 @@ class LossRows:
     half: float = 1.0
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        eta = block.times(self.theta[:, None])
-        return np.column_stack([block.weight, block.times(self.P), self.center + self.half * block.response, eta])
+        both = block.times(np.column_stack([self.P, self.theta]))
+        y = self.center + self.half * block.response
+        return np.column_stack([block.weight, both[:, :-1], y, both[:, -1]])
 
 
 def _lengths(rows: FloatArray) -> FloatArray:
@@ -299,10 +301,11 @@ class MallowsRows:
     def __call__(self, block: RowBlock) -> FloatArray:
         length = np.maximum(_lengths(block.times(self.Q)), 1e-300)
         weight = np.minimum(block.weight, np.minimum(self.radius / length, self.curvature / length**2))
-        eta = block.times(self.theta[:, None])[:, 0]
+        both = block.times(np.column_stack([self.P, self.theta]))
+        w, eta = both[:, :-1], both[:, -1]
         if self.squared:
             factor = np.sqrt(weight * self.loss.slope(eta, block.response))
         else:
             factor = weight * self.loss.psi(eta, block.response)
-        rows: FloatArray = block.times(self.P) * factor[:, None]
+        rows: FloatArray = w * factor[:, None]
         return rows

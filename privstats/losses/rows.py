@@ -111,9 +111,9 @@ class Scores:
     theta: FloatArray
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        eta = block.times(self.theta[:, None])[:, 0]
-        psi = self.loss.psi(eta, block.response) * block.weight
-        return block.times(self.P) * psi[:, None]
+        both = block.times(np.column_stack([self.P, self.theta]))
+        psi = self.loss.psi(both[:, -1], block.response) * block.weight
+        return both[:, :-1] * psi[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +125,9 @@ class HessianRows:
     theta: FloatArray
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        eta = block.times(self.theta[:, None])[:, 0]
-        root = np.sqrt(self.loss.slope(eta, block.response) * block.weight)
-        return block.times(self.P) * root[:, None]
+        both = block.times(np.column_stack([self.P, self.theta]))
+        root = np.sqrt(self.loss.slope(both[:, -1], block.response) * block.weight)
+        return both[:, :-1] * root[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.formula.block import Block, Layout, Term, on_block_grid
+from privstats.formula.block import CHUNK, Block, Layout, Term, on_block_grid
 from privstats.formula.design import bind_regression
 from tests.conftest import thinned
 from tests.formula.zoo import DOMAIN, FORMULAS, INCOMPLETE, OURS, all_columns, frame, odd_frame
@@ -72,6 +72,40 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
     np.testing.assert_array_equal(all_columns(block), expected)
     assert block.weight.tolist() == [1, 1, 1]
     assert len(block) == 3
+
+
+def one_by_one(block, matrix):
+    """Return the product, its summands in the order of the layout: of every row, of each number, of each code."""
+    out = np.zeros((len(block), matrix.shape[1]))
+    by_number, by_code = np.zeros((block.layout.numbers, matrix.shape[1])), {}
+    for term in block.layout.terms:
+        slopes, shifts = (
+            sum((table[:, [j]] * matrix[column] for j, column in enumerate(term.columns)), 0.0)
+            for table in (term.slopes, term.shifts)
+        )
+        if term.factor is not None:
+            for key, table in (((term.factor, None), shifts), ((term.factor, term.number), slopes)):
+                if table.any():
+                    by_code[key] = by_code.get(key, 0.0) + table
+        else:
+            out += shifts[0]
+            by_number[term.number if term.number is not None else 0] += slopes[0] * (term.number is not None)
+    for number, slopes in zip(block.numbers.T, by_number, strict=True):
+        out += number[:, None] * slopes
+    for (factor, number), table in by_code.items():
+        out += table[block.codes[factor]] * (1.0 if number is None else block.numbers[:, [number]])
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 37, 2 * CHUNK + 1])
+def test_a_product_has_the_bits_of_its_summands_added_one_by_one(rows):
+    rng = np.random.default_rng(rows)
+    for formula in ("y ~ x * k * g + z:g", "y ~ C(g, Helmert) * z + C(k, Sum)", "y ~ 0 + (x + z) ** 2 + poly(x, 7)"):
+        block = bind_regression(formula, INCOMPLETE).block(frame(rows))
+        width = block.layout.width
+        dense = rng.standard_normal((width, width + 9))
+        for matrix in (dense, np.eye(width), np.triu(dense), dense * (rng.uniform(size=dense.shape) < 0.2), 0 * dense):
+            np.testing.assert_array_equal(block.times(matrix), one_by_one(block, matrix))
 
 
 def test_an_empty_block_has_no_rows():
