@@ -185,17 +185,17 @@ class _ManyValues(RowValues):
         super().__init__(rows, question)
         self._times, self._assumed = times, assumed
 
-    def all(self) -> FloatArray:
+    def parts(self) -> list[FloatArray]:
         if self._assumed * self._question.within.dim > MOST_GATHERED:
             raise OptionError("this method needs all rows in memory, and there are too many; choose another mech=")
-        return super().all()
+        return super().parts()
 
     def _parts(self) -> Iterator[FloatArray]:
         if self._gathered is None:
             once = np.concatenate(list(super()._parts()))
             many = max(1, min(self._times, MOST_MADE_UP // max(1, len(once))))
-            self._gathered = np.repeat(once, many, axis=0)
-        yield self._gathered
+            self._gathered = [np.repeat(once, many, axis=0)]
+        yield from self._gathered
 
 
 @dataclass(frozen=True, eq=False)

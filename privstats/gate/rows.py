@@ -7,7 +7,7 @@ it is bounded, and that each pass reads the same units, is decided here, once fo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
 
@@ -280,8 +280,8 @@ class RowValues:
 
     def __init__(self, rows: BlockRows, question: Question, cell: int | None = None) -> None:
         self._rows, self._question, self._cell = rows, question, cell
-        self._gathered: FloatArray | None = None
-        self._sorted: FloatArray | None = None
+        self._gathered: list[FloatArray] | None = None
+        self._sorted: list[FloatArray] | None = None
 
     def count(self) -> int:
         """Return how many values there are."""
@@ -327,17 +327,21 @@ class RowValues:
         """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
         one = RowValues(self._rows, self._question, k)
         if self._rows.source.in_memory:
-            one._gathered = _in_cell(np.concatenate(list(self._parts())), k)
+            one._gathered = [_in_cell(part, k) for part in self._parts()]
         return one
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in the order of their rows."""
         dim = self._question.within.dim - (self._cell is not None)
-        return np.concatenate([np.zeros((0, dim)), *self._parts()])
+        return np.concatenate([np.zeros((0, dim)), *self.parts()])
+
+    def parts(self) -> list[FloatArray]:
+        """Return the same, those of each block by themselves."""
+        return list(self._parts())
 
     def _parts(self) -> Iterator[FloatArray]:
         if self._gathered is not None:
-            yield self._gathered
+            yield from self._gathered
             return
         parts: list[FloatArray] = []
         for block, units in self._rows.blocks():
@@ -345,23 +349,16 @@ class RowValues:
             values = values if self._cell is None else _in_cell(values, self._cell)
             if self._rows.source.in_memory:
                 parts.append(values)
-            else:
-                yield values
+            yield values
         if self._rows.source.in_memory:
-            dim = self._question.within.dim - (self._cell is not None)
-            self._gathered = np.concatenate([np.zeros((0, dim)), *parts])
-            yield self._gathered
+            self._gathered = parts
 
     def _ordered(self) -> Iterator[FloatArray]:
         """Return the values of the first coordinate, each part ascending."""
-        if self._sorted is not None:
-            yield self._sorted
-            return
-        for part in self._parts():
-            ordered = np.sort(part[:, 0])
-            if self._gathered is not None:
-                self._sorted = ordered
-            yield ordered
+        ordered: Iterable[FloatArray] = (np.sort(part[:, 0]) for part in self._parts())
+        if self._rows.source.in_memory:
+            self._sorted = ordered = self._sorted or list(ordered)
+        yield from ordered
 
 
 def _in_cell(values: FloatArray, k: int) -> FloatArray:

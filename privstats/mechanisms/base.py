@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -66,6 +66,9 @@ class SealedValues(Protocol):
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in no particular order."""
+
+    def parts(self) -> Sequence[FloatArray]:
+        """Return all values in parts, whose rows are in no particular order."""
 
 
 @dataclass(frozen=True)

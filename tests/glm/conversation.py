@@ -78,6 +78,9 @@ class Sealed:
     def all(self):
         return self.rows
 
+    def parts(self):
+        return [self.all()]
+
     def count(self):
         return len(self.rows)
 

@@ -46,6 +46,9 @@ class Sealed:
     def all(self):
         return self.values
 
+    def parts(self):
+        return [self.all()]
+
     def cell(self, k):
         return Sealed(self.values[self.values[:, 0] == k, 1:])
 
@@ -661,7 +664,8 @@ def minimisers(patched, told, tilted):
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []
 
-    def losses(rows, within, ridge, tilt, error):
+    def losses(parts, within, ridge, tilt, error):
+        rows = np.concatenate(parts)
         waiting.append(lambda guard: minimiser_of_losses(rows, within, ridge, tilt, error, guard))
         return np.zeros(within.m)
 

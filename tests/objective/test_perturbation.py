@@ -53,6 +53,9 @@ class Rows:
     def all(self):
         return self.values
 
+    def parts(self):
+        return [self.all()]
+
 
 def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
     """A set of rows with entries of size 1 at most, by default."""
@@ -203,7 +206,7 @@ def test_an_offset_moves_the_centre_of_the_ridge():
     y = (rng.uniform(size=400) < expit(x @ start)).astype(float)
     rows = np.column_stack([np.ones(400), x, y, x @ start])
     for ridge in (1e-6, 1e3):
-        step = minimiser(within.project(rows), within, ridge, np.zeros(2), 1e-9)
+        step = minimiser([within.project(rows)], within, ridge, np.zeros(2), 1e-9)
         theta = start + step
         gradient = x.T @ (expit(x @ theta) - y) + ridge * (theta - start)
         assert np.abs(gradient).max() < 1e-6 * max(1, ridge)
@@ -311,7 +314,7 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         rows = within.project(np.column_stack([rng.uniform(0.2, 1, n), x, y, rng.normal(size=n)]))
         law = ObjectivePerturbation().law(PureDP(eps), within, REPLACE)
         tilt = law.sample(public_stream(n), 1)[0]
-        theta = minimiser(rows, within, law.ridge, tilt, error)
+        theta = minimiser([rows], within, law.ridge, tilt, error)
         rounding = 2.0**-53 * np.linalg.norm(theta)
         distance = exact_gradient(rows, theta, loss, law.ridge, tilt) / law.ridge
         assert 2 * (distance - rounding) / scale <= GUARD * eps
@@ -331,9 +334,9 @@ def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(los
             y = y + 1.5
             offset = np.log(y + rng.choice([-1, 1], 300)) - x @ theta
         weight = rng.uniform(0, 1, 300)
-        f = Tilted(x, y, offset, weight, loss, 0.1, rng.normal(size=3))
-        gradient, wrong, _ = f.near(theta)
         rows = np.column_stack([weight, x, y, offset])
+        f = Tilted([rows[:130], rows[130:]], loss, 0.1, rng.normal(size=3))
+        gradient, wrong, _ = f.near(theta)
         exact = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
         assert exact <= wrong <= 1e-11
 

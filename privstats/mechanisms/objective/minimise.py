@@ -15,6 +15,7 @@ before it is small enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
@@ -25,7 +26,8 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # rounding of one float64 operation
 BLOCK = 128  # rows whose scores are added in float64; the sums of blocks are added exactly
-MOST_STEPS, MOST_HALVINGS = 60, 60  # of the float64 run alone
+ROWS = 64 * BLOCK  # rows at a time
+MOST_STEPS = 200  # of the float64 run alone, halved ones among them
 CLOSE = 0.1  # of the slope along a step, which a step must do away with
 DIGITS = 60
 
@@ -36,10 +38,8 @@ class Tilted:
 
     Parameters
     ----------
-    x : ndarray, shape (n, d)
-        Entries in [-1, 1].
-    y, offset, weight : ndarray, shape (n,)
-        Weights in [0, 1].
+    parts : sequence of ndarray, shape (n, d + 3)
+        The rows (w, x, y, o); weights in [0, 1].
     loss : RowLoss
         l.
     gamma : float
@@ -47,17 +47,15 @@ class Tilted:
     tilt : ndarray, shape (d,)
     """
 
-    x: FloatArray
-    y: FloatArray
-    offset: FloatArray
-    weight: FloatArray
+    parts: Sequence[FloatArray]
     loss: RowLoss
     gamma: float
     tilt: FloatArray
 
-    def eta(self, theta: FloatArray) -> FloatArray:
-        """Return the linear predictors."""
-        return self.x @ theta + self.offset
+    def few(self) -> Iterator[FloatArray]:
+        """Return the rows, at most `ROWS` at a time, so that what is computed of them stays in the cache."""
+        for part in self.parts:
+            yield from (part[start : start + ROWS] for start in range(0, len(part), ROWS))
 
     def near(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
@@ -68,40 +66,27 @@ class Tilted:
         ``(BLOCK + 2) u`` times the sum of its absolute terms; the blocks' sums are added without error. A tenth covers
         what is of the order of u^2, here and in the bound.
         """
-        eta, d, sizes = self.eta(theta), len(theta), np.abs(self.x)
-        slope, curvature = self.loss.derivatives(eta, self.y)
-        score, h = self.weight * slope, self.weight * curvature
-        whole = len(score) // BLOCK * BLOCK
-        sums = np.matmul(score[:whole].reshape(-1, 1, BLOCK), self.x[:whole].reshape(-1, BLOCK, d))[:, 0]
-        rest = score[whole:] @ self.x[whole:]
-        scores = np.array([math.fsum(column) for column in np.vstack([sums, rest]).T.tolist()])
+        d, loss, sums = len(theta), self.loss, [np.zeros((1, len(theta)))]
+        total, hessian = np.zeros(d), self.gamma * np.eye(d)
+        for rows in self.few():
+            weight, x, y, offset, sizes = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1], np.abs(rows[:, 1:-2])
+            slope, curvature = loss.derivatives(x @ theta + offset, y)
+            score, h = weight * slope, weight * curvature
+            whole = len(score) // BLOCK * BLOCK
+            sums.append(np.matmul(score[:whole].reshape(-1, 1, BLOCK), x[:whole].reshape(-1, BLOCK, d))[:, 0])
+            sums.append((score[whole:] @ x[whole:])[None])
+            shift = (d + 2) * (sizes @ np.abs(theta) + np.abs(offset))
+            steepest = weight * loss.steepest(y)
+            if math.isfinite(loss.log_curvature_rate):
+                farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))
+                steepest = np.minimum(math.exp(min(loss.log_curvature_rate * farthest, 700.0)) * h, steepest)
+            total += ((BLOCK + 3) * np.abs(score) + loss.slope_error(y) * weight + steepest * shift) @ sizes
+            hessian += x.T @ (x * h[:, None])
+        scores = np.array([math.fsum(column) for column in np.vstack(sums).T.tolist()])
         ridge = self.gamma * theta
-        shift = (d + 2) * (sizes @ np.abs(theta) + np.abs(self.offset))
-        steepest = self.weight * self.loss.steepest(self.y)
-        if math.isfinite(self.loss.log_curvature_rate):
-            farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))
-            steepest = np.minimum(math.exp(min(self.loss.log_curvature_rate * farthest, 700.0)) * h, steepest)
-        wrong = (BLOCK + 3) * np.abs(score) + self.loss.slope_error(self.y) * self.weight + steepest * shift
-        total = wrong @ sizes + np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
+        total += np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
         rounding = 1.1 * UNIT * float(np.linalg.norm(total)) + float(np.finfo(float).tiny)
-        hessian = self.x.T @ (self.x * h[:, None]) + self.gamma * np.eye(d)
         return scores + ridge + self.tilt, rounding, hessian
-
-    def along(self, theta: FloatArray, step: FloatArray) -> float:
-        """Return how much of a step to take: so much that most of the slope along it is gone, and not uphill."""
-        eta, rise = self.eta(theta), self.x @ step
-        linear, square = float(self.tilt @ step + self.gamma * theta @ step), self.gamma * float(step @ step)
-
-        def slope(t: float) -> float:
-            score = self.weight * self.loss.derivatives(eta + t * rise, self.y)[0]
-            return float(score @ rise) + linear + t * square
-
-        start, t = slope(0.0), 1.0
-        for _ in range(MOST_HALVINGS):
-            if slope(t) <= CLOSE * abs(start):
-                break
-            t /= 2
-        return t
 
 
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
@@ -124,8 +109,8 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
     Examples
     --------
     >>> from privstats.losses.convex import Logistic
-    >>> x, half = np.ones((4, 1)), np.zeros(4)
-    >>> f = Tilted(x, np.array([1.0, 1, 1, 0]), half, np.ones(4), Logistic(), 1e-9, np.zeros(1))
+    >>> rows = np.array([[1.0, 1, y, 0] for y in (1, 1, 1, 0)])  # (w, x, y, o)
+    >>> f = Tilted([rows], Logistic(), 1e-9, np.zeros(1))
     >>> bool(abs(minimise_rows(f, 1e-12) - np.log(3)) < 1e-8)
     True
     """
@@ -136,8 +121,8 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     """Return the best of some Newton steps in float64, and whether it is proved to be close enough."""
-    theta = np.zeros(len(f.tilt))
-    best, least = theta, math.inf
+    theta = step = np.zeros(len(f.tilt))
+    best, least, start = theta, math.inf, 0.0
     for _ in range(MOST_STEPS):
         gradient, wrong, hessian = f.near(theta)
         size = float(np.linalg.norm(gradient))
@@ -147,19 +132,23 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # nothing but rounding is left
             break
-        step = -np.linalg.solve(hessian, gradient).astype(float)
-        theta = theta + f.along(theta, step) * step
+        if float(gradient @ step) > CLOSE * start:  # uphill, or much of the slope along the step is left
+            step, start = step / 2, start / 2
+            theta = theta - step
+        else:
+            step = -np.linalg.solve(hessian, gradient).astype(float)
+            theta, start = theta + step, abs(float(gradient @ step))
     return best, False
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     """Return the minimiser by steps whose gradients are decimal, rounded to float64."""
-    x = [[Decimal(value) for value in row] for row in f.x.tolist()]
-    y, offset, weight, tilt = (
-        [Decimal(value) for value in part.tolist()] for part in (f.y, f.offset, f.weight, f.tilt)
-    )
+    rows = np.concatenate([np.zeros((0, len(f.tilt) + 3)), *f.parts])
+    weight, *columns, y, offset = ([Decimal(value) for value in column] for column in rows.T.tolist())
+    x = [list(row) for row in zip(*columns, strict=True)]
+    tilt = [Decimal(value) for value in f.tilt.tolist()]
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
-    steep = f.x.T @ (f.x * (f.loss.steepest(f.y) * f.weight)[:, None])
+    steep = rows[:, 1:-2].T @ (rows[:, 1:-2] * (f.loss.steepest(rows[:, -2]) * rows[:, 0])[:, None])
     steep = steep + (f.gamma + 2.0**-30 * float(np.trace(steep))) * np.eye(d)  # above all Hessians, rounding included
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.near(start)[2]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -125,9 +126,9 @@ class ObjectivePerturbation(Mechanism):
         self, name: str, exact: Any, promise: Promise, within: BoundedLosses, relation: Relation, rng: Rng
     ) -> Release:
         law, eps = self.law(promise, within, relation), promise.as_pure().eps
-        rows, tilt = exact.all(), law.sample(rng, 1)[0]
+        parts, tilt = exact.parts(), law.sample(rng, 1)[0]
         scale, error = guard_of(eps)
-        theta = minimiser(rows, within, law.ridge, tilt, error)
+        theta = minimiser(parts, within, law.ridge, tilt, error)
         theta = theta * (FARTHEST / max(float(np.linalg.norm(theta)), FARTHEST))
         guard = SphericalLaw(np.full(within.m, scale))
         theta = on_grid(theta + guard.sample(rng, 1)[0], FARTHEST)
@@ -154,13 +155,8 @@ def guard_of(eps: float) -> tuple[float, float]:
     return scale, scale * GUARD * eps / 2 - ROUNDING
 
 
-def minimiser(rows: FloatArray, within: BoundedLosses, ridge: float, tilt: FloatArray, error: float) -> FloatArray:
-    """Return the minimiser of projected rows (w, x, y, o), wrong by at most `error` and its rounding to float64.
-
-    Rows are divided by a power of two, above the longest, and t is multiplied by it: the same function, exactly, of
-    rows with entries in [-1, 1].
-    """
-    unit = math.ldexp(1.0, math.frexp(within.longest)[1])
-    x = np.ascontiguousarray(rows[:, 1:-2]) / unit
-    f = Tilted(x, rows[:, -2], rows[:, -1], rows[:, 0], within.loss, ridge / unit**2, tilt / unit)
-    return minimise_rows(f, error * ridge / unit) / unit
+def minimiser(
+    parts: Sequence[FloatArray], within: BoundedLosses, ridge: float, tilt: FloatArray, error: float
+) -> FloatArray:
+    """Return the minimiser of projected rows (w, x, y, o), wrong by at most `error` and its rounding to float64."""
+    return minimise_rows(Tilted(parts, within.loss, ridge, tilt), error * ridge)
