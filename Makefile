@@ -3,7 +3,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN = .venv/bin
-FAST = $(addprefix tests/,gate architecture results privacy inference estimators)
+FAST = $(addprefix tests/,formula gate architecture results privacy inference estimators)
 QUICK = $(addprefix tests/,$(addprefix architecture/test_,layers.py losses.py reading_lists.py) sets gate privacy golden)
 # Each script that is run by itself; the workers of other packages' environments are started by peers_*.
 SCRIPTS = $(filter-out %worker,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))

@@ -15,6 +15,7 @@ import fractions
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,10 @@ from privstats.numerics.law import FloatArray
 
 LARGEST_NAME = 2.0**53  # whole numbers from here on are not told apart by floats
 EPOCH = datetime.datetime(1970, 1, 1)
-DAY = 86_400_000_000  # microseconds
+DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
-COARSE, FINE = (
-    ("Y", "M", "W"),
-    ("ps", "fs", "as"),
-)  # units of numpy's instants above a day, and too fine for exact counts
+COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # units of numpy's instants: above a day, and too fine to count
+PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # whose hashes and comparisons are no code of the data
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ Reading = float | str | bytes | Instant | None
 def cells(column: pd.Series) -> list[Any]:
     """Return a column's values one by one; None where a value cannot even be made."""
     try:
-        return list(column)
+        return list(column.to_numpy(dtype=object))
     except Exception:  # such as a day number out of range: only that cell is lost
         return [_cell(column, row) for row in range(len(column))]
 
@@ -83,8 +82,10 @@ def read(cell: Any) -> Reading:
     (7.0, 1.0, 'ann', None)
     """
     kind = type(cell)
-    if kind is float or kind is str:
+    if kind is float or kind is str or cell is None:
         return cell
+    if cell is pd.NA:
+        return None
     try:
         with np.errstate(all="ignore"):
             return _read(cell, kind)
@@ -136,7 +137,7 @@ def _datetime(cell: datetime.datetime) -> Instant:
     zone = datetime.datetime.tzinfo.__get__(cell)
     epoch = EPOCH if zone is None else EPOCH.replace(tzinfo=datetime.UTC)
     passed = datetime.datetime.__sub__(cell, epoch)
-    return Instant(passed.days, (passed.seconds * 1_000_000 + passed.microseconds) / DAY)
+    return Instant(passed.days, passed % DAY / DAY)
 
 
 def _moment(moment: np.datetime64) -> Instant | None:
@@ -199,11 +200,44 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
         From readings, numbers and texts, to codes.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        table = [_place(value, place) for value in cells(pd.Series(column.cat.categories))]
-        return np.array([*table, -1], dtype=np.intp)[np.asarray(column.cat.codes, dtype=np.intp)]
+        table = positions(pd.Series(column.cat.categories), place)
+        return np.append(table, -1)[np.asarray(column.cat.codes, dtype=np.intp)]
     if _is_numeric(column):
         return _numeric_positions(_floats(column), place)
-    return np.array([_place(value, place) for value in cells(column)], dtype=np.intp)
+    if _is_arrow(column.dtype):
+        return _in_arrow(column, place)
+    return _by_cell(cells(column), place)
+
+
+def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
+    """Return the codes of cells; those that `place` has as they are, as most are, are looked up at once."""
+    plain = {*map(type, values)} <= PLAIN
+    found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
+    codes = np.fromiter(found, np.intp, len(values))
+    others = np.flatnonzero(codes < 0)
+    codes[others] = [_place(values[row], place) for row in others]
+    return codes
+
+
+def _is_arrow(dtype: Any) -> bool:
+    """Whether a column of this type holds texts as Arrow does: UTF-8 or null, and no objects."""
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.storage != "python"
+    return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string")
+
+
+def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
+    """Return the codes of texts in an Arrow array, by their bytes; those of texts that `place` has not by cell."""
+    import pyarrow as pa  # it is there where such a column is
+    from pyarrow import compute
+
+    known = [key for key in place if isinstance(key, str)]
+    texts: Any = column.array
+    found = compute.index_in(texts.__arrow_array__().cast("large_string"), value_set=pa.array(known, "large_string"))
+    codes = np.array([*map(place.get, known), -1], np.intp)[found.fill_null(len(known)).to_numpy()]
+    others = np.flatnonzero(codes < 0)
+    codes[others] = _by_cell(cells(column.iloc[others]), place)
+    return codes
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:

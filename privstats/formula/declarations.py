@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, quote
+from privstats.formula.cells import TRUTH_VALUES
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.numerics.law import Rng
 
@@ -225,6 +227,15 @@ class Levels(Known):
     @property
     def meaning(self) -> Levels:
         return self
+
+    @cached_property
+    def place(self) -> dict[Any, int]:
+        """The code of each level by its text, or its number as a float and the usual texts of that."""
+        texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
+        numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
+        written = {text(number): code for number, code in numbers.items() for text in (repr, plain)}
+        truths = {text: numbers[number] for text, number in TRUTH_VALUES.items() if number in numbers}
+        return {**written, **truths, **texts, **numbers}
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
         """Return the test of codes that a comparison with levels asks for.

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.formula.cells import days, numbers, positions, read
+from privstats.formula.cells import days, numbers, positions
 from privstats.formula.declarations import UNKNOWN, Dates, Known, Levels
 from privstats.formula.functions import FUNCTIONS, Rowwise, logical, relation
 from privstats.numerics.law import FloatArray
@@ -84,7 +84,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     tuple of (ndarray or Coded) and ndarray of bool, shape (n,)
     """
     if isinstance(known, Levels):
-        codes = positions(column, {read(value): code for code, value in enumerate(known.values)})
+        codes = positions(column, known.place)
         return Coded(np.where(codes >= 0, codes, 0), known), codes >= 0
     values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
     within, legal = known.meaning, ~np.isnan(values)

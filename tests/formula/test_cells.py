@@ -255,7 +255,109 @@ def test_a_column_of_long_doubles_warns_of_nothing_either():
 
 def test_cells_are_made_one_by_one_where_all_cannot_be():
     class Broken(pd.Series):
-        def __iter__(self):
+        ran = 0
+
+        def to_numpy(self, *_, **__):
+            Broken.ran += 1
             raise OverflowError
 
     assert cells(Broken([1.0, 2.0])) == [1.0, 2.0]
+    assert Broken.ran == 1
+
+
+TYPED = {
+    "float": [1.0, np.nan, 0.47],
+    "complex": [1j, 1 + 0j, 0.47],
+    "M8[s]": ["2020-01-02", None, "1900-07-07 23:59:59"],
+    "M8[ns]": ["2020-01-02", None, "1900-07-07 23:59:59.999999999"],
+    "m8[ns]": [1, None, 2],
+    "datetime64[ns, Europe/Berlin]": [pd.Timestamp("2020-01-02T03:04"), None],
+    "period[M]": ["2020-01", None],
+    "Int64": [1, None, 2**60],
+    "Float64": [1.0, None, 0.47],
+    "boolean": [True, None, False],
+    "Sparse[float]": [0.0, 1.0, np.nan],
+    "S3": [b"ann", b"1"],
+    "interval[int64, right]": [pd.Interval(0, 1), pd.Interval(1, 2)],
+}
+
+
+@pytest.mark.parametrize("dtype", TYPED)
+def test_all_cells_at_once_are_those_one_by_one(dtype):
+    values = np.array(TYPED[dtype], dtype) if dtype == "S3" else pd.array(TYPED[dtype], dtype=dtype)
+    for typed in (pd.Series(values), pd.Series(pd.Categorical(list(values)))):
+        readings = [[read(cell) for cell in some] for some in (cells(typed), typed.array)]
+        at_once, alone = ([None if value != value else value for value in some] for some in readings)
+        assert at_once == alone
+
+
+# Texts that look alike, that are numbers in other scripts, that no file or language can hold, and cells that are none.
+ALIKE = "| |\t|a| a|a |A|a\0|\0|a\0b|b|ann|\N{ZERO WIDTH SPACE}a|\ufeffa|\u00e9|e\u0301|\u00df|ss|\u0130|i\u0307|\ud800"
+NUMERIC = "\u0660|\u0661|\uff11|1|1.0|01|1.| 1|1 |1_0|10|1e0|+1|-0|0.1|0.10|.1|1e400|nan|NaN|NA|<NA>|None|null|inf"
+TEXTS = [*f"{ALIKE}|{NUMERIC}|True|TRUE|true|tRUE|False|FALSE|false|\udfff\ud800|\U0001d51e".split("|"), "a" * 100_000]
+KINDS_OF_TEXT = [Text("a"), Text("1"), np.str_("b"), np.str_("1.0"), Member.ANN, Spiteful("a"), None, np.nan, pd.NA]
+DECLARED = [
+    ("a", "b"),
+    ("", "a\0", "\u00e9", "e\u0301", "nan", "<NA>", "a" * 100_000),
+    (0, 1, 10),
+    (1, 0.1, "1.0", "a", "TRUE"),
+    (False, True, "ann"),
+    (1, "1", 0.1, "0.10", "\u0661"),
+    (-0.0, 2**53, "tRUE"),
+]
+CARRIERS = ["object", "category", "string[python]", "str, python"]
+ARROW = ["string[pyarrow]", "str, pyarrow", "string", "large_string", "string_view", "dictionary"]
+
+
+def _carried(some, by):
+    """Return a column of this kind; Arrow has no surrogates, and nothing but texts and null."""
+    if by == "object":
+        return column(some)
+    if by == "category":
+        return pd.Series(pd.Categorical(column([text for text in some if type(text) is not Spiteful])))
+    if by in ARROW:
+        pa = pytest.importorskip("pyarrow")
+        texts = [text if type(text) is str and text == text.encode(errors="ignore").decode() else None for text in some]
+        if by not in ("string[pyarrow]", "str, pyarrow"):
+            arrow = pa.dictionary(pa.int32(), pa.string()) if by == "dictionary" else getattr(pa, by)()
+            parts = [pa.array(texts[:7], arrow), pa.array(texts[7:], arrow)]
+            return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array(parts, arrow)))
+        some = texts
+    if by == "str, pyarrow" and pd.__version__ < "3":
+        by = "string[pyarrow_numpy]"
+    if by.startswith("str, "):  # from pandas 3 on
+        by = pd.StringDtype(by[5:], **({"na_value": np.nan} if pd.__version__ >= "3" else {}))
+    return pd.Series(pd.array(some, dtype=by))
+
+
+def _by_the_definition(levels, typed):
+    """A cell's code: that of the level that it is, as it reads, else of the one whose number it writes."""
+    place = {read(value): code for code, value in enumerate(levels)}
+    readings = [read(cell) for cell in typed.array]
+    return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]
+
+
+@pytest.mark.parametrize("by", CARRIERS + ARROW)
+def test_texts_looked_up_at_once_have_the_codes_that_they_have_cell_by_cell(by):
+    rng = np.random.default_rng(1)
+    for levels in DECLARED:
+        for company in range(2):
+            some = [*TEXTS, *(KINDS_OF_TEXT if company else []), *map(str, rng.integers(0, 12, 20)), None]
+            some = [some[k] for k in rng.permutation(len(some))]
+            typed = _carried(some, by)
+            expected = _by_the_definition(levels, typed)
+            assert codes(Levels(levels), typed).tolist() == expected
+            assert codes(Levels(levels), typed.iloc[7:31]).tolist() == expected[7:31]
+        assert codes(Levels(levels), typed.iloc[:0]).tolist() == []
+        assert max(expected) == len(levels) - 1
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string"])
+def test_bytes_that_are_no_text_are_one_missing_cell_of_an_arrow_array(kind):
+    pa = pytest.importorskip("pyarrow")
+    ends = np.array([0, 1, 3, 4], np.int32 if kind == "string" else np.int64)
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"a\xff\xfeb")]
+    texts = pa.chunked_array([pa.Array.from_buffers(getattr(pa, kind)(), 3, buffers)])
+    typed = pd.Series(pd.arrays.ArrowExtensionArray(texts))
+    assert cells(typed)[::2] == ["a", "b"]
+    assert codes(Levels(("a", "b")), typed).tolist() == [0, -1, 1]
