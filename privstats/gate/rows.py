@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
 from privstats.sets.base import Set
+from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 KEPT_NUMBERS = 1 << 26  # of blocks that stay in memory for the next question
@@ -282,6 +283,7 @@ class RowValues:
         self._rows, self._question, self._cell = rows, question, cell
         self._gathered: list[FloatArray] | None = None
         self._sorted: list[FloatArray] | None = None
+        self._cells: tuple[FloatArray, IntArray] | None = None
 
     def count(self) -> int:
         """Return how many values there are."""
@@ -327,8 +329,19 @@ class RowValues:
         """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
         one = RowValues(self._rows, self._question, k)
         if self._rows.source.in_memory:
-            one._gathered = [_in_cell(part, k) for part in self._parts()]
+            values, ends = self._by_cell()
+            one._gathered = [values[ends[k] : ends[k + 1]]]
         return one
+
+    def _by_cell(self) -> tuple[FloatArray, IntArray]:
+        """Return values in memory by cell, those of a cell in the order of their rows; and where each cell ends."""
+        if self._cells is None:
+            within = cast(ByCell, self._question.within)
+            values, many = np.concatenate([np.zeros((0, within.dim)), *self._parts()]), within.cells
+            cells = values[:, 0].astype(np.min_scalar_type(many))  # short whole numbers are sorted by counting
+            ends = np.append(0, np.cumsum(np.bincount(cells, minlength=many)))
+            self._cells = values[np.argsort(cells, kind="stable"), 1:], ends
+        return self._cells
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in the order of their rows."""

@@ -386,6 +386,24 @@ def test_values_of_a_cell_are_those_of_its_rows(size):
         assert values.cell(k).count_upto(np.array([0.0])) == [(rows[:, 0] <= 0).sum()]
 
 
+@pytest.mark.parametrize("cells", [3, 256, 257, 70_000])
+def test_each_value_lies_in_its_own_cell_in_the_order_of_the_rows(cells):
+    data, within = frame(3000), ByCell(Line(-1.0, 1.0), cells)
+
+    def numbered(block):  # beyond both ends, too
+        return np.column_stack([np.floor((0.55 * block.numbers[:, 0] + 0.5) * cells), block.numbers[:, 1]])
+
+    values = rows_of(data).values(Values("cells", numbered, within))
+    every = values.all()
+    used = np.unique(every[:, 0])
+    assert used[0] == 0 and used[-1] == cells - 1
+    empty = np.setdiff1d(np.arange(min(cells, 1000)), used)[:5]
+    assert cells == 3 or len(empty)
+    for k in (*used[:40].astype(int), *used[-40:].astype(int), *empty):
+        np.testing.assert_array_equal(values.cell(k).all(), every[every[:, 0] == k, 1:])
+    assert sum(values.cell(int(k)).count() for k in used) == len(every)
+
+
 def test_a_fine_sum_is_exact_on_its_grid_whatever_the_blocks(monkeypatch):
     """A minimiser asks for steps of 2^-52 of the radius: scores on a coarse grid are step functions of theta."""
     data, within, step = frame(500), Ball(2, 3.0), 2.0**-51

@@ -160,7 +160,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
         return g
 
     with localcontext() as context:
-        context.prec = DIGITS  # rounding, of the order of n d 10^-60, is far below half the tolerance
+        context.prec = DIGITS  # rounding, some n d 10^-60 of the longest row, is far below half the tolerance
         theta = [Decimal(value) for value in start.tolist()]
         g = gradient(theta)
         least = size = _length(g)
