@@ -32,6 +32,13 @@ class FormulaError(PrivstatsError):
     """The formula, or the frame it is meant for, is not one this package can bound row by row."""
 
 
+class SourceChangedError(Exception):
+    """A pass over the rows gave other units or another number of rows than the first, or a file has changed.
+
+    It does not leave the gate, which says it in a `PrivacyError`.
+    """
+
+
 class PrivstatsWarning(UserWarning):
     """What is legal and probably a slip; the text ends in "; continuing"."""
 

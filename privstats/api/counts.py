@@ -47,9 +47,10 @@ def dp_mode(
     formula : str
         ``"g"``, a column with declared levels; ``"x"``, a numeric column, with `grid` or `bins`; or either by group,
         ``"x ~ g"``.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
@@ -152,9 +153,10 @@ def dp_hist(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of them by group, ``"x ~ g"``.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     bins : int, list of float or None

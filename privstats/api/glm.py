@@ -63,9 +63,10 @@ def dp_glm(
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
         A binomial response is 0 or 1, a truth value, or one of two declared levels, of which the second counts as 1; a
         Poisson or gamma response is not negative and has a declared upper bound.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     family : {"binomial", "poisson", "gamma", "gaussian"} or statsmodels family

@@ -48,9 +48,10 @@ def dp_median(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of them by group, ``"x ~ g"``.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
@@ -167,9 +168,10 @@ def dp_quantile(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of them by group, ``"x ~ g"``.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     q : float or list of float
@@ -286,9 +288,10 @@ def dp_mean(
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of them by group, ``"x ~ g"``. Values outside
         the declared bounds are moved to the nearer bound: the estimand is the mean of the clamped values.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}

@@ -60,9 +60,10 @@ def dp_lm(
     ----------
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
@@ -194,9 +195,10 @@ def dp_rq(
     ----------
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
-    data : DataFrame, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A function
-        is called without arguments, once a pass.
+    data : DataFrame, path, Arrow table, or function that returns an iterable of frames
+        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
+        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
+        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     tau : float or list of float

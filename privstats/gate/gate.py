@@ -16,9 +16,9 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from privstats.errors import PrivacyError
+from privstats.errors import PrivacyError, SourceChangedError
 from privstats.gate.questions import AnyMechanism, Question, Sum, Values
-from privstats.gate.rows import BlockRows, RowMap, RowValues, SourceChangedError, changed
+from privstats.gate.rows import BlockRows, RowMap, RowValues, changed
 from privstats.numerics.exact import Total
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -364,5 +364,5 @@ def readable(work: Callable[[], T]) -> T:
     del work
     raise PrivacyError(
         "the data could not be read; the cause is not shown because it may depend on the rows. Nothing is charged. "
-        "To see it, run: for frame in data(): pass"
+        "To see it, read all of the data by yourself; a function: for frame in data(): pass"
     )

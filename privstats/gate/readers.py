@@ -7,7 +7,7 @@ neighbours do not change it. What it says or warns of when it fails is not, and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import OptionError
+from privstats.gate.arrow import Columnar, columnar, is_stream, streamed
 
 READ_ROWS = 1 << 15  # of small frames that are put together
 
@@ -39,9 +40,9 @@ class Batches:
     Parameters
     ----------
     make : callable
-        Without arguments; returns an iterable of DataFrames with the same columns. It is called once a pass and must
-        give the same rows in the same order each time. What it returns is closed at the end of a pass, or where a pass
-        is left, if it can be.
+        Without arguments; returns an iterable of DataFrames with the same columns, or of Arrow tables or batches, or an
+        Arrow stream. It is called once a pass and must give the same rows in the same order each time. What it returns
+        is closed at the end of a pass, or where a pass is left, if it can be.
 
     Raises
     ------
@@ -87,19 +88,23 @@ class Batches:
                     )
         return self._head
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         self._leave()
         made, self._next = self._next, None
-        with closing(self._read(self.make() if made is None else made, plainly)) as frames:
+        with closing(self._read(self._begin(names) if made is None else made, plainly)) as frames:
             yield from joined(frames)
+
+    def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
+        """Return what a pass reads."""
+        return self.make()
 
     @staticmethod
     def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
         """Read what the function has returned, and close it."""
-        if not isinstance(made, Iterable) or isinstance(made, pd.DataFrame):
+        if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
         end = object()
-        frames = asked(lambda: iter(made))
+        frames = asked(lambda: iter(streamed(made)))
         try:
             while (frame := asked(lambda: next(frames, end))) is not end:
                 if not isinstance(frame, pd.DataFrame):
@@ -154,6 +159,36 @@ class Own(Batches):
             return super().head()
         head: pd.DataFrame | None = self.asked(self.source.head)
         return head
+
+
+class ColumnReader(Own):
+    """The rows of an Arrow table, of files or of another engine, which reads the columns that are asked for."""
+
+    source: Columnar
+
+    def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
+        return self.source.batches(names)
+
+
+def reader_of(data: Any) -> Batches:
+    """Return the reader of the argument `data` of a function, where it is no DataFrame.
+
+    Raises
+    ------
+    OptionError
+        If it is nothing that can be read.
+    """
+    source = columnar(data)
+    if source is not None:
+        return ColumnReader(source)
+    if all(has(data, name) for name in ("n", "in_memory", "batches")):
+        return Own(data)
+    if callable(data):
+        return Batches(data)
+    raise OptionError(
+        "data is neither a DataFrame nor a function that returns an iterable of DataFrames, and neither a Parquet file "
+        "nor an Arrow table; give one"
+    )
 
 
 def has(data: Any, name: str) -> bool:

@@ -210,7 +210,7 @@ class _Frames:
     def n(self) -> int:
         return sum(map(len, self.frames))
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         return iter(self.frames)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.errors import PrivacyError
+from privstats.errors import PrivacyError, SourceChangedError
 from privstats.formula.block import CHUNK, Block
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.gate.questions import Question, Sum
@@ -43,10 +43,6 @@ class RowMap(Protocol):
 
     def block(self, columns: Mapping[str, pd.Series]) -> Block:
         """Return the block of some rows."""
-
-
-class SourceChangedError(Exception):
-    """A pass over the source gave other units, or another number of rows, than the first one."""
 
 
 class BlockRows:
@@ -119,7 +115,7 @@ class BlockRows:
         """Return the columns that are read, of at most `BLOCK_ROWS` rows at a time."""
         unit = self.neighbors.unit
         names = dict.fromkeys((*self.design.reads, *([] if unit is None else [unit])))
-        for batch in self.source.batches():
+        for batch in self.source.batches(tuple(names)):
             columns = {name: batch[name] for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
                 part = slice(start, min(start + BLOCK_ROWS, len(batch)))
@@ -390,6 +386,6 @@ def _fine(vectors: FloatArray, within: Set, step: float) -> Total:
 def changed() -> PrivacyError:
     """Return the refusal of a source whose rows are not the same in each pass."""
     return PrivacyError(
-        "the data did not give the same rows, or units, in each pass; data() must start anew at each call and give the "
-        "same frames in the same order"
+        "the data did not give the same rows, or units, in each pass; leave files as they are during a call, and let "
+        "data() start anew at each call and give the same frames in the same order"
     )

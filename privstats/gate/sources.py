@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pandas as pd
 
-from privstats.errors import OptionError, PrivacyError
-from privstats.gate.readers import Batches, Own, has
+from privstats.errors import PrivacyError
+from privstats.gate.readers import Batches, reader_of
 
 
 class Passes(Protocol):
@@ -28,8 +28,8 @@ class Passes(Protocol):
     @property
     def in_memory(self) -> bool: ...
 
-    def batches(self) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of any size: the same rows in the same order at each call."""
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Return the rows as frames of any size, with these columns at least: the same rows, in the same order."""
 
 
 class Source(Passes, Protocol):
@@ -52,7 +52,7 @@ class Frame:
     def head(self) -> pd.DataFrame:
         return self.frame.iloc[:0]
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         yield self.frame
 
 
@@ -72,7 +72,7 @@ class Unread:
     def head(self) -> None:
         return None
 
-    def batches(self) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         raise PrivacyError("a plan has no rows to read")
 
 
@@ -81,9 +81,10 @@ def source_of(data: Any) -> Source:
 
     Parameters
     ----------
-    data : DataFrame, callable or Source
-        A callable without arguments returns an iterable of DataFrames, anew at each call. A source of one's own is an
-        object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
+    data : DataFrame, callable, Arrow table or Source
+        A callable without arguments returns an iterable of DataFrames, anew at each call. Parquet files, tables and
+        datasets of Arrow, frames of polars and tables of DuckDB are read as in `gate/arrow.py`. A source of one's own
+        is an object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
 
     Raises
     ------
@@ -92,10 +93,4 @@ def source_of(data: Any) -> Source:
     """
     if isinstance(data, pd.DataFrame):
         return Frame(data)
-    if isinstance(data, Frame | Batches | Unread):
-        return data
-    if all(has(data, name) for name in ("n", "in_memory", "batches")):
-        return Own(data)
-    if callable(data):
-        return Batches(data)
-    raise OptionError("data is neither a DataFrame nor a function that returns an iterable of DataFrames; give one")
+    return data if isinstance(data, Frame | Batches | Unread) else reader_of(data)

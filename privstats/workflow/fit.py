@@ -143,7 +143,7 @@ def number_of_units(source: Source, unit: str) -> int:
 def _units(source: Source, unit: str) -> int:
     names: set[Any] = set()
     with quiet():  # the number is public, what a cell overflows is not
-        for batch in source.batches():
+        for batch in source.batches((unit,)):
             column = batch[unit]
             if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
                 values = column.to_numpy(dtype=float)
