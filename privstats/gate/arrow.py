@@ -79,13 +79,13 @@ def column(array: Any) -> pd.Series:
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind):  # by its digits: a cast to floats does not round to the nearest
         array = array.cast(pa.string()).cast(pa.float64())
-    elif is_a.is_boolean(kind) and array.null_count:
+    elif is_a.is_boolean(kind) and array.null_count:  # else they become objects, read one by one
         array = array.cast(pa.uint8())
     elif is_a.is_date(kind):
         array = array.cast(pa.timestamp("s" if is_a.is_date32(kind) else "ms"))
-    elif is_a.is_timestamp(kind):
-        array = array.cast(pa.timestamp(kind.unit))
-    elif not any(known(kind) for known in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, _is_bytes)):
+    elif not any(
+        known(kind) for known in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_timestamp, _is_bytes)
+    ):
         return pd.Series(np.full(len(array), None, dtype=object))
     return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
 
@@ -337,9 +337,8 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
 
-    own = file.physical_schema
-    named = [name for name in wanted if name in own.names]
-    batches = file.to_batches(columns=named, schema=own, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+    named = [name for name in wanted if name in file.physical_schema.names]
+    batches = file.to_batches(columns=named, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     for batch in whole_batches(batches):
         others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
         others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}

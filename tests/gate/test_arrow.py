@@ -295,6 +295,19 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_tells_nothing(monke
     assert len(ledger.entries) == 1
 
 
+def test_a_file_that_is_cut_off_while_it_is_read_is_said_to_have_changed(monkeypatch, tmp_path):
+    def reads(*args):
+        CHANGES["cut off"](tmp_path / "a.parquet")
+        raise OSError(f"of {CANARIES[0]}")
+        yield
+
+    data_of().to_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(arrow, "_frames_of_file", reads)
+    error = refusal(lambda: CALLS["lm suffstats"](tmp_path / "a.parquet"), ps.PrivacyError)
+    assert "leave files as they are" in str(error)
+    assert not any(reveals(text) for text in spill(error))
+
+
 def test_a_file_that_changes_after_the_charge_is_noticed_by_the_first_pass(tmp_path):
     data_of().to_parquet(tmp_path / "a.parquet")
     source = source_of(tmp_path / "a.parquet")
@@ -367,6 +380,13 @@ def test_a_relation_that_does_more_than_choose_columns_is_refused(connection, qu
     error = refusal(lambda: CALLS["lm suffstats"](connection.sql(query)), OptionError)
     assert "does more than choose columns" in str(error)
     assert connection.execute("select count(*) from duckdb_views() where not internal").fetchall() == [(2,)]
+
+
+def test_a_view_that_hides_a_table_of_its_name_is_refused():
+    opened = in_duckdb(data_of())
+    opened.execute("create temp view rows as from memory.main.rows where x > 3").fetchall()
+    error = refusal(lambda: CALLS["lm suffstats"](opened.table("rows")), OptionError)
+    assert "does more than choose columns" in str(error)
 
 
 def test_a_connection_that_is_busy_is_said_to_be(connection):
