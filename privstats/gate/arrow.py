@@ -28,6 +28,7 @@ from privstats.errors import OptionError, SourceChangedError
 
 BATCH_ROWS = 1 << 16  # of a batch
 FEW_ROWS = 1 << 15  # rows of a batch that is not put together with the next ones
+BUFFER = 1 << 20  # bytes that are read of a column at a time
 LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
@@ -336,9 +337,11 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
+    from pyarrow.dataset import ParquetFragmentScanOptions
 
     named = [name for name in wanted if name in file.physical_schema.names]
-    batches = file.to_batches(columns=named, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+    options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER)
+    batches = file.to_batches(columns=named, batch_size=BATCH_ROWS, batch_readahead=2, fragment_scan_options=options)
     for batch in whole_batches(batches):
         others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
         others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}
