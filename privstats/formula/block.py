@@ -22,7 +22,7 @@ TOGETHER = 8  # columns of a product that are made at a time
 REMEMBERED = 8  # matrices whose tables are kept for the next block
 
 Codes = NDArray[np.intp]
-Key = tuple[int | None, int | None]
+Place = tuple[int | None, int | None]  # of a summand: a factor, a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,9 @@ class Layout:
     terms: tuple[Term, ...]
     numbers: int
 
-    def tables(self, matrix: FloatArray) -> dict[Key, FloatArray]:
+    def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
         """Return the summands of rows times a matrix, in order: by (factor, number), shape (levels or 1, k)."""
-        out: dict[Key, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
+        out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for term in self.terms:
             for number, public in ((None, term.shifts), (term.number, term.slopes)):
                 table = _product(public, matrix[list(term.columns)])

@@ -204,9 +204,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
         return np.append(table, -1)[np.asarray(column.cat.codes, dtype=np.intp)]
     if _is_numeric(column):
         return _numeric_positions(_floats(column), place)
-    if _is_arrow(column.dtype):
-        return _in_arrow(column, place)
-    return _by_cell(cells(column), place)
+    return _in_arrow(column, place) if _is_arrow(column.dtype) else _by_cell(cells(column), place)
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
@@ -221,9 +219,8 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _is_arrow(dtype: Any) -> bool:
     """Whether a column of this type holds texts as Arrow does: UTF-8 or null, and no objects."""
-    if isinstance(dtype, pd.StringDtype):
-        return dtype.storage != "python"
-    return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string")
+    text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
+    return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
@@ -232,8 +229,8 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     from pyarrow import compute
 
     known = [key for key in place if isinstance(key, str)]
-    texts: Any = column.array
-    found = compute.index_in(texts.__arrow_array__().cast("large_string"), value_set=pa.array(known, "large_string"))
+    texts = pa.array(column.array).cast("large_string")
+    found = compute.index_in(texts, value_set=pa.array(known, "large_string"))
     codes = np.array([*map(place.get, known), -1], np.intp)[found.fill_null(len(known)).to_numpy()]
     others = np.flatnonzero(codes < 0)
     codes[others] = _by_cell(cells(column.iloc[others]), place)
