@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
+import scipy
 
 from privstats.estimators.base import PURE, Noises, PublicFacts
 from privstats.estimators.filling import DENSITY, LIKELY, filling_hessian, noise_through
@@ -136,7 +136,9 @@ class ChosenQuantile(ABC):
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
         unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)
-        return block_diag(*(noise_through(hessian, Loading(to_columns(box) / unit, one.law)) for one in chosen))
+        return scipy.linalg.block_diag(
+            *(noise_through(hessian, Loading(to_columns(box) / unit, one.law)) for one in chosen)
+        )
 
     def _chains(self, box: PublicBox) -> tuple[Note, ...]:
         """Return the note on draws that end a Markov chain."""

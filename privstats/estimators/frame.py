@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
@@ -422,7 +422,7 @@ def ranked_scales(
         about = replace(spread, of=LogDistance(entry, middle, NARROWEST))
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
-        new = max(size / float(norm.ppf((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
+        new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
         if j == box.c:  # rare large responses are no part of a quantile, but of their variance
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import gamma, norm, t
+from scipy.special import gammaincinv, ndtri, stdtrit
 
 from privstats.estimators.base import Noises, sd_of
 from privstats.estimators.constants import (
@@ -415,7 +415,7 @@ def predicted_length(
     counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / MADE_UP
     k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
-    noisy = counts + count_sd * norm.ppf((0.5 + k * steps) % 1.0)
+    noisy = counts + count_sd * ndtri((0.5 + k * steps) % 1.0)
     clips = (best_clip(Lengths.denoised(h, count_sd, ends, Whole(scores), tail, law), noise, m, tail) for h in noisy)
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
@@ -433,6 +433,6 @@ def reference_sizes(m: int) -> FloatArray:
     k = np.arange(1, MADE_UP + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
-    squared = gamma.ppf(u, (m - 1) * mean**2 / variance, scale=variance / mean) if m > 1 else np.zeros(MADE_UP)
-    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(t.ppf(v, 10)) / np.sqrt(1.25)
+    squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(MADE_UP)
+    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(stdtrit(10, v)) / np.sqrt(1.25)
     return sizes

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, sd_of
 from privstats.estimators.beginning import begun_about, offset_of, scales_of
@@ -521,7 +521,7 @@ def effective_share(
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
     moved, shares = rows @ inverse @ error / sd, []  # eta moves as each coefficient does
-    for far in norm.ppf((np.arange(PLACES) + 0.5) / PLACES):
+    for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2
         q4 = family.kurtosis(there) * q2**2

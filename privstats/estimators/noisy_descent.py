@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, sd_of
@@ -218,7 +218,7 @@ class NoisyGradientDescent:
             Std errors of one step with the score that it would have.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
-        times = float(np.median((high - low) / (2 * norm.ppf(0.975) * one)))
+        times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
         longer = times > WORTH_SAYING and estimate.diagnostics["noise_to_signal"] < AMPLE
         first = note("as stated with intervals", times=times, other=other) if longer else note("as stated", other=other)
         lost = [name for name, missing in zip(estimate.names, np.isnan(value), strict=True) if missing]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import block_diag
+import scipy
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts, check_split, check_switch
@@ -156,7 +156,9 @@ class PlainPerturbedQuantile:
         parts = [self._of_order(ask, public, box, by, tau) for tau in self.taus]
         noise = [noise_through(hessian + p.law.ridge * np.eye(box.c), Loading(np.eye(box.c), p.law)) for p in parts]
         theta = np.concatenate([part.value for part in parts])
-        return PointEstimate(tuple(box.design.names) * len(self.taus), theta, noise=block_diag(*noise), given=LIKELY)
+        return PointEstimate(
+            tuple(box.design.names) * len(self.taus), theta, noise=scipy.linalg.block_diag(*noise), given=LIKELY
+        )
 
     def _of_order(
         self, ask: Ask, public: PublicFacts, box: PublicBox, by: ObjectivePerturbation, tau: float

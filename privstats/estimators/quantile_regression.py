@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from privstats.errors import OptionError
 from privstats.estimators.base import (
@@ -275,7 +275,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
     center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
     size = log_size(ask, theta, center, NEAR_ORDER, NARROWEST, 2 * most, "response size", None)
-    return center, size / float(norm.ppf((1 + NEAR_ORDER) / 2))
+    return center, size / float(ndtri((1 + NEAR_ORDER) / 2))
 
 
 def log_size(
@@ -387,7 +387,7 @@ class OneOrder(OneStep):
 
     def spread(self, at: Start) -> float:
         """Return the density of normal residuals at the quantile, in their standard deviations."""
-        return float(norm.pdf(norm.ppf(self.tau)))
+        return _density(self.tau)
 
     @property
     def largest(self) -> float:
@@ -409,7 +409,7 @@ class OneOrder(OneStep):
         least = max(1e-4 * self.start.sigma, 1e-12)
         size = log_size(self.ask, start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
         density = order / (2 * size)
-        return Residuals(quantile, density, float(norm.pdf(norm.ppf(self.tau)) / density))
+        return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
         """Return the start with its constant moved to the residuals' quantile."""
@@ -479,9 +479,9 @@ class OneOrder(OneStep):
         question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
         counts = self.ask(question, by=self.by.counts)
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
-        z = float(norm.ppf(self.tau))
-        curve = norm.cdf(z + narrow / sigma) - norm.cdf(z - narrow / sigma)
-        bulge = curve / (2 * narrow / sigma * norm.pdf(z))
+        z = float(ndtri(self.tau))
+        curve = ndtr(z + narrow / sigma) - ndtr(z - narrow / sigma)
+        bulge = curve / (2 * narrow / sigma * _density(self.tau))
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
         relative = float(np.sqrt(1 / seen[0] + sd_of(counts.law) ** 2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
@@ -681,3 +681,9 @@ class Perturbed(OneOrder):
             (-reach, reach),
         )
         return Values("coefficients", LossRows(start.P, start.eta), within, self.keep, self.label(""))
+
+
+def _density(tau: float) -> float:
+    """Return the standard normal density at the quantile of order tau."""
+    z = float(ndtri(tau))
+    return float(np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import block_diag
 from scipy.special import chdtrc, fdtrc, gammaincinv
-from scipy.stats import ncx2
 
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
 from privstats.inference.matrix import NoisyMatrix
@@ -611,17 +610,17 @@ class Stacked:
         correlation = self.cross / np.outer(sds, sds)
         roots = np.concatenate([_root(e) for e in self.equations])
         shared = roots @ roots.T * np.kron(correlation, np.ones((k, k)))
-        apart = block_diag(*(part.sampling for part in parts))
+        apart = scipy.linalg.block_diag(*(part.sampling for part in parts))
         each = np.kron(np.eye(r), np.ones((k, k))) > 0
         worst = {name: max(p.diagnostics.get(name, 0.0) for p in parts) for p in parts for name in p.diagnostics}
         return NormalEstimate(
             names=tuple(names),
             theta=np.concatenate([part.theta for part in parts]),
             sampling=np.where(each, apart, shared),
-            noise=block_diag(*(part.noise for part in parts)),
-            hidden=block_diag(*(part.hidden for part in parts)),
+            noise=scipy.linalg.block_diag(*(part.noise for part in parts)),
+            hidden=scipy.linalg.block_diag(*(part.hidden for part in parts)),
             hidden_size=np.concatenate([part.hidden_size for part in parts]),
-            unidentified=block_diag(*(part.unidentified for part in parts)),
+            unidentified=scipy.linalg.block_diag(*(part.unidentified for part in parts)),
             ranges=np.concatenate([part.ranges for part in parts]),
             allowances=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.allowances),
             simulated=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.simulated),
@@ -667,7 +666,7 @@ def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) ->
     scale = np.ones(1)
     if freedom < CERTAIN:
         scale = 2 / freedom * gammaincinv(freedom / 2, (np.arange(CELLS) + 0.5) / CELLS)
-    return float(np.mean(ncx2.sf(statistic * scale, rank, moved**2)))
+    return float(np.mean(scipy.stats.ncx2.sf(statistic * scale, rank, moved**2)))
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

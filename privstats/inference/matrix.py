@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privstats.inference.noise import Loading
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
@@ -279,7 +279,7 @@ class NoisyMatrix:
     def _places(self) -> Any:
         """One row a coordinate of the draw, one column an entry of U that it fills (sparse)."""
         filled = self.where[self.where >= 0]
-        return sparse.csr_matrix(
+        return scipy.sparse.csr_matrix(
             (np.ones(len(filled)), (filled, np.arange(len(filled)))), shape=(self._coordinates, len(filled))
         )
 
@@ -294,8 +294,10 @@ class NoisyMatrix:
         block = np.asarray(self.law.covariance(pick), dtype=float)
         np.fill_diagonal(block, 0.0)
         row, column = np.nonzero(block)
-        apart = sparse.coo_matrix((block[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2)
-        return (sparse.diags(variance) + apart).tocsr()
+        apart = scipy.sparse.coo_matrix(
+            (block[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2
+        )
+        return (scipy.sparse.diags(variance) + apart).tocsr()
 
 
 def tied(values: FloatArray) -> list[slice]:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from privstats.inference.matrix import NoisyMatrix
@@ -134,7 +134,7 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
         return WIDEST
     if density * best * kernel_mean(best, tau) >= least:
         return best
-    return float(brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
+    return float(scipy.optimize.brentq(lambda width: density * width * kernel_mean(width, tau) - least, best, WIDEST))
 
 
 def kernel_mean(width: float, tau: float) -> float:
@@ -155,7 +155,7 @@ def typical_size(tau: float) -> float:
     0.6745
     """
     z = float(ndtri(tau))
-    return float(brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
+    return float(scipy.optimize.brentq(lambda m: ndtr(z + m) - ndtr(z - m) - 0.5, 0.0, 50.0))
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from privstats.errors import OptionError
@@ -222,4 +222,4 @@ class OrderStatisticEstimate(Estimate):
             return FINEST
         if excess(coarsest) >= 0:
             return 1.0
-        return float(np.exp(brentq(excess, finest, coarsest, xtol=1e-6)))
+        return float(np.exp(scipy.optimize.brentq(excess, finest, coarsest, xtol=1e-6)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 
 from privstats.inference.estimate import Estimate, Loading, NormalEstimate
 from privstats.inference.meat import multinomial
@@ -64,7 +64,7 @@ def density_table(
     """
     total = np.ravel(total)
     unit = 1 / np.outer(total, width)
-    sampling = block_diag(*(multinomial(row, float(n)) for row, n in zip(counts, total, strict=True)))
+    sampling = scipy.linalg.block_diag(*(multinomial(row, float(n)) for row, n in zip(counts, total, strict=True)))
     D = np.diag(unit.ravel())
     return Table.of(names, (counts * unit).ravel(), D @ sampling @ D, tuple(D @ noise for noise in noises), notes=notes)
 

@@ -21,8 +21,8 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from scipy import special
-from scipy.optimize import brentq
 
 from privstats.numerics.law import FloatArray
 
@@ -165,7 +165,7 @@ def box_quantile(J: int, confidence: float) -> float:
         tail = special.gammaincc(J + 1, a) - a / J * special.gammaincc(J, a)
         return float(tail) - (1 - confidence)
 
-    return float(brentq(excess, 1e-12, 745.0, xtol=1e-12))
+    return float(scipy.optimize.brentq(excess, 1e-12, 745.0, xtol=1e-12))
 
 
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:

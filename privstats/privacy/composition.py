@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
+import scipy
 from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray
@@ -70,7 +69,7 @@ class LossDistribution:
                 most *= 2
         if excess(most) >= 0:
             return most if most < 1e6 else math.inf
-        return float(brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
+        return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
 
 def together(promises: tuple[Promise, ...], delta: float) -> float:
@@ -210,10 +209,10 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     points = math.ceil(high / step) - first + 1
     if points > MOST_POINTS:
         return repeated(_coarser(one, step), times, delta)
-    size = next_fast_len(points, real=True)
+    size = scipy.fft.next_fast_len(points, real=True)
     place = np.arange(len(one.atoms)) - len(one.atoms) // 2
     folded = np.bincount(place % size, weights=K.tilted(tilt), minlength=size)
-    tilted = np.roll(irfft(rfft(folded) ** times, size), -first)
+    tilted = np.roll(scipy.fft.irfft(scipy.fft.rfft(folded) ** times, size), -first)
     wrong = times * TRANSFORMED * float(np.linalg.norm(tilted))
     tilted = np.maximum(tilted, 0.0) + wrong * min(1.0, math.sqrt(tilt * step / 2))
     grid: FloatArray = step * np.arange(first, first + size, dtype=np.float64)
@@ -267,7 +266,7 @@ class _Cumulants:
         least, most = (math.log(end / self.sd) for end in (1 / STEEPEST, STEEPEST))
         if excess(least) >= 0 or excess(most) <= 0:
             return math.exp(least if excess(least) >= 0 else most)
-        return math.exp(brentq(excess, least, most, xtol=1e-3))
+        return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
         """Return ends beyond either of which the tilted sum lies with probability `WRAPPED` at most."""

@@ -21,7 +21,7 @@ import math
 from functools import cache, lru_cache, partial
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import log_ndtr, ndtr
 
 from privstats.errors import OptionError, quote
@@ -173,7 +173,7 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
         if low <= math.log(LEAST_SIGMA):
             return LEAST_SIGMA
         low, high, further = max(low - further, math.log(LEAST_SIGMA)), low, 2 * further
-    found = float(brentq(excess, low, high, xtol=CLOSE)) + CLOSE
+    found = float(scipy.optimize.brentq(excess, low, high, xtol=CLOSE)) + CLOSE
     while excess(found) > 0:
         found += CLOSE
     return math.exp(found)
@@ -264,7 +264,7 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
 
     largest, sd = LARGEST_LOSS, _sd(sigma, q)
     if excess(largest) < 0:
-        largest = 1.01 * brentq(excess, 0.0, largest, xtol=1e-12, rtol=1e-3) if excess(0.0) > 0 else sd
+        largest = 1.01 * scipy.optimize.brentq(excess, 0.0, largest, xtol=1e-12, rtol=1e-3) if excess(0.0) > 0 else sd
     cells = min(max(math.ceil(FINENESS * largest / sd), LEAST_CELLS), MOST_CELLS)
     one = on_grid_from_above(partial(step_tests, sigma=sigma, q=q), largest / cells, cells)
     return repeated(one, steps, delta)
@@ -293,7 +293,7 @@ def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
     low, high = math.log(LEAST_SIGMA), math.log(LEAST_SIGMA + 10 * math.sqrt(steps) / mu)
     if excess(low) <= 0:
         return LEAST_SIGMA
-    return math.exp(brentq(excess, low, high, xtol=1e-3)) if excess(high) < 0 else math.exp(high)
+    return math.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-3)) if excess(high) < 0 else math.exp(high)
 
 
 def _check(sigma: float, q: float, steps: int) -> None:

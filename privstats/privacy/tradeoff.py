@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.errors import BudgetError, quote
@@ -149,7 +149,7 @@ def gdp_mu(eps: float, delta: float) -> float:
     def excess(log_mu: float) -> float:
         return math.log(max(gdp_delta(math.exp(log_mu), eps), 1e-320)) - math.log(delta)
 
-    return math.exp(brentq(excess, *_LOG_MU, xtol=1e-15, rtol=1e-15, maxiter=500))
+    return math.exp(scipy.optimize.brentq(excess, *_LOG_MU, xtol=1e-15, rtol=1e-15, maxiter=500))
 
 
 def gdp_eps(mu: float, delta: float) -> float:
@@ -184,7 +184,11 @@ def gdp_eps(mu: float, delta: float) -> float:
         return 0.0
     high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # delta(high) < Phi(-u) < delta
     log_delta = math.log(delta)
-    return brentq(lambda eps: math.log(max(gdp_delta(mu, eps), 1e-320)) - log_delta, 0.0, high, xtol=1e-15, rtol=1e-15)
+
+    def excess(eps: float) -> float:
+        return math.log(max(gdp_delta(mu, eps), 1e-320)) - log_delta
+
+    return scipy.optimize.brentq(excess, 0.0, high, xtol=1e-15, rtol=1e-15)
 
 
 def pure_mu(eps: float) -> float:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, csr_matrix
+import scipy
 
 from privstats.errors import OptionError
 
@@ -71,7 +71,7 @@ def _write(value: Any) -> Any:
         return {"dict": [[_write(key), _write(part)] for key, part in value.items()]}
     if isinstance(value, np.ndarray):
         return {"array": [value.dtype.str, list(value.shape), [_write(part) for part in value.ravel().tolist()]]}
-    if isinstance(value, csr_matrix | csr_array):
+    if isinstance(value, scipy.sparse.csr_matrix | scipy.sparse.csr_array):
         parts = (list(value.shape), value.data, value.indices, value.indptr)
         return {type(value).__name__: [_write(part) for part in parts]}
     if isinstance(value, datetime.datetime | datetime.date | pd.Timestamp):
@@ -164,8 +164,8 @@ READERS: dict[str, Any] = {
     "frozenset": lambda content: frozenset(_read(part) for part in content),
     "dict": lambda content: {_read(key): _read(part) for key, part in content},
     "array": _array,
-    "csr_matrix": lambda content: _sparse(csr_matrix, content),
-    "csr_array": lambda content: _sparse(csr_array, content),
+    "csr_matrix": lambda content: _sparse(scipy.sparse.csr_matrix, content),
+    "csr_array": lambda content: _sparse(scipy.sparse.csr_array, content),
     "timestamp": pd.Timestamp,
     "datetime": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,

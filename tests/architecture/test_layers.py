@@ -1,6 +1,8 @@
 """Who may import whom (CONTRIBUTING, the rooms), read from the source."""
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -123,6 +125,29 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
         assert name.split(".")[0] not in {"random", "logging"}
         if name.split(".")[0] in {"secrets", "randomgen"}:
             assert file.name == "random.py"
+
+
+@names
+def test_of_scipy_only_special_is_imported_by_name(file):
+    """All else is reached as `scipy.optimize.brentq`, which scipy imports when it is first used: import stays fast."""
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "scipy":
+            assert node.module == "scipy.special" or {alias.name for alias in node.names} == {"special"}
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("scipy.") for alias in node.names)
+
+
+def test_a_fresh_process_imports_what_pandas_and_special_functions_need_and_little_more():
+    """Neither the rest of scipy nor statsmodels nor matplotlib, whose import takes longer than ours."""
+    code = """if True:
+        import sys, numpy, pandas, scipy.special
+        before = set(sys.modules)
+        import privstats
+        print(*sorted(set(sys.modules) - before))
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent)
+    others = {name.split(".")[0] for name in run.stdout.split()} - sys.stdlib_module_names
+    assert others <= {"privstats", "packaging", "patsy", "randomgen", "tabulate"}
 
 
 @names

@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, optimize
 from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
@@ -140,7 +140,7 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """
     d = A.shape[1]
     if norm == "l2":
-        Q, R, order = linalg.qr(A, mode="economic", pivoting=True)
+        Q, R, order = scipy.linalg.qr(A, mode="economic", pivoting=True)
         size, rows, offset = np.abs(np.diag(R)), Q.T @ A, Q.T @ b
     else:
         order, size = principal(A)
@@ -210,7 +210,7 @@ def corner(
         [A / np.minimum(tight_e, wide)[:, None], np.eye(d) / np.minimum(tight_x, 2 * t * share)[:, None]]
     )
     rows = np.concatenate([rows, c[None] / (share * rise)])
-    picked = linalg.qr(rows.T, mode="r", pivoting=True)[1][:d]
+    picked = scipy.linalg.qr(rows.T, mode="r", pivoting=True)[1][:d]
     kept, free, top = (
         picked[picked < len(A)],
         picked[(picked >= len(A)) & (picked < len(A) + d)] - len(A),
@@ -222,8 +222,8 @@ def corner(
     last[solved] = c[solved]
     if norm == "l2":
         top = bool(np.any(last != 0.0))
-        spare = linalg.null_space(last[None, solved]) if top else np.eye(len(solved))
-        Q = linalg.qr(A[:, solved] @ spare, mode="economic")[0]
+        spare = scipy.linalg.null_space(last[None, solved]) if top else np.eye(len(solved))
+        Q = scipy.linalg.qr(A[:, solved] @ spare, mode="economic")[0]
         bent, ball, strong = (Q.T @ A, Q.T @ b), np.zeros(0, int), np.zeros(0, int)
     else:
         bent = (np.zeros((0, d)), np.zeros(0))
@@ -261,7 +261,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     ones = np.ones((d, 1)) if norm == "linf" else np.eye(d)
     m = ones.shape[1]
     upper = np.concatenate([np.c_[A, -A, -ones], np.c_[-A, A, -ones], np.r_[np.ones(2 * d), np.zeros(m)][None]])
-    solved = optimize.linprog(np.r_[np.zeros(2 * d), np.ones(m)], upper, np.r_[b, -b, 1.0], method="highs-ds")
+    solved = scipy.optimize.linprog(np.r_[np.zeros(2 * d), np.ones(m)], upper, np.r_[b, -b, 1.0], method="highs-ds")
     if solved.status != 0:
         return np.zeros(d)
     lagrange = np.asarray(solved.ineqlin.marginals, dtype=float)
@@ -276,13 +276,13 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Minimise ||A theta - b||_2 on the l1 ball, well enough: the caller only needs a good point."""
     d = A.shape[1]
-    free = np.asarray(linalg.lstsq(A, b)[0], dtype=float)
+    free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)
     if np.abs(free).sum() <= radius:
         return free
     heavy = 1e3 * max(float(np.abs(A).max()), float(np.abs(b).max()) / radius)
     stack = np.concatenate([np.c_[A, -A, np.zeros(len(A))], np.full((1, 2 * d + 1), heavy)])
     try:
-        x = optimize.nnls(stack, np.r_[b, heavy * radius])[0]
+        x = scipy.optimize.nnls(stack, np.r_[b, heavy * radius])[0]
     except RuntimeError:
         return np.zeros(d)
     theta = x[:d] - x[d : 2 * d]
@@ -295,6 +295,6 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     )  # the multiplier in units of the matrix, for the solver's sake
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)
-    polished[on] = linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]
+    polished[on] = scipy.linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]
     valid = np.abs(polished).sum() <= radius * (1 + 1e-12)
     return polished if valid and np.linalg.norm(A @ polished - b) <= np.linalg.norm(A @ theta - b) else theta

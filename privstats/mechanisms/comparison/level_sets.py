@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
@@ -276,7 +276,7 @@ def residual_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost."""
     d = len(b)
-    solution = linalg.lstsq(A, b)[0]
+    solution = scipy.linalg.lstsq(A, b)[0]
     left = float(norm_of(norm, A @ solution - b)) + 8 * d * ULP * float(np.abs(b).sum() + np.abs(A).sum())
     y = np.zeros(d)
     if np.abs(solution).sum() > radius or left > 1e-9 * float(np.abs(b).max()):

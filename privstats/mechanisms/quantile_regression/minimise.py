@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from privstats.numerics.law import FloatArray
 
@@ -189,7 +189,7 @@ def _program(
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])
-    solved = linprog(
+    solved = scipy.optimize.linprog(
         np.append(-y, radius),
         A_ub=both,
         b_ub=np.concatenate([linear, -linear]),
