@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -49,6 +49,7 @@ class ErrorLaw:
     sizes: FloatArray
     weights: FloatArray
     finest: FloatArray
+    _found: dict[float, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def student(cls, sd: FloatArray, allowance: FloatArray, freedom: FloatArray) -> ErrorLaw:
@@ -71,6 +72,11 @@ class ErrorLaw:
 
     def lengths(self, alpha: float) -> FloatArray:
         """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha."""
+        if alpha not in self._found:
+            self._found[alpha] = self._lengths(alpha)
+        return self._found[alpha]
+
+    def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
         most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no root is searched for where there is no law
         for _ in range(200):

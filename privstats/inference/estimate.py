@@ -25,7 +25,8 @@ from privstats.inference.notes import (
     unidentified_note,
     wide_note,
 )
-from privstats.inference.simulate import PublicStream, noise_draws
+from privstats.inference.reduce import reduced
+from privstats.inference.simulate import PublicStream, noise_draws, remembered
 from privstats.numerics.law import FloatArray
 
 __all__ = [
@@ -50,6 +51,9 @@ EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its s
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
 MOVED = 1.0  # the same of an allowance for clipping, which is the rule: smaller ones stand in `tidy`
+
+
+UNSAVED = ("_draws", "_given", "_own_law")  # what is computed anew from what is saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,7 +466,7 @@ class NormalEstimate(Estimate):
         freedom = float(law.freedom.min(initial=np.inf))
         if not law.finest.any():
             return quadratic_tail(statistic, rank, moved, freedom)
-        draws = self._draws @ R.T
+        draws = self._errors(R, apart=False)
         rest = np.eye(rank) - sum((R @ one.covariance() @ R.T for one in self.simulated), np.zeros((rank, rank)))
         values, vectors = np.linalg.eigh(rest)
         stream = PublicStream(0)
@@ -498,13 +502,25 @@ class NormalEstimate(Estimate):
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
+        """Return the laws of the errors of ``R theta``, R of shape (q, k); those of theta itself are remembered."""
+        one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
+        return self._own_law if one_each else self._law_of(R)
+
+    @cached_property
+    def _own_law(self) -> ErrorLaw:
+        return self._law_of(np.eye(len(self.names)))
+
+    def _law_of(self, R: FloatArray) -> ErrorLaw:
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
         allowance = sum((a.of(R) for a in self.allowances), np.abs(R @ self.unidentified).sum(axis=1))
         apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
         return mixed_law(
-            total, apart, allowance, lambda normal: self._freedom(R, sampling, normal), lambda: self._draws @ R.T
+            total,
+            apart,
+            allowance,
+            lambda normal: self._freedom(R, sampling, normal),
+            lambda: self._errors(R, apart=True),
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
@@ -518,6 +534,14 @@ class NormalEstimate(Estimate):
             freedom = np.where(uncertain > 0, 2 * normal**2 / uncertain, np.inf)
         return np.maximum(freedom, 1.0)
 
+    def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
+        """Return draws of the errors of ``R theta`` that are not normal, shape (draws, q): jointly, or each apart."""
+        large = [one for one in self.simulated if not remembered(one)]
+        narrow = [reduced(R @ one, apart) for one in large]
+        if all(len(one.matrix.T) == len(other.matrix.T) for one, other in zip(narrow, large, strict=True)):
+            return self._draws @ R.T
+        return noise_draws((*(R @ one for one in self.simulated if remembered(one)), *narrow))
+
     @cached_property
     def _draws(self) -> FloatArray:
         """Joint draws of the noise that is not normal, shape (draws, k)."""
@@ -529,7 +553,7 @@ class NormalEstimate(Estimate):
         return self.identified(np.eye(len(self.names)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_draws", "_given")}
+        return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
         """Return a note on coefficients that noise leaves unidentified, if no other names them."""

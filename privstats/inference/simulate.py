@@ -91,6 +91,11 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     return total
 
 
+def remembered(noise: Loading) -> bool:
+    """Return whether draws of a noise are so few numbers that they are remembered, but for their scale."""
+    return hasattr(noise.law, "standard") and DRAWS * noise.matrix.shape[1] <= KEPT_COORDINATES
+
+
 def _work(noise: Loading) -> float:
     """Return how long a draw takes, in coordinates: those of a matrix are not independent."""
     k = max(1, noise.matrix.shape[1])
@@ -101,7 +106,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
     """Yield independent draws of the coordinates of a noise, block by block."""
     stream, k = PublicStream(key), noise.matrix.shape[1]
     law: Any = noise.law
-    if hasattr(law, "standard") and draws * k <= KEPT_COORDINATES:
+    if remembered(noise):
         yield law.scale * _unit_draws(_Unit(key, draws, _unit_of(law), law))
         return
     most = max(64, BLOCK // max(1, k))

@@ -7,7 +7,8 @@ Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R 
 t^2)``, and the change of variables has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So with ``s_k = s - (K - k) / 2``
 for a matrix of order K, M has the same law with s_(k-1), w has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)`` and
 t to ``(1 + t^2)^-s_k``, all independent (Hua 1963, section 2.3, who takes the symmetric root: then the first part of m
-is ``w' M w``). A *hollow* matrix has W_00 = 0, and the recursion starts from it.
+is ``w' M w``). A *hollow* matrix has W_00 = 0, and the recursion starts from it. So a corner of a matrix of `beyond`
+more rows has the law of a matrix of its own order, with s less beyond / 2.
 
 The triangular root grows with W: its old part becomes ``R C`` with ``C C' = I + w w'``, and its new corner squared is
 ``(1 + |w|^2)(1 + t^2)``.
@@ -28,9 +29,12 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
 
-def exponent(order: int) -> float:
-    """Return s of the law of a matrix of this order: any above order / 2 is private, this one has small variances."""
-    return max(1.1 * order + 1, 3.0)
+def exponent(order: int, beyond: int = 0) -> float:
+    """Return s of the law of a matrix of this order: any above order / 2 is private, this one has small variances.
+
+    Of a corner of a matrix that is private, where this has `beyond` more rows.
+    """
+    return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +70,17 @@ class MatrixTLaw(ScaledLaw):
     """Entries `pairs` of a symmetric W with density proportional to ``det(I + W^2)^-s``.
 
     Where no first-order entry (0, j) is released the count (0, 0) is a matrix of its own; where (0, 0) is not
-    released and (0, j) are, the law lives on the matrices with W_00 = 0.
+    released and (0, j) are, the law lives on the matrices with W_00 = 0. In simulations W may be the corner of a matrix
+    of `beyond` more rows; noise is the whole matrix.
     """
 
     pairs: Pairs
+    beyond: int = 0
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         draws = np.empty(shape)
         for part in parts(self.pairs):
-            W = sample(rng, shape[0], part.order, exponent(part.order), part.hollow)
+            W = sample(rng, shape[0], part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             draws[:, part.inside] = W[:, i, j]
         return draws
@@ -82,7 +88,7 @@ class MatrixTLaw(ScaledLaw):
     def standard_variance(self, dim: int) -> FloatArray:
         variance = np.empty(dim)
         for part in parts(self.pairs):
-            first, cross, square = second_moments(part.order, exponent(part.order), part.hollow)
+            first, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             variance[part.inside] = np.where(i == j, square, np.where(i == 0, first, cross))
         return variance
@@ -91,7 +97,7 @@ class MatrixTLaw(ScaledLaw):
         """Return the covariance of ``onto @ draw``: squares of one part are correlated, all else is not."""
         covariance = super().covariance(onto)
         for part in parts(self.pairs):
-            _, cross, square = second_moments(part.order, exponent(part.order), part.hollow)
+            _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             if part.order > 1 + part.hollow:
                 diagonal = part.inside & (self.pairs[0] == self.pairs[1])
                 scaled = onto[:, diagonal] * self.scale[diagonal]
@@ -204,9 +210,7 @@ def _solve_upper(R: FloatArray, u: FloatArray) -> FloatArray:
 
 def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatArray:
     """Draw rows w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
-    direction = rng.standard_normal(shape)
-    draws: FloatArray = direction / np.sqrt(2 * rng.standard_gamma(shape_parameter, (shape[0], 1)))
-    return draws
+    return rng.standard_normal(shape) / np.sqrt(2 * rng.standard_gamma(shape_parameter, (shape[0], 1)))
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
