@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -243,9 +243,10 @@ class Moments(UnclippedSquares):
                 found.append((factor, rows, np.asarray(np.linalg.pinv(rows), dtype=float)))
         return found
 
-    def hidden_levels(self, both: NoisyMatrix, missing: Sequence[str]) -> tuple[Note, ...]:
+    def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
         """Return a note on each level that noise hides and that coefficients which are not given are about."""
         found, names, columns = [], self.box.design.names, both.mapped(np.eye(self.box.c + 1)[:, :-1])
+        shown = estimate.mapped(*self.box.design.to_original())  # as the reader sees it
         for factor, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
             counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
@@ -256,7 +257,7 @@ class Moments(UnclippedSquares):
                 other = factor.compared_with(factor.levels[int(np.argmax(counts))])
                 what = {"level": factor.levels[level], "factor": factor.name, "count": about_rows(counts[level])}
                 code = f", or compare with another level, {other}" if reference else ""
-                hidden = [names[j] for j in at if names[j] in missing]
+                hidden = [names[j] for j in at if np.isnan(shown.params()[j])]
                 if hidden:
                     found.append(note("hidden level", hidden, **what, sd=sds[level], code=code))
         return tuple(found)
@@ -327,9 +328,7 @@ class Moments(UnclippedSquares):
         )
         known = {"sigma": sigma, **self.sizes.diagnostics}
         estimate = equation.solve(self.box.design.names, self.clamped(both), known)
-        params = estimate.mapped(*self.box.design.to_original()).params()  # as the reader sees them
-        missing = [name for name, one in zip(estimate.names, params, strict=True) if np.isnan(one)]
-        return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, missing))))
+        return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, estimate))))
 
 
 def moments_of_box(
