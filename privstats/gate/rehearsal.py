@@ -20,7 +20,6 @@ from privstats.errors import OptionError, PrivacyError
 from privstats.gate.gate import Conversation, Planned, Streams, quiet
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowMap, RowValues
-from privstats.gate.sources import Frame
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors, Promise
@@ -90,8 +89,8 @@ class Rehearsal(Conversation):
         a question that is asked only where noise is small, or only where it is large, shows.
     assumed : int, optional
         How many rows, or units.
-    audited : set of str, optional
-        Labels of questions that other rehearsals of this round have audited.
+    audit : Audit, optional
+        That of other rehearsals of this round: the made-up rows are the same, and no question is audited twice.
 
     Attributes
     ----------
@@ -113,21 +112,13 @@ class Rehearsal(Conversation):
         optional: bool = True,
         few: bool = False,
         assumed: int | None = None,
-        audited: set[str] | None = None,
+        audit: Audit | None = None,
     ) -> None:
-        frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
-        if neighbors.unit is not None:
-            frame[neighbors.unit] = _made_up_units(len(frame))
-        # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
-        capped = replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS))
-        super().__init__(
-            BlockRows(Frame(frame), design, capped, b"rehearsal"), planned, lambda _, label: stream("rehearsal", label)
-        )
+        self._audit = Audit.of(design, neighbors, stream) if audit is None else audit
+        super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
         self._assumed = USUAL if assumed is None else assumed
-        self._times = 1 if few else max(1, self._assumed // len(frame))
-        self._audit = _Audit(frame, design, capped)
-        self._audited = set() if audited is None else audited
+        self._times = 1 if few else max(1, self._assumed // len(self._audit.frame))
         self.asked: tuple[Asked, ...] = ()
         self.branches: tuple[str, ...] = ()
 
@@ -144,8 +135,8 @@ class Rehearsal(Conversation):
         return self._optional
 
     def through(self, design: RowMap) -> None:
-        super().through(design)
         self._audit = self._audit.through(design)
+        self._rows = self._audit.whole
 
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         return self._left(question.label) if question.label in self._planned else self._whole
@@ -153,10 +144,8 @@ class Rehearsal(Conversation):
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
-        if question.label not in self._audited:
-            self._audited.add(question.label)
-            with quiet():
-                self._audit(question)
+        with quiet():
+            self._audit(question)
         branch, optional = self._branch, question.within_share_of
         self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional),)
         return promise
@@ -217,28 +206,50 @@ class _Frames:
 Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # which rows count; their vectors; these, projected
 
 
-class _Audit:
+class Audit:
     """Refuses a question unless each row, and each unit, is the same to the last bit in company and in other company.
 
     The made-up rows are looked at in one block, and in reversed order in smaller ones; and some units without others.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The made-up rows.
+    design : RowMap
+    neighbors : Neighbors
+    seen : set of str
+        Labels of the questions that have been audited.
     """
 
-    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors) -> None:
-        self.frame, self.neighbors = frame, neighbors
+    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors, seen: set[str]) -> None:
+        self.frame, self.neighbors, self.seen = frame, neighbors, seen
         self.whole = self._rows(design, frame)
         self.parts = self._rows(design, *_cut(frame.iloc[::-1], CUTS))
         self.groups = [
             self._rows(design, *_cut(rows, (0, len(rows) // 2, len(rows)))) for rows in _by_unit(frame, neighbors.unit)
         ]
 
-    def through(self, design: RowMap) -> _Audit:
+    @classmethod
+    def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
+        """Return the audit by rows of the design's domain."""
+        frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
+        if neighbors.unit is not None:
+            frame[neighbors.unit] = _made_up_units(len(frame))
+        # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
+        return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)), set())
+
+    def through(self, design: RowMap) -> Audit:
         """Return the audit of the same rows through another design."""
-        return _Audit(self.frame, design, self.neighbors)
+        return Audit(self.frame, design, self.neighbors, self.seen)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
+        """Audit a question, unless it has been."""
+        if question.label in self.seen:
+            return
+        self.seen.add(question.label)
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)
         pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
         same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)

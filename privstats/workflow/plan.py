@@ -15,7 +15,7 @@ from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError
 from privstats.estimators.base import PublicFacts
 from privstats.formula.schema import undeclared
 from privstats.gate.gate import Planned
-from privstats.gate.rehearsal import Asked, Rehearsal
+from privstats.gate.rehearsal import Asked, Audit, Rehearsal
 from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
@@ -434,7 +434,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
     division: Division | None = None
     planned: tuple[Planned, ...] = ()
     for turn in range(ROUNDS):
-        again = rehearsed(spec, choice.estimator, public, planned, promise, turn)
+        again = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked)
         if division is not None and again == asked:
             break
         asked = again
@@ -476,8 +476,11 @@ def rehearsed(
     planned: Sequence[Planned],
     promise: Promise,
     turn: int,
+    before: tuple[Asked, ...],
 ) -> tuple[Asked, ...]:
-    """Run the conversation for each branch, with and without optional questions, on made-up rows; return all questions.
+    """Run the conversation for each branch on made-up rows; return all questions.
+
+    Where they are those of the turn `before`, each branch is run once more without its optional questions.
 
     Raises
     ------
@@ -485,35 +488,36 @@ def rehearsed(
         If a question is asked in two accountings, or in two branches, or what else is asked depends on an optional one.
     """
     asked: dict[str, Asked] = {}
-    audited: set[str] = set()
-    wanted: list[str | None] = [None]
-    for branch in wanted:
-        sets = []
-        for optional in (True, False)[: turn + 1]:  # what is asked without them is compared when shares are known
-            talk = Rehearsal(
-                public.design,
-                spec.neighbors,
-                promise,
-                streams(turn, "rehearsal"),
-                planned=planned,
-                branch=branch,
-                optional=optional,
-                few=turn % 2 == 0,
-                assumed=public.offered or public.units or public.assumed,
-                audited=audited,
-            )
-            spec.converse(talk, public, estimator)
-            sets.append({a.label for a in talk.asked if not a.optional})
-            for a in talk.asked:
-                if asked.setdefault(a.label, a) != a:
-                    raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")
-            if optional and branch is None:
-                wanted += talk.branches[1:]
-            if not any(a.optional for a in talk.asked):
-                break
-        if sets[0] != sets[-1]:
+    audit = Audit.of(public.design, spec.neighbors, streams(turn, "rehearsal"))
+
+    def talk(branch: str | None, optional: bool) -> Rehearsal:
+        talk = Rehearsal(
+            public.design,
+            spec.neighbors,
+            promise,
+            streams(turn, "rehearsal"),
+            planned=planned,
+            branch=branch,
+            optional=optional,
+            few=turn % 2 == 0,
+            assumed=public.offered or public.units or public.assumed,
+            audit=audit,
+        )
+        spec.converse(talk, public, estimator)
+        for a in talk.asked:
+            if asked.setdefault(a.label, a) != a:
+                raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")
+        return talk
+
+    first = talk(None, True)
+    branches = (None, *first.branches[1:])
+    talks = [first, *(talk(branch, True) for branch in branches[1:])]
+    found = tuple(asked.values())
+    for branch, whole in zip(branches, talks, strict=True) if found == before else ():
+        needed = {a.label for a in whole.asked if not a.optional}
+        if len(needed) < len(whole.asked) and {a.label for a in talk(branch, False).asked} != needed:
             raise PrivacyError("the questions of this plan depend on an optional question; please report the call")
-    return tuple(asked.values())
+    return found
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:

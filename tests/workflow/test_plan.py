@@ -229,8 +229,14 @@ class Toy:
             ask(Sum("more", of, within=within), by=by)
         if self.tweak == "twice":
             ask(Sum("scales", of, within=within), by=by)
+        if "optional" in self.tweak:
+            wanted = ask.decide("more", first.value[0] > 300)
+            if wanted:
+                ask(Sum("more", of, within=within, within_share_of=("moments",)), by=by)
+            elif self.tweak == "line, asked otherwise without an optional question":
+                ask(Sum("meat", of, within=within), by=by)
         branch = "a"
-        if self.tweak != "line":
+        if not self.tweak.startswith("line"):
             branch = ask.choose("way", {"a": 1.0, "b": 2.0})
         name = "moments" if branch == "a" else "score"
         if self.tweak == "one label in two branches":
@@ -279,11 +285,26 @@ def test_every_branch_is_planned():
         ("depends on the release", "depend on their own noise"),
         ("twice", "twice"),
         ("one label in two branches", "in two accountings, or in two branches"),
+        ("line, asked otherwise without an optional question", "depend on an optional question"),
     ],
 )
 def test_an_estimator_whose_questions_depend_on_releases_is_refused(tweak, says):
     with pytest.raises(PrivacyError, match=says):
         toy(tweak, n=30_000)
+
+
+def test_each_branch_is_rehearsed_once_a_turn_and_without_optional_questions_in_the_last_on_the_same_rows(monkeypatch):
+    seen = []
+
+    class Noted(plan_module.Rehearsal):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            seen.append((options["few"], options["optional"], self._rows))
+
+    monkeypatch.setattr(plan_module, "Rehearsal", Noted)
+    toy("line, optional")
+    assert [one[:2] for one in seen] == [(True, True), (False, True), (False, False)]
+    assert seen[0][2] is not seen[1][2] and seen[1][2] is seen[2][2]
 
 
 def test_without_a_choice_all_shares_are_relative():
