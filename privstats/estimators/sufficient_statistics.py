@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,10 @@ from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
-from privstats.losses.rows import RootWeighted
+from privstats.losses.rows import CodedColumns, RootWeighted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
+from privstats.sets.coded import CodedProducts, LevelTable
 from privstats.sets.vectors import BoxProducts, Products
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
@@ -127,15 +129,20 @@ class Moments(UnclippedSquares):
 
     ridge: float | str | None = None
 
-    @property
+    @cached_property
     def within(self) -> BoxProducts:
         counted = self.public.used is None or self.public.by_unit
         q = len(self.box.slopes) + 1
-        return BoxProducts(q, self.box.intercept is not None, counted, response_scale(q + 1))
+        box = (q, self.box.intercept is not None, counted, response_scale(q + 1))
+        tables = tuple(LevelTable(tuple((which + 1).tolist()), values) for _, which, values in self.box.coded)
+        return CodedProducts(*box, tables=tables) if tables else BoxProducts(*box)
 
-    @property
+    @cached_property
     def question(self) -> Sum:
-        return Sum("moments", RootWeighted(self.box.entries), within=self.within)
+        entries, coded = self.box.entries, self.box.coded
+        said = [entry for _, which, _ in coded for entry in which]
+        own = CodedColumns(tuple(factor for factor, *_ in coded), np.delete(entries, said, axis=1))
+        return Sum("moments", own if coded else RootWeighted(entries), within=self.within)
 
     @property
     def to_columns(self) -> FloatArray:

@@ -94,6 +94,17 @@ class RootWeighted:
 
 
 @dataclass(frozen=True, eq=False)
+class CodedColumns:
+    """The numbers of some factors' levels, and linear functions z'M of a row: rows of `CodedProducts`."""
+
+    factors: tuple[int, ...]
+    matrix: FloatArray
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        return np.column_stack([*(block.codes[factor] for factor in self.factors), block.times(self.matrix)])
+
+
+@dataclass(frozen=True, eq=False)
 class Scores:
     """Scores ``w psi(eta, y)`` times the row's weight, for predictors w = z'P and eta = z'theta.
 

@@ -74,7 +74,7 @@ class Cells(OneHot):
         return self.cells == 1
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return _cell_numbers(rows[:, :1], self.cells)
+        return cell_numbers(rows[:, :1], self.cells)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class ByCell(Set):
         return self.inner.cell(k)
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return np.column_stack([_cell_numbers(rows[:, :1], self.cells), self.inner.project(rows[:, 1:])])
+        return np.column_stack([cell_numbers(rows[:, :1], self.cells), self.inner.project(rows[:, 1:])])
 
     def contribution(self, rows: FloatArray) -> FloatArray:
         inside = self.inner.contribution(rows[:, 1:])
@@ -253,7 +253,7 @@ def _positive_count(cells: int) -> None:
         raise OptionError("there is no cell; check how the cells were counted")
 
 
-def _cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
+def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
     """Return numbers of cells: whole, from 0 to cells - 1."""
     inside: FloatArray = np.floor(clipped(rows, 0.0, cells - 1.0))
     return inside

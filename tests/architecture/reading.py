@@ -16,9 +16,10 @@ import pandas as pd
 import privstats as ps
 from tests.architecture.test_layers import ROOT, tier
 
-DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1], "k": (0, 9)}
+DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1], "k": (0, 9), "h": ["a", "b", "c"]}
 ROUTES = {
     "lm, eps": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
+    "lm, levels": lambda rows: ps.dp_lm("y ~ x + h", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
     "lm, minimised": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="objpert", rng=1),
     "lm, mu": lambda rows: ps.dp_lm("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
     "glm": lambda rows: ps.dp_glm("z ~ x + g", rows, 1.0, domain=DOMAIN, rng=1),
@@ -28,6 +29,7 @@ ROUTES = {
 }
 TITLES = {
     "lm, eps": "`dp_lm` under eps, by moments",
+    "lm, levels": "`dp_lm` under eps, by moments, with a factor of three levels or more",
     "lm, minimised": "`dp_lm` under eps, by objective perturbation",
     "lm, mu": "`dp_lm` under mu",
     "glm": "`dp_glm` under eps",
@@ -53,7 +55,16 @@ def rows():
     rng = np.random.Generator(np.random.PCG64(1))
     x = rng.uniform(-1, 1, 2000)
     y = np.clip(0.2 + 0.5 * x + 0.2 * rng.standard_normal(2000), -1, 1)
-    return pd.DataFrame({"x": x, "y": y, "g": np.where(x > 0, "a", "b"), "z": (y > 0.2).astype(int), "k": (y > 0) * 2})
+    return pd.DataFrame(
+        {
+            "x": x,
+            "y": y,
+            "g": np.where(x > 0, "a", "b"),
+            "z": (y > 0.2).astype(int),
+            "k": (y > 0) * 2,
+            "h": np.where(x > 0, "a", "b"),
+        }
+    )
 
 
 def places_of(route):

@@ -194,6 +194,7 @@ REGRESSIONS = {
     "WeightedLinear": [rows.WeightedLinear(Q)],
     "SquaredColumns": [rows.SquaredColumns(Q)],
     "RootWeighted": [rows.RootWeighted(Q)],
+    "CodedColumns": [rows.CodedColumns((0,), Q)],
     "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
     "RowResiduals": [rows.RowResiduals(THETA)],

@@ -9,6 +9,7 @@ from tests.architecture.reading import BEGIN, PAGE, TITLES, split
 
 MOST = {
     "lm, eps": 2_000,
+    "lm, levels": 2_000,
     "lm, minimised": 2_450,
     "lm, mu": 2_000,
     "glm": 2_300,

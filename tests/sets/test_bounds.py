@@ -12,6 +12,7 @@ from privstats.numerics.exact import Total
 from privstats.privacy.promise import Relation
 from privstats.sets.base import Sensitivity
 from privstats.sets.cells import ByCell, Cells, Shells
+from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import Ball, Box, BoxProducts, Products, Squares, SumAndProducts
 from tests.conftest import looped
 from tests.sets.members import (
@@ -63,6 +64,8 @@ def grid_of(within, column):
             return np.linspace(-1, 1, 21) * within.radius
         case Box():
             return np.linspace(-1, 1, 21) * within.half
+        case CodedProducts() if column < len(within.tables):
+            return np.arange(len(within.tables[column].values), dtype=float)
         case Shells():
             return np.linspace(-2, 2, 21) * within.edges[-1]
     return np.linspace(-1, 1, 21)
@@ -72,7 +75,7 @@ def farthest(within, sensitivity, relation, rng):
     """Coordinate ascent over pairs of rows, one of which may be absent: the largest gap found."""
     grids = [grid_of(within, column) for column in range(within.dim)]
     pair = [np.array([rng.choice(grid) for grid in grids]) for _ in range(2)]
-    fixed = isinstance(within, BoxProducts)  # a row of full weight; other weights are tried at random above
+    fixed = type(within) is BoxProducts  # a row of full weight; other weights are tried at random above
     for row in pair[: 2 * fixed]:
         row[0] = 1.0
     nothing = relation.appear or (fixed and within.counted)  # a row of weight zero is a member
@@ -121,6 +124,8 @@ def tight(within, norm):
     """Whether the claim is meant to be tight, for a search in few entries."""
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
+    if isinstance(within, CodedProducts):
+        return norm in ("l2", "linf") and within.q == 2  # whose extremes are in the table
     groups = getattr(within, "groups", ())
     return not (groups and norm in ("l1", "linf"))  # extremes of groups and of other entries differ
 
