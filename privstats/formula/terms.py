@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class DesignFactor:
     columns: tuple[int, ...]
     used: bool
 
-    @property
+    @cached_property
     def reference(self) -> int | None:
         """The level with which all others are compared: its dummies are all at their low end. None without one."""
         high = self._high
@@ -71,7 +72,7 @@ class DesignFactor:
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
-    @property
+    @cached_property
     def _high(self) -> NDArray[np.bool_]:
         contrasts = np.asarray(self.contrasts, dtype=float)
         return contrasts > contrasts.min(axis=0, initial=np.inf)
