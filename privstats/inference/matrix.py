@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -181,13 +181,24 @@ class NoisyMatrix:
         return Loading(self.map.T @ onto, self.law)
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
-        """Return the variance of ``v' N v`` for each column v, shape (q,)."""
+        """Return the variance of ``v' N v`` for each column v, shape (q,).
+
+        With a = map v: coordinates that stand beside the diagonal alone, at i, j and j, i, are uncorrelated, and have
+        ``2 a_i a_j`` as their factor; of the others all places are added up.
+        """
         if self.law is None:
             return np.zeros(directions.shape[1])
-        i, j = np.nonzero(self.where >= 0)
-        V = self.map @ directions
-        onto = np.asarray((self._places @ (V[i] * V[j])).T)
-        return np.diag(np.asarray(self.law.covariance(onto), dtype=float)).copy()
+        V, (on, block) = self.map @ directions, self._squares
+        variance = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
+        at = np.full(self._coordinates + 1, -1)
+        at[on] = np.arange(len(on))
+        at = at[self.where]
+        i, j = np.nonzero(at >= 0)
+        variance[i, j] = 0.0
+        factors = np.zeros((len(on), V.shape[1]))
+        np.add.at(factors, at[i, j], V[i] * V[j])
+        beside: FloatArray = 2 * (V**2 * (variance @ V**2)).sum(axis=0)
+        return beside + (factors * (block @ factors)).sum(axis=0)
 
     def trace_variance(self) -> float:
         """Return the variance of the trace of N."""
@@ -221,8 +232,10 @@ class NoisyMatrix:
         standard deviations, for a single one `HIDDEN`.
         """
         values, vectors = np.linalg.eigh(self.value)
-        for same in tied(values):  # any basis of theirs would do, and processors differ in which they find
-            vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ self.mean_square() @ vectors[:, same])[1]
+        runs = tied(values)  # any basis of theirs would do, and processors differ in which they find
+        noise = self.mean_square() if runs else self.value
+        for same in runs:
+            vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ noise @ vectors[:, same])[1]
         rank = np.sqrt(np.arange(1, len(values) + 1))
         least = (HIDDEN + np.sqrt(2) * (rank - 1)) * np.sqrt(self.variance_along(vectors))
         rounding = 1e-13 * max(np.abs(values).max(initial=0.0), 1e-300)
@@ -284,20 +297,32 @@ class NoisyMatrix:
         )
 
     @cached_property
+    def _squares(self) -> tuple[NDArray[np.intp], FloatArray]:
+        """Which coordinates of the draw stand on the diagonal of U, and their covariance."""
+        law: Any = self.law
+        on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
+        return on, _among(law, tuple(on.tolist()))
+
+    @cached_property
     def _covariance(self) -> Any:
         """Covariance of the draw (sparse): only coordinates on the diagonal of U may be correlated with others."""
         assert self.law is not None
         variance = np.asarray(self.law.variance(), dtype=float)
-        squares = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
-        pick = np.zeros((len(squares), len(variance)))
-        pick[np.arange(len(squares)), squares] = 1.0
-        block = np.asarray(self.law.covariance(pick), dtype=float)
-        np.fill_diagonal(block, 0.0)
-        row, column = np.nonzero(block)
-        apart = scipy.sparse.coo_matrix(
-            (block[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2
+        squares, block = self._squares
+        apart = block - np.diag(np.diag(block))
+        row, column = np.nonzero(apart)
+        others = scipy.sparse.coo_matrix(
+            (apart[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2
         )
-        return (scipy.sparse.diags(variance) + apart).tocsr()
+        return (scipy.sparse.diags(variance) + others).tocsr()
+
+
+@lru_cache(maxsize=4)
+def _among(law: Law, coordinates: tuple[int, ...]) -> FloatArray:
+    """Return the covariance of some coordinates of a draw: computed once for a matrix and all that it is mapped to."""
+    pick = np.zeros((len(coordinates), len(law.variance())))
+    pick[np.arange(len(coordinates)), coordinates] = 1.0
+    return np.asarray(law.covariance(pick), dtype=float)
 
 
 def tied(values: FloatArray) -> list[slice]:

@@ -86,6 +86,15 @@ def test_the_variance_of_the_trace_is_that_of_the_sum_of_the_diagonal(kind, name
 
 
 @cases
+def test_the_variance_along_a_direction_is_that_of_the_product_with_it(kind, name):
+    N, _ = noise(kind, name)
+    rng, p = np.random.default_rng(2), len(N.value)
+    V, N = rng.normal(size=(p - 1, 7)), N.mapped(rng.normal(size=(p, p - 1)))
+    products = [v @ N.times(v).covariance() @ v for v in V.T]  # from the law itself
+    np.testing.assert_allclose(N.variance_along(V), products, rtol=1e-12)
+
+
+@cases
 def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, name):
     N, within = noise(kind, name)
     draw = N.law.sample(public_stream(5), 1)[0]
