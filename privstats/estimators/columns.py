@@ -78,9 +78,14 @@ class ColumnFacts:
         return np.round(values, digits + self.between)
 
     def around(self, ends: FloatArray) -> FloatArray:
-        """Return ends of intervals, shape (..., 2), moved out by what rounding may have moved the values."""
+        """Return ends of intervals, shape (..., 2), moved out by what rounding may have moved the values.
+
+        On the grid that no budget made coarser, zero and the bounds are taken for values, and not for rounded ones.
+        """
         half = self.step / 2 * self.between
-        return np.clip(ends + np.array([-half, half]), self.low, self.high)
+        moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
+        values = () if self.step > finest_step(self.low, self.high) else (0.0, self.low, self.high)
+        return np.where(np.isin(ends, values), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column on the finest grid of at most so many points, and of `LEAST`, if its values are rounded."""
