@@ -76,7 +76,7 @@ def dp_mode(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count.
+        Largest number of rows of one unit that count, chosen by chance, whatever their order.
     bounds_share : float
         Share of the budget that estimates the range of numeric columns without declared bounds.
     shares : dict, optional
@@ -183,7 +183,7 @@ def dp_hist(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count.
+        Largest number of rows of one unit that count, chosen by chance, whatever their order.
     bounds_share : float
         Share of the budget that estimates the range of numeric columns without declared bounds.
     shares : dict, optional

@@ -1,7 +1,7 @@
 """Where rows are added up: block by block, exactly, so that no order and no size of blocks changes a bit.
 
-A source says how rows are read again, a design makes blocks of them; which rows of a unit count, what is added before
-it is bounded, and that each pass reads the same units, is decided here, once for all sources.
+A source says how rows are read again, a design makes blocks of them; what is added before it is bounded, and that each
+pass reads the same units, is decided here, once for all sources; which rows of a unit count, in `gate/units.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, SourceChangedError
 from privstats.formula.block import CHUNK, Block
-from privstats.formula.cells import LARGEST_NAME, cells, unit_name
+from privstats.formula.declarations import Known
 from privstats.gate.questions import Question, Sum
 from privstats.gate.sources import Passes
+from privstats.gate.units import Hashes, Units
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
@@ -34,10 +35,15 @@ FINE_BITS = 26  # halves of numbers of at most 2^53 steps: sums of 2^15 of them 
 
 
 class RowMap(Protocol):
-    """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are."""
+    """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are.
+
+    A block follows from the cells of the columns in `reads`, held to what `domain` declares of them.
+    """
 
     @property
     def reads(self) -> tuple[str, ...]: ...
+    @property
+    def domain(self) -> Mapping[str, Known]: ...
     @property
     def complete(self) -> bool: ...
 
@@ -53,18 +59,23 @@ class BlockRows:
     source : Passes
     design : RowMap
     neighbors : Neighbors
-        Which column names the unit of a row, and how many rows of a unit count: the first ones.
+        Which column names the unit of a row, and how many rows of a unit count (`gate/units.py`).
     key : bytes
-        Secret; of the digest by which passes are compared.
+        Secret: of the digest by which passes are compared, and of the choice of rows.
     """
 
     def __init__(self, source: Passes, design: RowMap, neighbors: Neighbors, key: bytes) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
-        self._identity = _Identity(neighbors, key)
+        self._first, self._key, unit = design, key, neighbors.unit
+        self._met: dict[str, Any] = {}  # by the first pass
+        self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: list[tuple[Block, IntArray | None]] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows, with the same rows of each unit, through another design."""
+        """Return the same rows, with the same rows of each unit, through another design, which reads no more columns.
+
+        Which rows of a unit count is decided through the first design, whichever is asked first.
+        """
         other = copy(self)
         other.design, other._kept = design, None
         return other
@@ -98,95 +109,56 @@ class BlockRows:
         if self._kept is not None:
             yield from self._kept
             return
+        if self._units is not None and self._units.counting is None:
+            self._units.choose(self._candidates(self._units))
+        counting = None if self._units is None else self._units.counting
         kept: list[tuple[Block, IntArray | None]] | None = [] if self.source.in_memory else None
-        numbers, this_pass = 0, _Pass(self._identity)
-        for columns, many in self._parts():
-            units = this_pass.units(columns, many)
-            block = self.design.block({name: columns[name] for name in self.design.reads})
+        numbers = 0
+        for columns, part, _ in self._parts(self.design):
+            block = self.design.block(columns)
+            units = None if counting is None else counting[part].astype(np.int64)
+            many = part.stop - part.start
+            if units is not None and len(units) < many:
+                raise SourceChangedError
             numbers += many * (block.numbers.shape[1] + len(block.codes) + 2)
             if kept is not None:
                 kept.append((block, units))
                 kept = None if numbers > KEPT_NUMBERS else kept
             yield block, units
-        this_pass.close()
         self._kept = kept
 
-    def _parts(self) -> Iterator[tuple[dict[str, pd.Series], int]]:
-        """Return the columns that are read, of at most `BLOCK_ROWS` rows at a time."""
-        unit = self.neighbors.unit
-        names = dict.fromkeys((*self.design.reads, *([] if unit is None else [unit])))
+    def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
+        """Return the unit of each row, -1 where it is absent, and the hash of its cells: a pass of its own."""
+        for columns, part, units in self._parts(self._first):
+            assert units is not None
+            present = self._first.block(columns).present
+            yield np.where(present, units, -1), of.hashes(columns, self._first.domain, part.stop - part.start)
+
+    def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], slice, IntArray | None]]:
+        """Return what a design reads of at most `BLOCK_ROWS` rows at a time, where these lie, and their units.
+
+        Units are read to choose the rows that count, and where rows do not lie in memory in each pass: it has to meet
+        the same ones in the same order, as a keyed digest tells.
+        """
+        named = (
+            self._units if self._units is None or self._units.counting is None or not self.source.in_memory else None
+        )
+        names = dict.fromkeys((*design.reads, *([] if named is None else [named.unit])))
+        rows, digest = 0, hashlib.blake2b(key=self._key)
         for batch in self.source.batches(tuple(names)):
             columns = {name: batch[name] for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
-                part = slice(start, min(start + BLOCK_ROWS, len(batch)))
+                some = slice(start, min(start + BLOCK_ROWS, len(batch)))
                 # as Series: a new DataFrame would look at the values again and choose a dtype
-                yield {name: column.iloc[part] for name, column in columns.items()}, part.stop - part.start
-
-
-class _Identity:
-    """The units that the first pass met, and a keyed digest of their names in order."""
-
-    def __init__(self, neighbors: Neighbors, key: bytes) -> None:
-        self.unit, self.rows_per_unit, self.key = neighbors.unit, neighbors.rows_per_unit, key
-        self.numbers: dict[Any, int] = {}
-        self.digest: bytes | None = None
-
-    def of(self, column: pd.Series) -> IntArray:
-        """Return the number of each row's unit; -1 for rows without a usable name."""
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-            names = column.to_numpy(dtype=float)
-            usable = np.abs(names) < LARGEST_NAME
-            different, which = np.unique(names[usable], return_inverse=True)
-            units = np.full(len(names), -1, dtype=np.int64)
-            units[usable] = np.array([self._number(name) for name in different.tolist()], dtype=np.int64)[which]
-            return units
-        read = map(unit_name, cells(column))
-        return np.array([-1 if name is None else self._number(name) for name in read], dtype=np.int64)
-
-    def _number(self, name: Any) -> int:
-        return self.numbers.setdefault(name, len(self.numbers))
-
-
-class _Pass:
-    """One pass over the rows: how many rows of each unit it has met, and the digest of what it met."""
-
-    def __init__(self, identity: _Identity) -> None:
-        self.identity, self.rows = identity, 0
-        self.hash = hashlib.blake2b(key=identity.key)
-        self.met = np.zeros(0, dtype=np.int64)
-
-    def units(self, columns: Mapping[str, pd.Series], many: int) -> IntArray | None:
-        """Return the unit of each of the next rows, -1 where it does not count; None where each row is a unit."""
-        self.rows += many
-        if self.identity.unit is None:
-            return None
-        units = self.identity.of(columns[self.identity.unit])
-        self.hash.update(units.tobytes())
-        self.met = _grown(self.met, len(self.identity.numbers))
-        named = units >= 0
-        earlier = self.met[units[named]] + _earlier(units[named])
-        self.met += np.bincount(units[named], minlength=len(self.met))
-        units[np.flatnonzero(named)[earlier >= self.identity.rows_per_unit]] = -1
-        return units
-
-    def close(self) -> None:
-        """Compare with the first pass."""
-        self.hash.update(str(self.rows).encode())
-        digest = self.hash.digest()
-        if self.identity.digest is None:
-            self.identity.digest = digest
-        if digest != self.identity.digest:
+                part, units = {name: column.iloc[some] for name, column in columns.items()}, None
+                if named is not None:
+                    units = named.of(part[named.unit])
+                    digest.update(units.tobytes())
+                yield {name: part[name] for name in design.reads}, slice(rows + some.start, rows + some.stop), units
+            rows += len(batch)
+        met = {"rows": rows} if named is None else {"rows": rows, "units": digest.digest()}
+        if any(self._met.setdefault(what, one) != one for what, one in met.items()):
             raise SourceChangedError
-
-
-def _earlier(units: IntArray) -> IntArray:
-    """Return for each row how many rows above it belong to the same unit."""
-    order = np.argsort(units, kind="stable")
-    ordered, place = units[order], np.arange(len(units))
-    first = np.append(True, ordered[1:] != ordered[:-1])[: len(units)]
-    earlier = np.empty(len(units), dtype=np.int64)
-    earlier[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    return earlier
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:

@@ -38,7 +38,8 @@ class Neighbors:
     unit : str, optional
         Column that names the person (or household, ...) of a row. By default each row is a unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count: enforced on the rows, so not part of the promise.
+        Largest number of rows of one unit that count (`gate/units.py`): enforced on the rows, so not part of the
+        promise.
 
     Raises
     ------

@@ -65,6 +65,12 @@ class AssumedDesign:
         return (*self.design.reads, ASSUMED)
 
     @property
+    def domain(self) -> Mapping[str, Known]:
+        """What is declared of the design's columns."""
+        known: Mapping[str, Known] = self.design.domain
+        return known
+
+    @property
     def complete(self) -> bool:
         """Whether every row is present."""
         return bool(self.design.complete)

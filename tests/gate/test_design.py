@@ -114,8 +114,8 @@ def test_honest_questions_about_a_design_pass_the_audit(design, neighbors):
 def test_bounds_that_were_released_give_another_design_of_the_same_rows():
     lacking = bind_regression("y ~ x", Domain({"g": ["a", "b"]}))
     assert lacking.lacking
-    data = frame(300)
-    rows = rows_of(data, UNITS, lacking)
+    data, every = frame(300), Neighbors("replace", "who", 300)  # which rows count depends on what is declared
+    rows = rows_of(data, every, lacking)
     bought = lacking.with_bounds(dict.fromkeys(lacking.lacking, (-2.0, 4.0)))
     declared = bind_regression("y ~ x", Domain({"x": (-2.0, 4.0), "y": (-2.0, 4.0)}))
 
@@ -125,7 +125,7 @@ def test_bounds_that_were_released_give_another_design_of_the_same_rows():
             return block.times(np.eye(3))
 
     question = [Sum("score", All(), Ball(3, 1.0), folded=True)]
-    assert rows.through(bought).totals(question) == rows_of(data, UNITS, declared).totals(question)
+    assert rows.through(bought).totals(question) == rows_of(data, every, declared).totals(question)
     talk = Rehearsal(lacking, UNITS, PureDP(1.0), streams(1, "rehearsal"))
     talk.through(bought)
     talk(question[0], by=TOLD)

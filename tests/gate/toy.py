@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from privstats.formula.domain import Domain
 from privstats.gate.gate import Gate, Planned
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import source_of
@@ -30,6 +31,7 @@ class Toy:
     complete: bool = False
     reads: tuple = ("x", "y", "g")
     half: float = 1.0
+    domain = Domain({"g": ["a", "b"]})
 
     def block(self, columns):
         numbers = np.column_stack([columns[name].to_numpy(dtype=float) for name in ("x", "y")]) / self.half

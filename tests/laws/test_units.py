@@ -96,6 +96,17 @@ def test_the_rows_of_a_person_are_counted_across_blocks(monkeypatch):
         assert source(data, rows, rows_per_unit=3)[1] == pytest.approx(6.0, abs=1e-3)
 
 
+@pytest.mark.parametrize("domain", [None, {"x": (-1, 1)}], ids=["estimated", "declared"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_order_of_rows_changes_no_release(most, domain):
+    data = people(4000, [k % 1000 for k in range(4000)])
+    call = {"domain": domain, "unit": "id", "rows_per_unit": most, "rng": 1}
+    shuffled = data.sample(frac=1.0, random_state=1)
+    sources = data, lambda: [shuffled[:1500], shuffled[1500:]]
+    here, there = (ps.dp_mean("x", source, 100.0, **call).releases for source in sources)
+    assert [one.value.tolist() for one in here] == [one.value.tolist() for one in there]
+
+
 @pytest.mark.parametrize("kind", ["replace"])
 def test_an_estimated_range_is_not_one_persons_to_decide(kind):
     data = pd.concat([people(3000), pd.DataFrame({"id": "ann", "x": np.full(9000, 1e6)})], ignore_index=True)
