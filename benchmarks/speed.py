@@ -1,0 +1,524 @@
+"""What calls cost beside what such a computation costs anyway: ratios of processor time, and peaks of memory.
+
+Each row of the table is a call and a reference: fits of statsmodels, or what cannot be undercut, such as X'X of the
+same rows in floats, `np.partition`, pandas' means by group, a file that is read. Both are timed in one process, in
+turn: the least of some rounds, as other work on the machine only adds to it. One target is in seconds, and peaks of
+memory are in MB above the rows. First calls are made with nothing remembered. Rows without a target are there to
+compare.
+
+The plot shows how times grow with rows, predictors, levels, groups and orders.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.speed --seed 1 [--n 1000000] [--replicates 3]
+        [--parquet-rows 2000000] [--only "a part of a title"]
+
+Without pyarrow the Parquet rows are left out.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from tabulate import tabulate
+
+import privstats as ps
+from benchmarks.common import arguments, new_figure, save, verdict
+from privstats.formula.design import bind_regression
+from privstats.gate.questions import Sum
+from privstats.gate.rows import BlockRows
+from privstats.gate.sources import Frame
+from privstats.losses.base import SquaredLoss
+from privstats.losses.rows import Linear, Scores
+from privstats.mechanisms.order.rank import draw_ends
+from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.mechanisms.random import public_stream
+from privstats.numerics.rank_law import Ends
+from privstats.privacy.promise import REPLACE_ROW
+from privstats.sets.vectors import Ball, Products
+
+Call = Callable[[], object]
+CHUNK = 1 << 15  # rows of a float X'X at a time
+LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24  # of columns whose quantiles are asked
+HEADS = ("", "", "times, or unit", "at most")
+FILED = {"moments": ("suffstats", 5.0), "steps": ("newton", 15.0)}
+FILE_COLUMNS = [f"x{j}" for j in range(1, 6)] + ["y"]
+ROW_GROUP = 1 << 20
+LONG = 20.0  # seconds
+MB = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is timed.
+
+    Parameters
+    ----------
+    name : str
+    call : callable
+    before : callable, optional
+        What is done before each call, and not timed.
+    clock : callable
+        Says how much processor time has been used.
+    """
+
+    name: str
+    call: Call
+    before: Call = gc.collect
+    clock: Callable[[], float] = time.process_time
+
+    def seconds(self) -> float:
+        """Return how much processor time a call takes."""
+        self.before()
+        start = self.clock()
+        self.call()
+        return self.clock() - start
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A row of the table.
+
+    Parameters
+    ----------
+    work : Work
+    beside : Work, optional
+        The reference; without one the row is in seconds.
+    most : float, optional
+        Target of the ratio; without one it is shown.
+    """
+
+    work: Work
+    beside: Work | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table, measured."""
+
+    name: str
+    found: float
+    unit: str
+    most: float | None
+
+    @property
+    def printed(self) -> tuple[str, str, str, str]:
+        """The cells of the table."""
+        return self.name, f"{self.found:.3g}", self.unit, "" if self.most is None else f"{self.most:g}"
+
+    @property
+    def missed(self) -> bool:
+        """Whether it is over its target."""
+        return self.most is not None and self.found > self.most
+
+
+def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]:
+    """Return the least processor time of each work, in turn; of None, one second.
+
+    The first round warms up and is not counted, but for works of more than `LONG` seconds, which are done once.
+    """
+    took: dict[Work | None, float] = {work: 1.0 if work is None else work.seconds() for work in dict.fromkeys(works)}
+    short = [work for work, seconds in took.items() if work is not None and seconds <= LONG]
+    took |= dict.fromkeys(short, np.inf)
+    for _ in range(rounds):
+        for work in short:
+            took[work] = min(took[work], work.seconds())
+    return took
+
+
+def measured(cases: Sequence[Case], rounds: int) -> list[Row]:
+    """Return the ratio of each case."""
+    took = least([work for case in cases for work in (case.work, case.beside)], rounds)
+    found = [(case, took[case.work] / took[case.beside]) for case in cases]
+    return [Row(c.work.name, ratio, "s" if c.beside is None else c.beside.name, c.most) for c, ratio in found]
+
+
+def forget() -> None:
+    """Empty all that calls remember, as in a new process."""
+    gc.collect()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("privstats"):
+            for one in vars(module).values():
+                getattr(one, "cache_clear", int)()
+
+
+# what is fitted
+def rows_of(n: int, d: int, seed: int) -> pd.DataFrame:
+    """Return rows of a linear model, with outcomes of a logit and a Poisson model."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.uniform(-1, 1, (n, d))
+    eta = X @ np.linspace(-1, 1, d) / max(1.0, (d / 5) ** 0.5)
+    data = pd.DataFrame(X, columns=[f"x{j}" for j in range(1, d + 1)])
+    b = (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(float)
+    k = np.minimum(rng.poisson(np.exp(eta / 2)), 20).astype(float)
+    return data.assign(y=np.clip(eta + rng.standard_normal(n), -6, 6), b=b, k=k)
+
+
+def right_of(d: int) -> str:
+    """Return the right side of a formula of all predictors."""
+    return " ~ " + " + ".join(f"x{j}" for j in range(1, d + 1))
+
+
+def domain_of(d: int) -> dict[str, Any]:
+    """Return the bounds of the columns of `rows_of`."""
+    return {**{f"x{j}": (-1, 1) for j in range(1, d + 1)}, "y": (-6, 6), "b": bool, "k": (0, 20)}
+
+
+def verbs(data: pd.DataFrame, d: int) -> dict[str, Callable[..., Any]]:
+    """Return the regressions of some rows, by name; each takes further arguments of the call."""
+    right, domain = right_of(d), domain_of(d)
+
+    def fit(verb: Callable[..., Any], y: str, **given: Any) -> Callable[..., Any]:
+        return partial(verb, y + right, data, domain=domain, **given)
+
+    return {
+        "moments": fit(ps.dp_lm, "y", eps=1.0, mech="suffstats"),
+        "steps": fit(ps.dp_lm, "y", mu=1.0, mech="newton"),
+        "auto": fit(ps.dp_lm, "y", eps=1.0),
+        "huber": fit(ps.dp_lm, "y", mu=1.0, loss="huber"),
+        "binomial, mu": fit(ps.dp_glm, "b", mu=1.0),
+        "binomial, eps": fit(ps.dp_glm, "b", eps=1.0),
+        "Poisson, mu": fit(ps.dp_glm, "k", mu=1.0, family="poisson"),
+        "rq, 3 taus, mu": fit(ps.dp_rq, "y", mu=1.0, tau=[0.25, 0.5, 0.75]),
+        "rq, 3 taus, eps": fit(ps.dp_rq, "y", eps=1.0, tau=[0.25, 0.5, 0.75]),
+    }
+
+
+def column_of(n: int, seed: int) -> np.ndarray:
+    """Return a column whose quantiles are asked, unsorted."""
+    return np.clip(np.random.default_rng([seed, n]).standard_normal(n), LOW, HIGH)
+
+
+def gram(X: np.ndarray, times: float = 1) -> np.ndarray:
+    """Return X'X in floats, in chunks of rows, so many times over."""
+    starts = range(0, int(times * len(X)), CHUNK)
+    return sum((X[(some := slice(s % len(X), s % len(X) + CHUNK))].T @ X[some] for s in starts), start=np.zeros(1))
+
+
+def columns_of(data: pd.DataFrame, d: int) -> np.ndarray:
+    """Return (1, predictors, response)."""
+    return np.column_stack([np.ones(len(data)), data.iloc[:, :d], data["y"]])
+
+
+# the rows of the table
+def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
+    """Return regressions beside those of statsmodels, and the limit of these."""
+    data, right = rows_of(n, d, seed), right_of(d)
+    X, fits = columns_of(data, d), verbs(data, d)
+    ols = Work("OLS", lambda: smf.ols("y" + right, data).fit())
+    logit = Work("Logit", lambda: smf.logit("b" + right, data).fit(disp=0))
+    poisson = Work("sm.GLM", lambda: smf.glm("k" + right, data, family=sm.families.Poisson()).fit())
+    median = Work("one QuantReg", lambda: smf.quantreg("y" + right, data).fit(0.5))
+    beside = {
+        "moments": (ols, 0.4), "steps": (ols, 1.2), "auto": (ols, None), "huber": (ols, 1.3),
+        "binomial, mu": (logit, 1.2), "binomial, eps": (logit, 1.3), "Poisson, mu": (poisson, 0.25),
+        "rq, 3 taus, mu": (median, 0.3), "rq, 3 taus, eps": (median, 0.5),
+    }  # fmt: skip
+    cases = [Case(Work(name, fits[name]), *of) for name, of in beside.items()]
+    return [*cases, Case(Work("limit: X'X", lambda: gram(X)), ols)]
+
+
+def passes(n: int, seed: int, d: int = 5) -> list[Case]:
+    """Return the first pass over rows in memory, which makes the blocks, and later ones, beside X'X."""
+    data = rows_of(n, d, seed)
+    X, design = columns_of(data, d), bind_regression("y" + right_of(d), domain_of(d))
+    eye, xx = np.eye(design.width), Work("X'X", lambda: gram(X))
+    of = {
+        "scores": Sum("scores", Scores(SquaredLoss(), eye[:, : d + 1], 0.1 * eye[0]), Ball(d + 1)),
+        "products": Sum("products", Linear(eye[:, : d + 1]), Products(d + 1)),
+    }
+
+    def rows() -> BlockRows:
+        return BlockRows(Frame(data), design, REPLACE_ROW, b"")
+
+    kept = rows()
+    made = Case(Work("making blocks", lambda: list(rows().blocks())), xx, 3.0)
+    return [made, *(Case(Work(f"a later pass, {name}", partial(kept.totals, [q])), xx, 2.5) for name, q in of.items())]
+
+
+def calls(n: int, seed: int, d: int = 5) -> list[Case]:
+    """Return plans and fits of few rows beside least squares: at the first call, and when it is remembered."""
+    data = rows_of(n, d, seed)
+    ols, fits = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit()), verbs(data, d)
+    fits["plan of auto"] = partial(fits["auto"], dry_run=True)
+    most = {"plan of auto, first": 4.0, "plan of auto, remembered": 0.5, "plan of moments, d = 100, first": 30.0}
+    of_many = partial(verbs(rows_of(100 * n, 100, seed), 100)["moments"], dry_run=True)
+    works = [Work("plan of moments, d = 100, first", of_many, forget)]
+    for name in ("plan of auto", "moments", "steps", "auto", "binomial, eps", "rq, 3 taus, eps"):
+        works += [Work(f"{name}, first", fits[name], forget), Work(f"{name}, remembered", fits[name], fits[name])]
+    return [Case(work, ols, most.get(work.name)) for work in works]
+
+
+def wide(n: int, seed: int, d: int) -> list[Case]:
+    """Return moments of many predictors beside least squares."""
+    data = rows_of(n, d, seed)
+    ols = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit())
+    return [Case(Work("moments", verbs(data, d)["moments"]), ols, 1.0)]
+
+
+def quantiles(n: int, seed: int, orders: int, most: float | None = None) -> list[Case]:
+    """Return quantiles of a column beside those of numpy."""
+    values, q = column_of(n, seed), np.arange(1, orders + 1) / (orders + 1)
+    ask = partial(ps.dp_quantile, "x", pd.DataFrame({"x": values}), 1.0, q=q.tolist(), domain={"x": (LOW, HIGH)})
+    beside = Work("np.percentile", lambda: np.percentile(values, 100 * q))
+    return [Case(Work("quantiles", ask), beside, most)]
+
+
+def medians(n: int, seed: int) -> list[Case]:
+    """Return a median, and draws of its mechanism alone, beside one order statistic."""
+    values = column_of(n, seed)
+    median = partial(ps.dp_median, "x", pd.DataFrame({"x": values}), 1.0, domain={"x": (LOW, HIGH)})
+    beside, chance = Work("np.partition", lambda: np.partition(values, n // 2)), public_stream(seed)
+
+    def draw(size: int) -> Call:
+        return lambda: draw_rank(values, 0.5, 0.5, LOW, HIGH, STEP, chance, size)
+
+    def interval(eps: float, of: np.ndarray) -> Call:
+        ends = Ends(eps, 1, (0.5,), "replace", 0.95, False, 1e6)
+        return lambda: draw_ends(ends, of, LOW, HIGH, STEP, chance)
+
+    return [
+        Case(Work("median", median), beside, 5.0),
+        Case(Work("one draw of a median", draw(1)), beside, 5.0),
+        Case(Work("10,000 draws of a median", draw(10_000)), beside, 100.0),
+        Case(Work("interval of a median", interval(1.0, values)), beside, 5.0),
+        Case(Work("the same of equal values, eps = 5", interval(5.0, np.zeros(n))), beside, 100.0),
+    ]
+
+
+def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
+    """Return moments of a factor beside X'X of its dense columns: of rows that fit into memory, again and again."""
+    codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
+    names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
+    data = rows_of(n, 1, seed).assign(g=pd.Categorical.from_codes(codes, pd.Index(names)))
+    X = np.column_stack([columns_of(data[:part], 1), codes[:part, None] == np.arange(1, many)])
+    fit = partial(ps.dp_lm, "y ~ x1 + g", data, 1.0, domain={**domain_of(1), "g": names}, mech="suffstats")
+    work = Work("moments", fit)
+    if seconds is not None:
+        return [Case(work, None, seconds)]
+    return [Case(work, Work("X'X of dense columns", lambda: gram(X, n / part)), most)]
+
+
+def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
+    """Return means and medians by group beside pandas' means, and means by groups that are texts beside categories."""
+    rng = np.random.default_rng([seed, n, many])
+    codes, y, names = rng.integers(0, many, n), rng.uniform(0, 1, n), [f"level {k}" for k in range(many)]
+    columns = {"category": pd.Series(pd.Categorical.from_codes(codes, pd.Index(names)))}
+    if typed:
+        texts = np.array([f"level {code}" for code in codes.tolist()], dtype=object)  # each cell a text of its own
+        types: dict[str, Any] = {"object": object, "text": "string[python]"}
+        types |= {"text in Arrow": "string[pyarrow]"} if find_spec("pyarrow") else {}
+        columns |= {name: pd.Series(texts, dtype=dtype) for name, dtype in types.items()}
+    frames = {name: pd.DataFrame({"y": y, "g": column}) for name, column in columns.items()}
+    domain, frame = {"y": (0, 1), "g": names}, frames["category"]
+    pandas = Work("pandas' means", lambda: frame.groupby("g", observed=True)["y"].mean())
+    means = {
+        name: Work("means" if data is frame else f"means, groups as {name}",
+                   partial(ps.dp_mean, "y ~ g", data, 1.0, domain=domain, mech="laplace"))
+        for name, data in frames.items()
+    }  # fmt: skip
+    category = means.pop("category")
+    median = Work("medians", partial(ps.dp_median, "y ~ g", frame, 1.0, domain=domain))
+    return [
+        Case(category, pandas, 5.0),
+        Case(median, pandas, 15.0),
+        *(Case(mean, category, 2.0) for mean in means.values()),
+    ]
+
+
+def summaries(n: int, seed: int, d: int) -> list[Case]:
+    """Return the summary of a fit by moments beside the fit."""
+    fit, last = verbs(rows_of(n, d, seed), d)["moments"], list[Any]()
+
+    def fitted() -> None:
+        last[:] = [fit()]
+
+    return [Case(Work("summary", lambda: last[0].summary(), fitted), Work("its fit", fitted), 0.3)]
+
+
+def importing() -> list[Case]:
+    """Return the import beside that of statsmodels, each in a process of its own."""
+
+    def clock() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    def work(code: str, name: str) -> Work:
+        return Work(name, partial(subprocess.run, [sys.executable, "-c", code], check=True), clock=clock)
+
+    theirs = "import pandas, scipy.special, statsmodels.api"
+    return [Case(work("import privstats", "import"), work(theirs, "statsmodels.api"), 0.45)]
+
+
+def parquet(path: Path) -> list[Case]:
+    """Return fits of a Parquet file beside reading it once and adding up a Gram matrix in floats."""
+    beside = Work("read + X'X", lambda: read(path))
+    fit = partial(ps.dp_lm, "y" + right_of(5), path, mu=1.0, domain=domain_of(5))
+    return [Case(Work(name, partial(fit, mech=mech)), beside, most) for name, (mech, most) in FILED.items()]
+
+
+def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
+    """Return what is measured together, by title."""
+    few = n // 10
+    return {
+        f"n = {n:,}, d = 5": partial(regressions, n, seed),
+        f"passes, n = {n:,}, d = 5": partial(passes, n, seed),
+        "calls, n = 100, d = 5": partial(calls, 100, seed),
+        f"n = {few:,}, d = 100": partial(wide, few, seed, 100),
+        f"n = {n:,}": partial(medians, n, seed),
+        f"9 quantiles, n = {n:,}": partial(quantiles, n, seed, 9, 10.0),
+        f"19 quantiles, n = {n:,}": partial(quantiles, n, seed, 19, 10.0),
+        f"100 levels, n = {n:,}": partial(levels, n, seed, 100, 2.0),
+        f"1000 levels, n = {n:,}": partial(levels, n, seed, 1000, seconds=10.0),
+        f"100 groups, n = {n:,}": partial(groups, n, seed, 100),
+        **{f"summary, n = {few:,}, d = {d}": partial(summaries, few, seed, d) for d in (2, 10, 50)},
+        "import": importing,
+    }
+
+
+# memory
+def peaks(n: int, seed: int) -> list[Row]:
+    """Return the largest memory that calls take above the rows, in MB."""
+    fits = verbs(rows_of(n, 5, seed), 5)
+    (nine,) = quantiles(n, seed, 9)
+    of: Mapping[str, tuple[Call, float]] = {
+        "moments": (fits["moments"], 60.0), "steps": (fits["steps"], 70.0),
+        "binomial, mu": (fits["binomial, mu"], 150.0), "binomial, eps": (fits["binomial, eps"], 150.0),
+        "Poisson, mu": (fits["Poisson, mu"], 150.0), "9 quantiles": (nine.work.call, 70.0),
+    }  # fmt: skip
+    return [Row(name, peak(call), "MB", most) for name, (call, most) in of.items()]
+
+
+def peak(call: Call) -> float:
+    """Return the largest memory that a call takes, in MB, when it is not the first."""
+    call()
+    gc.collect()
+    tracemalloc.start()
+    call()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / MB
+
+
+# Parquet
+def write(path: Path, n: int, seed: int) -> None:
+    """Write rows to a Parquet file, one row group after the other."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([(name, pa.float64()) for name in FILE_COLUMNS])
+    with pq.ParquetWriter(path, schema) as file:
+        for start in range(0, n, ROW_GROUP):
+            rows = rows_of(min(ROW_GROUP, n - start), 5, seed + start)
+            file.write_table(pa.Table.from_pandas(rows[FILE_COLUMNS], schema, preserve_index=False))
+
+
+def read(path: Path) -> np.ndarray:
+    """Return X'X of a file, in floats, read batch by batch."""
+    import pyarrow.parquet as pq
+
+    batches = pq.ParquetFile(path).iter_batches(1 << 16)
+    return sum((gram(np.column_stack([c.to_numpy() for c in batch.columns])) for batch in batches), np.zeros(1))
+
+
+def filed(path: Path, rounds: int) -> list[Row]:
+    """Return the rows of a Parquet file, and the peak of memory above the start, of a process of its own."""
+
+    def held() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB
+
+    start = held()
+    return [*measured(parquet(path), rounds), Row("peak of both", held() - start, "MB", 100.0)]
+
+
+def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
+    """Return the rows about a Parquet file; none where pyarrow is missing."""
+    if not n or not find_spec("pyarrow"):
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        for work in (partial(write, path, n, seed), partial(filed, path, rounds)):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as other:
+                found = other.submit(work).result()
+    return found or []
+
+
+# growth
+def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Return times as they grow: by what grows, then by what is timed, pairs of a size and seconds."""
+    few = n // 10
+    panels: dict[str, tuple[Sequence[int], Callable[[int], list[Case]]]] = {
+        "rows (d = 5)": ((n // 100, few, n), lambda rows: [*regressions(rows, seed)[:3], *medians(rows, seed)[:1]]),
+        f"predictors (n = {few:,})": ((2, 10, 30, 100), lambda d: regressions(few, seed, d)[:2]),
+        f"levels (n = {few:,})": ((10, 100, 300), lambda many: levels(few, seed, many)),
+        f"groups (n = {n:,})": ((10, 100, 1000), lambda many: groups(n, seed, many, typed=False)),
+        f"orders (n = {n:,})": ((1, 3, 9, 19), lambda orders: quantiles(n, seed, orders)),
+    }
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for panel, (sizes, of) in panels.items():
+        lines = found[panel] = {}
+        for size in sizes:
+            cases = of(size)
+            for work, seconds in least([w for c in cases for w in (c.work, c.beside)], rounds).items():
+                if work is not None:
+                    lines.setdefault(work.name, []).append((size, seconds))
+    return found
+
+
+def drawn(found: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], path: Path) -> None:
+    """Draw how times grow."""
+    figure, axes = new_figure(len(found), share_y=False)
+    for ax, (panel, lines) in zip(axes, found.items(), strict=True):
+        for name, points in lines.items():
+            ax.loglog(*zip(*points, strict=True), marker="o", label=name)
+        ax.set_xlabel(panel)
+        ax.legend(fontsize="small")
+    axes[0].set_ylabel("seconds of processor time")
+    save(figure, path)
+
+
+def main() -> int:
+    """Print the table, draw the plot, and return whether a target is missed."""
+    parser = arguments(__doc__, replicates=3, figure="speed")
+    parser.add_argument("--n", type=int, default=1_000_000)
+    parser.add_argument("--parquet-rows", type=int, default=2_000_000)
+    parser.add_argument("--only", default="", help="a part of a title: nothing else is measured, nothing drawn")
+    options = parser.parse_args()
+    n, seed, rounds = options.n, options.seed, options.replicates
+    titled: dict[str, Callable[[], list[Row]]] = {
+        title: lambda cases=cases: measured(cases(), rounds)  # type: ignore[misc]
+        for title, cases in scenes(n, seed).items()
+    }
+    titled[f"peak above the rows, n = {n:,}"] = partial(peaks, n, seed)
+    titled[f"Parquet, {options.parquet_rows:,} rows"] = partial(of_parquet, options.parquet_rows, seed, rounds)
+    missed = []
+    for title, rows_of_title in titled.items():
+        if options.only in title:
+            rows = rows_of_title()
+            print(f"\n{title}")
+            print(tabulate([row.printed for row in rows], HEADS, disable_numparse=True), flush=True)
+            missed += [f"{title}: {row.name}" for row in rows if row.missed]
+    if not options.only:
+        drawn(growth(n, seed, max(1, rounds // 2)), options.plot)
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""Plans of few rows and factors of many levels, beside least squares and X'X: the cheap rows of `benchmarks.speed`."""
+
+import pytest
+
+from benchmarks.speed import calls, levels, measured
+
+NOISE = 1.3  # of other work on the machine, which repetitions do not take out
+HELD = {  # what is over its target: may get no worse
+    "plan of auto, first": 30.0,
+    "plan of moments, d = 100, first": 75.0,
+    "moments": 16.0,
+}
+CASES = {
+    "n = 100": lambda: [case for case in calls(100, 1) if case.most],
+    "levels": lambda: levels(100_000, 1, 100, 2.0),
+}
+
+
+@pytest.mark.parametrize("cases", CASES.values(), ids=CASES)
+def test_a_call_takes_at_most_so_many_times_its_reference(cases):
+    found = measured(cases(), 2)
+    assert found
+    assert {row.name: row.found for row in found if row.found > NOISE * HELD.get(row.name, row.most)} == {}
