@@ -177,9 +177,9 @@ class Block:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
-def on_block_grid(values: FloatArray) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, NaN to zero."""
-    rounded: FloatArray = np.rint(values * 2.0**ROW_BITS)
+def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Return numbers rounded to whole multiples of 2^-21, NaN to zero; into `out`, if given."""
+    rounded: FloatArray = np.rint(np.multiply(values, 2.0**ROW_BITS, out=out), out=out)
     rounded *= 2.0**-ROW_BITS
     rounded[np.isnan(rounded)] = 0.0
     return rounded

@@ -192,7 +192,7 @@ class Design:
         if self._offset is not None:
             added = self._offset.values(rows)[:, 0]
             present &= ~np.isnan(added)
-            numbers[:, -2] = on_block_grid(added)
+            on_block_grid(added, out=numbers[:, -2])
         response = _numbers_of(self._outcome, rows)
         _fill(numbers[:, -1], present, response, self.response_center, self.response_half)
         codes = self._made.codes(rows, present)
@@ -324,9 +324,10 @@ def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, cente
     """Write scaled numbers on the grid; one that is no number makes its row absent."""
     for start in range(0, len(values), CHUNK):
         rows = slice(start, start + CHUNK)
-        scaled = (values[rows] - center) / half
+        scaled = np.subtract(values[rows], center, out=out[rows])
+        scaled /= half
         present[rows] &= ~np.isnan(scaled)
-        out[rows] = on_block_grid(np.clip(scaled, -1.0, 1.0, out=scaled))
+        on_block_grid(np.clip(scaled, -1.0, 1.0, out=scaled), out=scaled)
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:
