@@ -62,8 +62,8 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
     """Return entries moved toward zero onto a grid: they cannot leave a set that is closed under shrinking entries."""
-    onto: FloatArray = np.trunc(rows * (1 / step)) * step
-    return onto
+    onto: FloatArray = rows * (1 / step)
+    return np.multiply(np.trunc(onto, out=onto), step, out=onto)
 
 
 def summed(rows: FloatArray, step: float) -> Total:
