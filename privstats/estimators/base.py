@@ -97,7 +97,7 @@ def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
     variance = law.variance()
     off = variance[i != j]
-    return float(np.sqrt(off[0] if off.size else variance[0]))
+    return float(np.sqrt(off[0] if off.size else variance.max()))
 
 
 def sd_of(law: Any) -> float:

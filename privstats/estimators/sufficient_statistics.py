@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -33,10 +32,10 @@ from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.base import SquaredLoss
-from privstats.losses.rows import CodedColumns, RootWeighted
+from privstats.losses.rows import BesideLevel, CodedColumns, RootWeighted
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
-from privstats.sets.coded import CodedProducts, LevelTable
+from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
 from privstats.sets.vectors import BoxProducts, Products
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
@@ -102,13 +101,16 @@ class UnclippedSquares(Problem):
 
         Rare outcomes may have scores beyond the clip: then the mean variance is at least that of equal errors.
         """
-        m = start.m
-        question = Sum(name, start.scores, within=Products(m), folded=self.folded)
+        question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
+        return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
+
+    def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
+        """Release the sum of products of scores whose predictors are at most so long."""
+        m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
-        residual = np.abs(start.residual).sum() + start.offset_reach
-        longest = float(np.linalg.norm(np.abs(start.P).sum(axis=0)) * residual) * self.public.rows_per_unit
+        longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
         radius = min(radius, max(longest, FLOOR * start.sigma))  # a longer one would add nothing but noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
@@ -233,28 +235,30 @@ class Moments(UnclippedSquares):
             return ()
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
-    @property
-    def levelled(self) -> list[tuple[Any, FloatArray, FloatArray]]:
-        """Factors with rows of the design at their levels, (levels, c), and what picks a level, shape (c, levels).
+    @cached_property
+    def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
+        """Factors by number, with the design's rows at their levels, (levels, c), and what picks one, (c, levels).
 
         A row of the design times the latter is 1 at its level, and 0 at others.
         """
         box = self.box
-        found: list[tuple[Any, FloatArray, FloatArray]] = []
+        found: list[tuple[int, FloatArray, FloatArray]] = []
         first = [] if box.intercept is None else [box.intercept]
-        for factor in box.design.factors:
+        for k, factor in enumerate(box.design.factors):
             where = [*first, *factor.columns]
-            rows = np.zeros((len(factor.levels), box.c))
-            rows[:, where] = np.column_stack([np.ones((len(rows), len(first))), factor.contrasts])
-            if len(where) == len(rows) and np.linalg.matrix_rank(rows) == len(rows):
-                found.append((factor, rows, np.asarray(np.linalg.pinv(rows), dtype=float)))
+            own = np.column_stack([np.ones((len(factor.levels), len(first))), factor.contrasts])
+            if len(where) == len(own) and np.linalg.matrix_rank(own) == len(own):
+                rows, one = np.zeros((len(own), box.c)), np.zeros((box.c, len(own)))
+                rows[:, where], one[where] = own, np.linalg.inv(own)
+                found.append((k, rows, one))
         return found
 
     def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
         """Return a note on each level that noise hides and that coefficients which are not given are about."""
         found, names, columns = [], self.box.design.names, both.mapped(np.eye(self.box.c + 1)[:, :-1])
         shown = estimate.mapped(*self.box.design.to_original())  # as the reader sees it
-        for factor, _, one in self.levelled:
+        for k, _, one in self.levelled:
+            factor = self.box.design.factors[k]
             sds = np.sqrt(columns.variance_along(one))
             counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
             for level in np.flatnonzero(counts < HIDDEN * sds).tolist():
@@ -268,6 +272,23 @@ class Moments(UnclippedSquares):
                 if hidden:
                     found.append(note("hidden level", hidden, **what, sd=sds[level], code=code))
         return tuple(found)
+
+    def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
+        """Return the released meat at `start`, shape (m, m), in the coordinates of the start of this problem.
+
+        The levels of one factor are kept apart where they can be: then most products are zero, and get no noise.
+        """
+        coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
+        if not coded:
+            T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5
+            return T_inverse @ self.meat(start.remapped(T), "meat of moments") @ T_inverse.T
+        factor, _, one = max(coded, key=lambda one: len(one[1]))
+        levels = whitened_by_level(one, both.mapped(np.eye(self.box.c + 1)[:, :-1]), self.rows)
+        start = replace(start, frame=self.box.identity(), W=levels.of_row, moments=None)
+        within = LevelProducts(self.box.c, levels=one.shape[1])
+        question = Sum("meat of moments", BesideLevel(factor, start.scores), within=within)
+        back = np.linalg.solve(levels.whole, self.start.to_theta)
+        return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, squares: float) -> FloatArray:
         """Return a meat in which a response of two values has, at each level of a factor, the variance of its mean.
@@ -314,14 +335,14 @@ class Moments(UnclippedSquares):
         sigma = float(np.sqrt(max(squares, MATRIX_NOISE * blur, FLOOR**2 * max(spread, 1e-6))))
         largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
         start = replace(start, sigma=sigma)
-        T, T_inverse = A.power(-0.5) * rows**0.5, A.power(0.5) / rows**0.5
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
         if self.robust:
-            whitened = self.meat(start.remapped(T), "meat of moments")
-            value = self.with_levels(T_inverse @ whitened @ T_inverse.T, both, max(squares * rows, blur * rows))
+            value = self.meat_of_columns(start, A, both)
+            value = self.with_levels(value, both, max(squares * rows, blur * rows))
             meat = Meat(self.small_sample * value, self.freedom)
         else:  # the noise fitted some of itself
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
+            T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
             meat = homoskedastic(shape, squares * rows + fitted, blur * rows, self.sizes.scores, start.m)
         equation = EstimatingEquation(
@@ -336,6 +357,48 @@ class Moments(UnclippedSquares):
         known = {"sigma": sigma, **self.sizes.diagnostics}
         estimate = equation.solve(self.box.design.names, self.clamped(both), known)
         return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, estimate))))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCoordinates:
+    """Whitened predictors w = z'whole of a design's columns z: one for each level of a factor, zero at all others.
+
+    Parameters
+    ----------
+    whole : ndarray, shape (c, c)
+    of_row : ndarray, shape (c, 1 + others)
+        To the predictor of the row's own level, and to those that belong to no level.
+    """
+
+    whole: FloatArray
+    of_row: FloatArray
+
+
+def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
+    """Return coordinates in which predictors have the identity as second moments, and levels stay apart.
+
+    With e the indicators of levels, n_g the rows at a level, x other columns and M their means at the levels, they are
+    ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``: two levels never meet, and x - M'e has no product with e. Rows at a
+    level, and eigenvalues of the moments of x - M'e, are at least what noise may hide.
+
+    Parameters
+    ----------
+    one : ndarray, shape (c, levels)
+        From columns to e.
+    columns : NoisyMatrix
+        Second moments of the columns.
+    rows : float
+        n.
+    """
+    other = np.eye(len(one))[:, ~one.any(axis=1)]
+    counts = np.einsum("ik,ij,jk->k", one, columns.value, one, optimize=True)
+    counts = np.maximum(counts, HIDDEN * np.sqrt(columns.variance_along(one)))
+    means = np.clip(one.T @ columns.value @ other / counts[:, None], -1.0, 1.0)
+    rest = other - one @ means
+    values, vectors, least = columns.mapped(rest).eigen
+    R = rows**0.5 * (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
+    level = one * np.sqrt(rows / counts)
+    return LevelCoordinates(np.column_stack([level, rest @ R]), np.column_stack([level.sum(axis=1), rest @ R]))
 
 
 def moments_of_box(

@@ -128,6 +128,17 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
+class BesideLevel:
+    """The number of a factor's level, and scores: rows of `LevelProducts`."""
+
+    factor: int
+    of: Scores
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        return np.column_stack([block.codes[self.factor], self.of(block)])
+
+
+@dataclass(frozen=True, eq=False)
 class HessianRows:
     """Rows ``w sqrt(slope(eta, y))`` times the root of the weight; their products add up to the Hessian of the loss."""
 

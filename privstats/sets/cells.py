@@ -170,7 +170,7 @@ class ByCell(Set):
 
     def total(self, rows: FloatArray) -> Total:
         cell, units = rows[:, 0].astype(np.intp), _whole(self.inner.contribution(rows[:, 1:]), self.step)
-        sums = np.column_stack([_sum_by_cell(cell, column, self.cells) for column in units.T])
+        sums = np.column_stack([sum_by_cell(cell, column, self.cells) for column in units.T])
         return Total(tuple(map(int, sums.ravel())), self.step)
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
@@ -263,7 +263,7 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
     return (contributions / step).astype(np.int64)
 
 
-def _sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
+def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
     """Return the exact sum of whole numbers, of at most 2^42 and at most 2^20 of them, in each cell."""
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
     sums = [np.bincount(cell, half, cells).astype(np.int64) for half in (high, low)]

@@ -1,4 +1,4 @@
-"""Moments of rows some of whose entries are looked up by the level of a factor: added up by level, not row by row."""
+"""Products of rows some of whose entries follow from the level of a factor: added up by level, not row by row."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import ROW_BITS, Total, products, step_of, toward_zero
 from privstats.numerics.law import FloatArray, IntArray
-from privstats.sets.base import clipped
-from privstats.sets.cells import cell_numbers
-from privstats.sets.vectors import BoxProducts
+from privstats.sets.base import Pairs, clipped
+from privstats.sets.cells import cell_numbers, sum_by_cell
+from privstats.sets.vectors import BoxProducts, Products
 
 HALF = 1 << 11  # entries of at most 2^21 steps in two halves: either times a sum of at most 2^41 is exact in float64
 
@@ -117,6 +117,66 @@ class CodedProducts(BoxProducts):
         """Return the levels of projected rows in each table, and their other entries of (1, z)."""
         first = len(self.tables)
         return list(rows[:, :first].T.astype(np.intp)), np.column_stack([np.ones(len(rows)), rows[:, first:]])
+
+
+@dataclass(frozen=True)
+class LevelProducts(Products):
+    """Products of vectors of m entries, of length at most `radius`; of the first `levels`, one may differ from zero.
+
+    The row function returns (which one, that entry, all entries behind the first ones); numbers outside are moved to
+    the nearest level. A projected row stands for the vector, a member of `Products` whatever the row function returned.
+    Products of two different ones of the first entries are zero in each row and are not released. Zeros add nothing to
+    a weighted sum of squares, and stay zeros of the matrix: the lengths of `Products` hold, in both norms.
+
+    *Total*: squares of the first entries, and their products with others, are added up by level, as whole numbers.
+    """
+
+    levels: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.levels <= self.m:
+            raise OptionError("more levels than entries of a vector; check how a factor was coded")
+
+    @property
+    def dim(self) -> int:
+        return 2 + self.m - self.levels
+
+    @property
+    def reach(self) -> float:
+        return max(self.radius, self.levels - 1.0)
+
+    @property
+    def entry_step(self) -> float:
+        return step_of(self.radius, ROW_BITS)
+
+    @property
+    def folds(self) -> bool:
+        return False
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        i, j = np.triu_indices(self.m)
+        released = (i == j) | (j >= self.levels)
+        return i[released], j[released]
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        return np.column_stack([cell_numbers(rows[:, :1], self.levels), super().project(rows[:, 1:])])
+
+    def contribution(self, rows: FloatArray) -> FloatArray:
+        whole = np.zeros((len(rows), self.m))
+        whole[np.arange(len(rows)), rows[:, 0].astype(np.intp)] = rows[:, 1]
+        whole[:, self.levels :] = rows[:, 2:]
+        return super().contribution(whole)
+
+    def total(self, rows: FloatArray) -> Total:
+        level, first, others = rows[:, 0].astype(np.intp), np.arange(self.levels), slice(self.levels, self.m)
+        units = np.zeros((self.m, self.m), dtype=np.int64)
+        units[others, others] = products(rows[:, 2:], rows[:, 2:], self.step)
+        with_first = (rows[:, 1:].T * rows[:, 1] / self.step).astype(np.int64)
+        for place, column in zip((first, *range(self.levels, self.m)), with_first, strict=True):
+            units[first, place] = sum_by_cell(level, column, self.levels)
+        return Total(tuple(units[self.pairs].tolist()), self.step)
 
 
 def _both(one: NDArray[np.intp], other: NDArray[np.intp], here: int, there: int) -> FloatArray:

@@ -139,14 +139,14 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Which released product stands at each place of the matrix, shape (dim, dim); -1 where none does."""
-        place = np.full((self.dim, self.dim), -1, dtype=np.intp)
+        """Which released product stands at each place of the matrix, shape (order, order); -1 where none does."""
         i, j = self.pairs
+        place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix, shape (dim, dim), of released values; zero where none was."""
+        """Return the symmetric matrix, shape (order, order), of released values; zero where none was."""
         return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
 
 
@@ -265,13 +265,6 @@ class SumAndProducts(Packed):
     def total(self, rows: FloatArray) -> Total:
         return super().total(self._beside(rows))
 
-    @cached_property
-    def where(self) -> NDArray[np.intp]:
-        place = np.full((self.m + 1, self.m + 1), -1, dtype=np.intp)
-        i, j = self.pairs
-        place[i, j] = place[j, i] = np.arange(len(i))
-        return place
-
     def sums(self) -> FloatArray:
         """Return the matrix, shape (m, size), that takes a release to the sum of s."""
         onto = np.zeros((self.m, self.size))
@@ -375,9 +368,7 @@ class BoxProducts(Packed):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        place = np.full((self.q + 1, self.q + 1), -1, dtype=np.intp)
-        i, j = self.pairs
-        place[i, j] = place[j, i] = np.arange(len(i))
+        place = super().where
         for entry in (entry for group in self.groups for entry in group):
             if self.intercept:
                 place[entry, entry] = place[0, entry]

@@ -196,6 +196,7 @@ REGRESSIONS = {
     "RootWeighted": [rows.RootWeighted(Q)],
     "CodedColumns": [rows.CodedColumns((0,), Q)],
     "Scores": [rows.Scores(loss, P, THETA) for loss in LOSSES.values()],
+    "BesideLevel": [rows.BesideLevel(0, rows.Scores(SquaredLoss(), P, THETA))],
     "HessianRows": [rows.HessianRows(loss, P, THETA) for loss in LOSSES.values()],
     "RowResiduals": [rows.RowResiduals(THETA)],
     "SquaredResiduals": [rows.SquaredResiduals(THETA, 2.0)],

@@ -8,7 +8,7 @@ import numpy as np
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.privacy.promise import Relation
 from privstats.sets.cells import ByCell, Cells, Shells
-from privstats.sets.coded import CodedProducts, LevelTable
+from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
 from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, SquaredEntries, Squares, SumAndProducts
 
 EXCHANGE, MISSING, ONLY_APPEAR = Relation(), Relation(1, True, True), Relation(1, False, True)
@@ -46,6 +46,7 @@ MEMBERS = [
     *(SumAndProducts(m, radius) for m, radius in ((1, 1.0), (2, 0.3), (3, 7.0))),
     *BOXES,
     *CODED,
+    *(LevelProducts(m, radius, levels) for m, radius, levels in ((1, 1.0, 1), (2, 2.5, 2), (3, 0.7, 2), (6, 1e3, 4))),
     *SQUARES,
     Cells(1),
     Cells(4),

@@ -12,7 +12,7 @@ from privstats.numerics.exact import Total
 from privstats.privacy.promise import Relation
 from privstats.sets.base import Sensitivity
 from privstats.sets.cells import ByCell, Cells, Shells
-from privstats.sets.coded import CodedProducts
+from privstats.sets.coded import CodedProducts, LevelProducts
 from privstats.sets.vectors import Ball, Box, BoxProducts, Products, Squares, SumAndProducts
 from tests.conftest import looped
 from tests.sets.members import (
@@ -60,6 +60,8 @@ def grid_of(within, column):
             return np.arange(within.cells, dtype=float)
         case ByCell():
             return np.arange(within.cells, dtype=float) if column == 0 else grid_of(within.inner, column - 1)
+        case LevelProducts() if column == 0:
+            return np.arange(within.levels, dtype=float)
         case Ball() | Products() | SumAndProducts():
             return np.linspace(-1, 1, 21) * within.radius
         case Box():

@@ -1,11 +1,11 @@
-"""Coded moments are the moments of the whole rows, to the bit."""
+"""Coded moments, and products by level, are those of the whole rows, to the bit."""
 
 import numpy as np
 import pytest
 
 from privstats.errors import OptionError
-from privstats.sets.coded import CodedProducts, LevelTable
-from privstats.sets.vectors import BoxProducts
+from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
+from privstats.sets.vectors import BoxProducts, Products
 
 Q, LEVELS = 7, (5, 130)
 
@@ -56,3 +56,41 @@ def test_tables_that_do_not_fit_the_rows_are_refused(entries):
         CodedProducts(3, True, False, tables=(LevelTable(entries, np.zeros((3, 2))),))
     with pytest.raises(OptionError, match="no table that fits"):
         CodedProducts(3, True, False, groups=((1, 2),), tables=(LevelTable((1, 2), np.zeros((3, 2))),))
+
+
+def level_rows(rng, within, n):
+    """Rows by level, and the vectors that they stand for; some of them outside the ball."""
+    level = rng.integers(0, within.levels, n)
+    own = rng.standard_normal((n, within.dim - 1)) * within.radius
+    whole = np.zeros((n, within.m))
+    whole[np.arange(n), level] = own[:, 0]
+    whole[:, within.levels :] = own[:, 1:]
+    return np.column_stack([level, own]), whole
+
+
+@pytest.mark.parametrize("n", [0, 1, 5000])
+@pytest.mark.parametrize(("m", "levels"), [(1, 1), (5, 5), (7, 4), (40, 37)])
+def test_products_by_level_are_those_of_whole_vectors_and_what_is_left_out_is_zero(n, m, levels):
+    within, whole = LevelProducts(m, 1.7, levels), Products(m, 1.7)
+    rows, vectors = level_rows(np.random.default_rng(n), within, n)
+    inside, there = within.project(rows), whole.project(vectors)
+    full = whole.unpacked(whole.total(there).value())
+    assert within.step == whole.step
+    np.testing.assert_array_equal(within.unpacked(within.total(inside).value()), full)
+    np.testing.assert_array_equal(within.contribution(inside), whole.contribution(there)[:, whole.where[within.pairs]])
+    assert not full[within.where < 0].any()
+    assert within.size == levels + (m - levels) * levels + (m - levels) * (m - levels + 1) // 2
+
+
+def test_products_by_level_are_exact_for_as_many_rows_as_a_total_may_have():
+    n, entry = 1 << 20, 1 - 3 * 2.0**-21
+    within = LevelProducts(3, 2.0, 2)
+    rows = within.project(np.tile([1.0, entry, -entry], (n, 1)))
+    square = round(entry / within.entry_step) ** 2
+    assert within.total(rows).units == (0, 0, n * square, -n * square, n * square)
+
+
+@pytest.mark.parametrize("levels", [0, 4])
+def test_more_levels_than_entries_are_refused(levels):
+    with pytest.raises(OptionError, match="more levels than entries"):
+        LevelProducts(3, 1.0, levels)
