@@ -13,8 +13,9 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import ParamSpec, TypeVar
 
-from privstats.errors import PrivacyError, PrivstatsError, PrivstatsWarning
+from privstats.errors import ChargedInterrupt, PrivacyError, PrivstatsError, PrivstatsWarning
 
+INTERRUPTED = "interrupted after the ledger was charged: nothing is released, and the budget of this call is spent"
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 P = ParamSpec("P")
@@ -51,5 +52,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return _Refusal(
             PrivacyError(f"an unexpected failure ({place}); please report it with the formula and the domain")
         )
+    except ChargedInterrupt:
+        return _Refusal(KeyboardInterrupt(INTERRUPTED))
     except BaseException as stop:  # an interrupt stops the run, and takes neither words nor frames with it
         return _Refusal(next((kind() for kind in STOPS if isinstance(stop, kind)), KeyboardInterrupt()))

@@ -39,6 +39,10 @@ class SourceChangedError(Exception):
     """
 
 
+class ChargedInterrupt(KeyboardInterrupt):
+    """Ctrl-C after the ledger was charged. The front door makes a plain `KeyboardInterrupt` of it that says so."""
+
+
 class PrivstatsWarning(UserWarning):
     """What is legal and probably a slip; the text ends in "; continuing"."""
 

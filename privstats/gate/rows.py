@@ -62,12 +62,16 @@ class BlockRows:
         Which column names the unit of a row, and how many rows of a unit count (`gate/units.py`).
     key : bytes
         Secret: of the digest by which passes are compared, and of the choice of rows.
+    offered : int, optional
+        How many rows there are, where that is public: as many are met in each pass.
     """
 
-    def __init__(self, source: Passes, design: RowMap, neighbors: Neighbors, key: bytes) -> None:
+    def __init__(
+        self, source: Passes, design: RowMap, neighbors: Neighbors, key: bytes, offered: int | None = None
+    ) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
         self._first, self._key, unit = design, key, neighbors.unit
-        self._met: dict[str, Any] = {}  # by the first pass
+        self._met: dict[str, Any] = {} if offered is None else {"rows": offered}  # by the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: list[tuple[Block, IntArray | None]] | None = None
 
@@ -359,5 +363,6 @@ def changed() -> PrivacyError:
     """Return the refusal of a source whose rows are not the same in each pass."""
     return PrivacyError(
         "the data did not give the same rows, or units, in each pass; leave files as they are during a call, and let "
-        "data() start anew at each call and give the same frames in the same order"
+        "data() start anew at each call and give the same frames in the same order. Nothing is released, and the "
+        "budget of this call is spent"
     )

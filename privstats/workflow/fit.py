@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.errors import BudgetError, FormulaError, OptionError, quote
+from privstats.errors import BudgetError, ChargedInterrupt, FormulaError, OptionError, quote
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
@@ -114,9 +114,13 @@ def fit(plan: Plan, source: Source, settings: Settings, prove: Prove | None = No
     ledger = Ledger(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.digest)
     ledger.charge(plan.charge, f"dp_{spec.verb} {plan.choice.mech} {spec.model.formula}", prove)
-    rows = BlockRows(source, plan.public.design, spec.neighbors, stream("key", "units").bytes(32))
+    key, offered = stream("key", "units").bytes(32), plan.public.offered
+    rows = BlockRows(source, plan.public.design, spec.neighbors, key, offered)
     gate = Gate(rows, plan.planned, stream)
-    estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
+    try:
+        estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
+    except KeyboardInterrupt:
+        raise ChargedInterrupt from None
     facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None)
     return Results(estimate, facts, gate.releases, ledger)
 
