@@ -370,7 +370,8 @@ def importing() -> list[Case]:
 def parquet(path: Path) -> list[Case]:
     """Return fits of a Parquet file beside reading it once and adding up a Gram matrix in floats."""
     beside = Work("read + X'X", lambda: read(path))
-    fit = partial(ps.dp_lm, "y" + right_of(5), path, mu=1.0, domain=domain_of(5))
+    domain = {name: known for name, known in domain_of(5).items() if name in FILE_COLUMNS}
+    fit = partial(ps.dp_lm, "y" + right_of(5), path, mu=1.0, domain=domain)
     return [Case(Work(name, partial(fit, mech=mech)), beside, most) for name, (mech, most) in FILED.items()]
 
 
@@ -378,11 +379,11 @@ def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
     """Return what is measured together, by title."""
     few = n // 10
     return {
-        f"n = {n:,}, d = 5": partial(regressions, n, seed),
+        f"regressions, n = {n:,}, d = 5": partial(regressions, n, seed),
         f"passes, n = {n:,}, d = 5": partial(passes, n, seed),
         "calls, n = 100, d = 5": partial(calls, 100, seed),
-        f"n = {few:,}, d = 100": partial(wide, few, seed, 100),
-        f"n = {n:,}": partial(medians, n, seed),
+        f"regressions, n = {few:,}, d = 100": partial(wide, few, seed, 100),
+        f"medians, n = {n:,}": partial(medians, n, seed),
         f"9 quantiles, n = {n:,}": partial(quantiles, n, seed, 9, 10.0),
         f"19 quantiles, n = {n:,}": partial(quantiles, n, seed, 19, 10.0),
         f"100 levels, n = {n:,}": partial(levels, n, seed, 100, 2.0),
@@ -467,7 +468,7 @@ def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int
     panels: dict[str, tuple[Sequence[int], Callable[[int], list[Case]]]] = {
         "rows (d = 5)": ((n // 100, few, n), lambda rows: [*regressions(rows, seed)[:3], *medians(rows, seed)[:1]]),
         f"predictors (n = {few:,})": ((2, 10, 30, 100), lambda d: regressions(few, seed, d)[:2]),
-        f"levels (n = {few:,})": ((10, 100, 300), lambda many: levels(few, seed, many)),
+        f"levels (n = {few:,})": ((10, 30, 100), lambda many: levels(few, seed, many)),
         f"groups (n = {n:,})": ((10, 100, 1000), lambda many: groups(n, seed, many, typed=False)),
         f"orders (n = {n:,})": ((1, 3, 9, 19), lambda orders: quantiles(n, seed, orders)),
     }
