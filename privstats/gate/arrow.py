@@ -28,6 +28,7 @@ from privstats.errors import OptionError, SourceChangedError
 
 BATCH_ROWS = 1 << 16  # of a batch
 FEW_ROWS = 1 << 15  # rows of a batch that is not put together with the next ones
+DIGITS_A_BIT = 0.30103  # log10 of 2
 BUFFER = 1 << 20  # bytes that are read of a column at a time
 LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
@@ -78,7 +79,8 @@ def column(array: Any) -> pd.Series:
         return _texts(array)
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
-    if is_a.is_decimal(kind):  # by its digits: a cast to floats does not round to the nearest
+    if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
+        # by its digits, which Arrow writes up to this scale only: a cast to floats does not round to the nearest
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # else they become objects, read one by one
         array = array.cast(pa.uint8())

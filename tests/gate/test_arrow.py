@@ -83,6 +83,15 @@ def test_each_type_is_read_as_its_cells_are_read_one_by_one(array):
     assert [unit_name(cell) for cell in cells(column)] == [unit_name(cell) for cell in cells(one_by_one)]
 
 
+@pytest.mark.parametrize(("kind", "digits", "size"), [("decimal128", 38, 16), ("decimal256", 76, 32)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_decimal_fails_where_arrow_cannot_write_it_but_is_missing(kind, digits, size, sign):
+    five = pa.py_buffer((5).to_bytes(size, "little"))
+    for scale, number in ((sign * digits, float(f"5e{-sign * digits}")), (sign * (digits + 1), np.nan)):
+        array = pa.Array.from_buffers(getattr(pa, kind)(digits, scale), 1, [None, five])
+        np.testing.assert_array_equal(numbers(arrow.column(array)), [number])
+
+
 def test_decimals_are_the_nearest_floats():
     """A cast of decimals to floats rounds twice: some of these are not the nearest."""
     rng = np.random.default_rng(1)
