@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,30 @@ if TYPE_CHECKING:
 FIGURES = Path(__file__).with_name("figures")
 STEP = 2.0**-42  # of exact totals: that of products of two entries of `privstats.numerics.exact.ROW_BITS` bits
 REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row, none missing
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Values, shape (n,), as a mechanism reads them."""
+
+    values: np.ndarray
+    rows: int = 1 << 15  # at a time
+
+    def scan(self) -> Iterator[np.ndarray]:
+        """Return them in parts, shape (m, 1)."""
+        return (self.values[start : start + self.rows, None] for start in range(0, len(self.values), self.rows))
+
+    def parts(self) -> list[np.ndarray]:
+        """Return the same."""
+        return list(self.scan())
+
+    def all(self) -> np.ndarray:
+        """Return them at once."""
+        return self.values[:, None]
+
+    def cell(self, k: int) -> InMemory:
+        """Return those of the only cell."""
+        return self
 
 
 def arguments(doc: str | None, replicates: int, figure: str | None = None) -> argparse.ArgumentParser:

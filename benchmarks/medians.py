@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.common import InMemory
 from privstats.mechanisms.comparison import admissible, dataset_distance
 from privstats.mechanisms.comparison.dataset_distance import QUANTILE_BITS, exact_level, quantile_pieces
 from privstats.mechanisms.comparison.local_sensitivity import at_distances, ladder, smooth
 from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothLaplace, SmoothLaplaceLN
-from privstats.mechanisms.order import rank_sampler
 from privstats.mechanisms.order.rank_sampler import draw_rank, knots_between, runs_between
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.privacy.promise import ApproxDP, PureDP
 
 LEVEL = 0.5
@@ -205,8 +206,8 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
     """Return that of the rank mechanism: its density is geometric along runs of grid points."""
-    grid, n = rank_sampler.RankGrid(*sample.within, sample.within.step), len(sample.values)
-    knots = knots_between(sample.values, 0, n + 1, grid)
+    grid, n = RankGrid(*sample.within, sample.within.step), len(sample.values)
+    knots = knots_between(Ranked(InMemory(sample.values), grid), 0, n + 1)
     runs = runs_between(knots, 0, LEVEL * (n + 1), eps / (2 * HALF[relation]))
     some = runs.count > 0
     log_mass, fall, count = runs.log_mass()[some], runs.fall[some], runs.count[some]
@@ -254,6 +255,7 @@ def draw(
         ]
         return np.array([grid.point(offset) for offset in chosen])
     if method == RANK:
-        return draw_rank(sample.values, LEVEL, eps / (2 * HALF[relation]), *sample.within, step, rng, size)
+        values = Ranked(InMemory(sample.values), RankGrid(*sample.within, step))
+        return draw_rank(values, LEVEL, eps / (2 * HALF[relation]), rng, size)
     noise = calibrated(method, eps, delta).noise(sample.moves[relation])
     return np.clip(sample.median + noise.draw(size, rng), *sample.within)

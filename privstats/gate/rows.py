@@ -7,7 +7,8 @@ pass reads the same units, is decided here, once for all sources; which rows of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol, cast
 
@@ -24,14 +25,13 @@ from privstats.gate.units import Hashes, Units
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
-from privstats.sets.base import Set
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 KEPT_NUMBERS = 1 << 26  # of blocks that stay in memory for the next question
+KEPT_VALUES = 1 << 21  # numbers of values that are kept of a source outside of memory
 LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # of their sum, in int64
-FINE_BITS = 26  # halves of numbers of at most 2^53 steps: sums of 2^15 of them stay exact
 
 
 class RowMap(Protocol):
@@ -248,72 +248,22 @@ def counting(question: Question, block: Block, units: IntArray | None) -> tuple[
 class RowValues:
     """The vectors of rows, each inside its set, sealed: a mechanism alone may look at them.
 
-    Each call may be a pass over the source; where that lies in memory, so do the values.
+    Each scan may be a pass over the source; where that lies in memory, or the values are few, they are kept.
     """
 
     def __init__(self, rows: BlockRows, question: Question, cell: int | None = None) -> None:
         self._rows, self._question, self._cell = rows, question, cell
         self._gathered: list[FloatArray] | None = None
-        self._sorted: list[FloatArray] | None = None
-        self._cells: tuple[FloatArray, IntArray] | None = None
-
-    def count(self) -> int:
-        """Return how many values there are."""
-        return sum(map(len, self._parts()))
-
-    def count_upto(self, points: FloatArray) -> IntArray:
-        """Return how many values (of one coordinate) are at most each point."""
-        counts = np.zeros(np.shape(points), dtype=np.int64)
-        for part in self._ordered():
-            counts += np.searchsorted(part, points, side="right")
-        return counts
-
-    def between(self, low: float, high: float) -> FloatArray:
-        """Return the values (of one coordinate) in (low, high], ascending."""
-        inside = [np.zeros(0)]
-        for part in self._ordered():
-            start, stop = np.searchsorted(part, [low, high], side="right")
-            inside.append(part[start : max(start, stop)])
-        return np.sort(np.concatenate(inside))
-
-    def sum(self, function: Callable[[FloatArray], FloatArray], within: Set, step: float | None = None) -> Total:
-        """Return the exact total of ``function(values)``, in a set.
-
-        Parameters
-        ----------
-        function : callable
-            Of values, shape (n, dim): vectors, shape (n, within.dim), each of one value by itself.
-        within : Set
-            Bounds the vectors.
-        step : float, optional
-            A finer grid than the set's, a power of two: what a minimiser asks, to which scores on a coarse grid are
-            step functions. Vectors are then cut to the reach of the set, not projected, and moved toward zero onto this
-            grid.
-        """
-        exact = Total.nothing(within.size, within.step if step is None else step)
-        for part in self._parts():
-            for start in range(0, len(part), BLOCK_ROWS):
-                vectors = function(part[start : start + BLOCK_ROWS])
-                exact += within.total(within.project(vectors)) if step is None else _fine(vectors, within, step)
-        return exact
+        self._most = sys.maxsize if rows.source.in_memory else KEPT_VALUES
+        self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
         """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
         one = RowValues(self._rows, self._question, k)
-        if self._rows.source.in_memory:
-            values, ends = self._by_cell()
-            one._gathered = [values[ends[k] : ends[k + 1]]]
-        return one
-
-    def _by_cell(self) -> tuple[FloatArray, IntArray]:
-        """Return values in memory by cell, those of a cell in the order of their rows; and where each cell ends."""
         if self._cells is None:
-            within = cast(ByCell, self._question.within)
-            values, many = np.concatenate([np.zeros((0, within.dim)), *self._parts()]), within.cells
-            cells = values[:, 0].astype(np.min_scalar_type(many))  # short whole numbers are sorted by counting
-            ends = np.append(0, np.cumsum(np.bincount(cells, minlength=many)))
-            self._cells = values[np.argsort(cells, kind="stable"), 1:], ends
-        return self._cells
+            self._cells = _Cells(self, cast(ByCell, self._question.within), self._most)
+        one._gathered = self._cells.of(k)
+        return one
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in the order of their rows."""
@@ -322,41 +272,51 @@ class RowValues:
 
     def parts(self) -> list[FloatArray]:
         """Return the same, those of each block by themselves."""
-        return list(self._parts())
+        return list(self.scan())
 
-    def _parts(self) -> Iterator[FloatArray]:
+    def scan(self) -> Iterator[FloatArray]:
+        """Return the same one after the other: of a source outside of memory only some are there at a time."""
         if self._gathered is not None:
             yield from self._gathered
             return
-        parts: list[FloatArray] = []
+        kept, numbers = list[FloatArray](), 0
         for block, units in self._rows.blocks():
             values = self._question.within.project(counting(self._question, block, units)[0])
             values = values if self._cell is None else _in_cell(values, self._cell)
-            if self._rows.source.in_memory:
-                parts.append(values)
+            numbers += values.size
+            kept = [*kept, values] if numbers <= self._most else []
             yield values
-        if self._rows.source.in_memory:
-            self._gathered = parts
+        self._gathered = kept if numbers <= self._most else None
 
-    def _ordered(self) -> Iterator[FloatArray]:
-        """Return the values of the first coordinate, each part ascending."""
-        ordered: Iterable[FloatArray] = (np.sort(part[:, 0]) for part in self._parts())
-        if self._rows.source.in_memory:
-            self._sorted = ordered = self._sorted or list(ordered)
-        yield from ordered
+
+class _Cells:
+    """Values by cell: those of some cells after one another are gathered in one scan, as many as may be kept."""
+
+    def __init__(self, values: RowValues, within: ByCell, most: int) -> None:
+        self.values, self.dim, self.most = values, within.dim, most // within.dim
+        counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
+        self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
+        self.first, self.ends, self.kept = 0, np.zeros(1, dtype=np.int64), np.zeros((0, self.dim - 1))
+
+    def of(self, k: int) -> list[FloatArray] | None:
+        """Return the values of a cell, in the order of their rows; None where they are more than may be kept."""
+        if not self.first <= k < self.first + len(self.ends) - 1:
+            self._gather(k)
+        begin, *end = self.ends[k - self.first : k - self.first + 2]
+        return [self.kept[begin : end[0]]] if end else None
+
+    def _gather(self, k: int) -> None:
+        """Gather cell k and the next ones."""
+        ends = np.append(0, np.cumsum(self.sizes[k:]))
+        many = int(np.searchsorted(ends, self.most, side="right")) - 1
+        parts = (part[(part[:, 0] >= k) & (part[:, 0] < k + many)] for part in self.values.scan())
+        values = np.concatenate([np.zeros((0, self.dim)), *(parts if many else ())])
+        cells = (values[:, 0] - k).astype(np.min_scalar_type(many))  # short whole numbers are sorted by counting
+        self.first, self.ends, self.kept = k, ends[: many + 1], values[np.argsort(cells, kind="stable"), 1:]
 
 
 def _in_cell(values: FloatArray, k: int) -> FloatArray:
     return values[values[:, 0] == k, 1:]
-
-
-def _fine(vectors: FloatArray, within: Set, step: float) -> Total:
-    """Return the exact sum of vectors inside the reach of a set, on a grid of at least 2^-53 of it."""
-    inside = np.clip(np.nan_to_num(vectors), -within.reach, within.reach)
-    units = np.trunc(within.contribution(inside) / step).astype(np.int64)
-    high, low = units >> FINE_BITS, units & ((1 << FINE_BITS) - 1)
-    sums = zip(high.sum(axis=0).tolist(), low.sum(axis=0).tolist(), strict=True)
-    return Total(tuple((a << FINE_BITS) + b for a, b in sums), step)
 
 
 def changed() -> PrivacyError:

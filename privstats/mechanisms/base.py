@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import OptionError
 from privstats.numerics.exact import Total, add_noise
-from privstats.numerics.law import FloatArray, IntArray, Law, Rng
+from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
@@ -47,28 +47,19 @@ class ProvedBound(Protocol):
 
 
 class SealedValues(Protocol):
-    """The values of rows, sealed: only a mechanism may look at them. Each call may be a pass over the data."""
+    """The values of rows, sealed: only a mechanism may look at them."""
 
-    def count(self) -> int:
-        """Return the number of values."""
+    def scan(self) -> Iterator[FloatArray]:
+        """Return all values in parts, shape (m, dim), one after the other. Each scan may be a pass over the data."""
 
-    def count_upto(self, points: FloatArray) -> IntArray:
-        """Return how many values are at most each point."""
+    def parts(self) -> Sequence[FloatArray]:
+        """Return the same parts, gathered in memory."""
 
-    def between(self, low: float, high: float) -> FloatArray:
-        """Return the values in (low, high], in no particular order."""
-
-    def sum(self, function: Callable[[FloatArray], FloatArray], within: Any, step: float | None = None) -> Total:
-        """Return the exact total of ``function(values)``, each bounded by the set `within`."""
+    def all(self) -> FloatArray:
+        """Return all values, shape (n, dim), gathered in memory."""
 
     def cell(self, k: int) -> SealedValues:
         """Return the values of one cell of a partition, sealed as well."""
-
-    def all(self) -> FloatArray:
-        """Return all values, shape (n, dim), in no particular order."""
-
-    def parts(self) -> Sequence[FloatArray]:
-        """Return all values in parts, whose rows are in no particular order."""
 
 
 @dataclass(frozen=True)

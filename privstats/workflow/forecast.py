@@ -166,7 +166,7 @@ class _Repeated(RowValues):
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
-        self._gathered = [np.repeat(np.concatenate(list(super()._parts())), times, axis=0)]
+        self._gathered = [np.repeat(np.concatenate(list(super().scan())), times, axis=0)]
 
 
 def expected(

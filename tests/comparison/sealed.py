@@ -19,3 +19,6 @@ class Sealed:
 
     def all(self):
         return self.values
+
+    def scan(self):
+        yield self.values

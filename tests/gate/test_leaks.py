@@ -120,7 +120,7 @@ BREAKS = {
     "reading": (Design, "block"),
     "projecting": (Ball, "project"),
     "adding up": (Ball, "total"),
-    "looking": (RowValues, "all"),
+    "looking": (RowValues, "scan"),
     "the noise": (Laplace, "release"),
 }
 

@@ -16,7 +16,6 @@ from privstats.gate.sources import Batches, Frame, Unread, source_of
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.order.rank import Rank
-from privstats.numerics.exact import Total
 from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell, Cells, Line, Shells
 from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, Squares
@@ -99,8 +98,7 @@ def test_no_rows_have_zero_totals_and_no_values(data, neighbors):
     rows = rows_of(data, neighbors)
     assert [set(exact.units) for exact in rows.totals(QUESTIONS)] == [{0}] * len(QUESTIONS)
     values = rows.values(Values("values", XY(), Box(2)))
-    assert (values.count(), values.all().shape, len(values.between(-9, 9))) == (0, (0, 2), 0)
-    assert values.sum(lambda v: v, Ball(2)) == Total.nothing(2, Ball(2).step)
+    assert values.all().shape == (0, 2)
 
 
 def test_totals_do_not_overflow_however_many_rows_there_are():
@@ -186,7 +184,7 @@ def test_so_many_rows_of_each_unit_count():
     for allowed, expected in ((1, 3), (2, 5), (3, 6), (100, 7)):
         rows = rows_of(data, Neighbors("replace", "who", allowed))
         assert rows.totals([Sum("rows", One(), Fractions(1))])[0].value() == [expected]
-        assert rows.values(Values("values", X(), Line(-1, 1))).count() == expected
+        assert len(rows.values(Values("values", X(), Line(-1, 1))).all()) == expected
 
 
 def test_a_row_that_is_absent_takes_no_place():
@@ -314,7 +312,7 @@ def test_a_source_that_gives_other_rows_in_a_later_pass_is_refused_without_units
     rows = rows_of(lambda: [data.iloc[next(passes) :]])
     rows.totals([Sum("first", XY(), Box(2))])
     with pytest.raises(SourceChangedError):
-        rows.values(question).count() if isinstance(question, Values) else rows.totals([question])
+        rows.values(question).all() if isinstance(question, Values) else rows.totals([question])
 
 
 def test_more_rows_in_a_later_pass_are_refused_where_they_have_units():
@@ -369,17 +367,10 @@ def test_rows_in_memory_are_made_into_blocks_once():
 def test_sealed_values_answer_what_a_mechanism_asks(size):
     data = frame(400)
     block, within = Toy().block(data), Line(-0.5, 0.5)
-    expected = np.sort(np.clip(block.numbers[block.present, 0], -0.5, 0.5))
+    expected = np.clip(block.numbers[block.present, :1], -0.5, 0.5)
     values = rows_of(data if size is None else in_batches(data, size)).values(Values("x", X(), within))
-    assert values.count() == len(expected)
-    points = np.array([-1.0, -0.5, -0.1, 0.0, 0.3, 0.5])
-    assert values.count_upto(points).tolist() == [(expected <= point).sum() for point in points]
-    inside = expected[(expected > -0.5) & (expected <= 0.3)]
-    np.testing.assert_array_equal(values.between(-0.5, 0.3), inside)
-    assert len(values.between(0.3, -0.5)) == 0
-    np.testing.assert_array_equal(np.sort(values.all()[:, 0]), expected)
-    total = values.sum(lambda v: v**2, Ball(1, 1.0))
-    np.testing.assert_allclose(total.value(), [(expected**2).sum()], rtol=1e-9)
+    for parts in (values.scan(), values.parts(), values.scan(), [values.all()]):
+        np.testing.assert_array_equal(np.concatenate([*parts]), expected)
 
 
 @pytest.mark.parametrize("size", [None, 17])
@@ -391,8 +382,28 @@ def test_values_of_a_cell_are_those_of_its_rows(size):
     for k in (0, 1):
         rows = block.numbers[block.present & (block.codes[0] == k)]
         np.testing.assert_allclose(values.cell(k).all(), rows, atol=1e-9)
-        assert values.cell(k).count() == len(rows) > 50
-        assert values.cell(k).count_upto(np.array([0.0])) == [(rows[:, 0] <= 0).sum()]
+        assert len(rows) > 50
+
+
+def test_cells_are_gathered_several_at_a_time_in_few_passes(monkeypatch):
+    """Of 20 cells the first and the last are larger than what may be kept: they are read by themselves."""
+    data, within, passes = frame(400, missing=False), ByCell(Line(-1.0, 1.0), 20), itertools.count()
+
+    def numbered(block):
+        return np.column_stack([np.floor(10 * block.numbers[:, 0] + 10), block.numbers[:, 1]])
+
+    def make():
+        next(passes)
+        return in_batches(data, 33)()
+
+    kept = rows_of(data).values(Values("cells", numbered, within))
+    monkeypatch.setattr(rows_module, "KEPT_VALUES", 2 * 40)
+    read = rows_of(make).values(Values("cells", numbered, within))
+    before = next(passes)
+    for k in range(20):
+        np.testing.assert_array_equal(read.cell(k).all(), kept.cell(k).all())
+    assert min(len(kept.cell(k).all()) for k in (0, 19)) > 40
+    assert next(passes) - before - 1 < 16
 
 
 @pytest.mark.parametrize("cells", [3, 256, 257, 70_000])
@@ -410,34 +421,7 @@ def test_each_value_lies_in_its_own_cell_in_the_order_of_the_rows(cells):
     assert cells == 3 or len(empty)
     for k in (*used[:40].astype(int), *used[-40:].astype(int), *empty):
         np.testing.assert_array_equal(values.cell(k).all(), every[every[:, 0] == k, 1:])
-    assert sum(values.cell(int(k)).count() for k in used) == len(every)
-
-
-def test_a_fine_sum_is_exact_on_its_grid_whatever_the_blocks(monkeypatch):
-    """A minimiser asks for steps of 2^-52 of the radius: scores on a coarse grid are step functions of theta."""
-    data, within, step = frame(500), Ball(2, 3.0), 2.0**-51
-    values = rows_of(data).values(Values("xy", XY(), Box(2)))
-
-    def scores(v):
-        return np.sin(v * 1.2345)
-
-    fine = values.sum(scores, within, step)
-    assert fine.step == step
-    expected = [sum(int(unit) for unit in np.trunc(column / step)) for column in scores(values.all()).T]
-    assert list(fine.units) == expected
-    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 7)
-    assert rows_of(in_batches(data, 31)).values(Values("xy", XY(), Box(2))).sum(scores, within, step) == fine
-    coarse = values.sum(scores, within)
-    assert coarse.step > step
-    assert np.abs(coarse.value() - fine.value()).max() <= 500 * 2 * coarse.step
-
-
-def test_a_fine_sum_cuts_numbers_that_would_not_fit():
-    values = rows_of(frame(20, missing=False), design=Toy(True)).values(Values("x", X(), Box(1)))
-    for huge in (np.inf, -np.inf, 1e308):
-        total = values.sum(lambda v, huge=huge: np.full((len(v), 1), huge), Ball(1, 2.0), 2.0**-51)
-        assert total.value() == [20 * np.clip(huge, -2, 2)]
-    assert values.sum(lambda v: np.full((len(v), 1), np.nan), Ball(1, 2.0), 2.0**-51).value() == [0]
+    assert sum(len(values.cell(int(k)).all()) for k in used) == len(every)
 
 
 # Sources

@@ -28,7 +28,8 @@ from privstats.mechanisms.comparison.dataset_distance import QUANTILE, mean_leve
 from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian, SmoothLaplace
 from privstats.mechanisms.objective.perturbation import ROUNDING
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
-from privstats.mechanisms.order.rank_sampler import RankGrid, log_density
+from privstats.mechanisms.order.rank_sampler import log_density
+from privstats.mechanisms.order.ranked import RankGrid
 from privstats.mechanisms.quantile_regression.minimise import size_of
 from privstats.numerics.exact import Total
 from tests.conftest import NORMS, nuclear
@@ -48,6 +49,9 @@ class Sealed:
 
     def parts(self):
         return [self.all()]
+
+    def scan(self):
+        yield self.all()
 
     def cell(self, k):
         return Sealed(self.values[self.values[:, 0] == k, 1:])
@@ -593,10 +597,19 @@ class Notes:
 
             patched.setattr(where + place, listener)
 
-        first = lambda values, level, rate, low, *_: np.array([low])  # noqa: E731
-        note("order.rank.draw_rank", lambda *a: OneRank(*a[:6]), first)
-        note("order.rank.draw_joint", lambda *a: Bridge(*a[:6]), lambda *a: np.full(len(a[1]), a[3]))
-        note("order.rank.draw_box", lambda *a: Box(*a[:6]), lambda *a: np.full(len(a[1]), a[3]))
+        def ranks(density):
+            def of(ranked, targets, rates, _):
+                (values,), grid = ranked.values.scan(), ranked.grid
+                return density(values[:, 0], targets, rates, grid.low, grid.high, grid.step)
+
+            return of
+
+        def lowest(ranked, targets, *_):
+            return np.full(np.size(targets), ranked.grid.low)
+
+        note("order.rank.draw_rank", ranks(OneRank), lowest)
+        note("order.rank.draw_joint", ranks(Bridge), lowest)
+        note("order.rank.draw_box", ranks(Box), lowest)
         kng = "comparison.kng_median."
         note(kng + "sample_location_quantile", lambda _, *a: LocationScore(*a), lambda _, units, level, grid, *__: 0)
         note(kng + "sample_geometric", lambda _, *a: Point(*a), lambda _, units, *__: units[0])

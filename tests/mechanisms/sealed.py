@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
+
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
@@ -12,17 +14,20 @@ class Sealed:
     values: np.ndarray
     cells: np.ndarray | None = None
 
-    def count(self):
-        return len(self.values)
-
-    def count_upto(self, points):
-        return np.searchsorted(np.sort(self.values), points, side="right")
-
-    def between(self, low, high):
-        return self.values[(self.values > low) & (self.values <= high)]
+    part: int = 1000
 
     def cell(self, k):
         return Sealed(self.values[self.cells == k])
 
     def all(self):
         return np.asarray(self.values, dtype=float)[:, None]
+
+    def scan(self):
+        """Parts of some values, of which only one is there at a time."""
+        for start in range(0, len(self.values), self.part):
+            yield self.all()[start : start + self.part]
+
+
+def ranked(values, low, high, step):
+    """Values on a grid, as samplers see them."""
+    return Ranked(Sealed(np.asarray(values, dtype=float)), RankGrid(low, high, step))

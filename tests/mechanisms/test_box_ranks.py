@@ -10,10 +10,11 @@ from scipy import stats
 from privstats.mechanisms.order import bracket as box_ranks
 from privstats.mechanisms.order.bracket import draw_box
 from privstats.mechanisms.order.joint import HEAPED
-from privstats.mechanisms.order.rank_sampler import RankGrid
+from privstats.mechanisms.order.ranked import RankGrid
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import box_quantile, box_rate, box_targets
 from tests.conftest import thinned
+from tests.mechanisms.sealed import ranked
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 GRID = RankGrid(LOW, HIGH, STEP)
@@ -58,7 +59,8 @@ def test_gaps_are_drawn_with_the_mass_that_enumeration_gives_them(ends_only):
     gaps, mass = masses(values, targets, rate)
     assert np.log(mass.sum()) == pytest.approx(log_normaliser(values, targets, rate), abs=1e-9)
     rng = np.random.default_rng(1)
-    drawn = np.array([draw_box(values, targets, rate, LOW, HIGH, STEP, rng) for _ in range(draws)])
+    column = ranked(values, LOW, HIGH, STEP)
+    drawn = np.array([draw_box(column, targets, rate, rng) for _ in range(draws)])
     assert (np.diff(drawn, axis=1) >= 0).all()
     ranks = np.searchsorted(values, drawn)
     seen = np.array([(ranks == g).all(axis=1).sum() for g in gaps])
@@ -101,7 +103,8 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
     opened, all_values = [], box_ranks.Window.all
     monkeypatch.setattr(box_ranks.Window, "all", lambda self: opened.append(1) or all_values(self))
     rng = np.random.default_rng(5)
-    drawn = np.array([draw_box(values, targets, rate, LOW, HIGH, STEP, rng) for _ in range(draws)])
+    column = ranked(values, LOW, HIGH, STEP)
+    drawn = np.array([draw_box(column, targets, rate, rng) for _ in range(draws)])
     assert 0.2 * draws < len(opened) < 0.98 * draws
     gaps, mass = masses(values, targets, rate)
     ranks = np.searchsorted(values, drawn)
@@ -138,7 +141,7 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
         rate = box_rate(eps, 1, 0.5, "add_remove", 0.95, False)
         targets = box_targets(n, 0.5, 0.95, box_quantile(3, 0.95) / rate, False)
         for values in (np.zeros(n), np.full(n, 10.0), rng.uniform(0, 10, n)):
-            x = draw_box(values, targets, rate, LOW, HIGH, STEP, rng)
+            x = draw_box(ranked(values, LOW, HIGH, STEP), targets, rate, rng)
             assert np.isfinite(x).all() and (np.diff(x) >= 0).all() and x[0] >= LOW and x[-1] <= HIGH
 
 
@@ -146,5 +149,5 @@ def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
     """Its gaps are so short that what lies beyond the window has nearly all of the bound of the mass."""
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):
-        drawn = draw_box(values, targets, 2.5, -10.0, 10.0, step, public_stream(91))
+        drawn = draw_box(ranked(values, -10.0, 10.0, step), targets, 2.5, public_stream(91))
         np.testing.assert_allclose(drawn, 0.0, atol=2 * step)

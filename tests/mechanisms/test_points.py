@@ -118,7 +118,7 @@ def test_order_statistics_are_whole_numbers_of_steps_whatever_the_uniform_number
     within = LINES[line]
     exact = Sealed(within.project(np.array(VALUES[values], dtype=float)))
     for rank in RANKS:
-        assert worst(rank, exact, within, grid_of(within)) == 0
+        assert worst(rank, exact, within, grid_of(within).step) == 0
     if within.grid:
         assert worst(DuffQuantile(level=0.3), exact, within, within.grid) == 0
         assert worst(DuffMean(), exact, within, within.grid) == 0

@@ -228,7 +228,7 @@ def density(monkeypatch):
     """The log density by which the mechanism draws an interval: what it hands to the sampler, not what it states."""
     handed = []
     monkeypatch.setattr(
-        ends, "draw_box", lambda values, targets, rate, *grid: handed.append((targets, rate)) or np.zeros(len(targets))
+        ends, "draw_box", lambda values, targets, rate, rng: handed.append((targets, rate)) or np.zeros(len(targets))
     )
 
     def at(x, values, eps, rank, kind, rows):

@@ -7,6 +7,7 @@ from privstats.mechanisms.order.rank import Rank, grid_of
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.cells import Line
+from tests.mechanisms.sealed import Sealed
 
 FINEST, COARSEST = 2.0**-60, 2.0**-20  # of the largest number
 REPLACE = Relation(1, True, False)
@@ -19,27 +20,17 @@ DRAWN = {
 }
 
 
-class Rows:
-    """Sealed values of a test."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def all(self):
-        return self.values
-
-
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("drawn", DRAWN)
 def test_where_no_grid_is_declared_numbers_lie_on_one_that_doubles_can_count(drawn, scale):
     """Of values near 0 doubles have many more digits than of the bounds, and would show them."""
     line = Line(-scale, scale)
-    assert FINEST * scale <= grid_of(line) <= COARSEST * scale
-    values = scale * 1e-4 * np.random.default_rng(3).standard_normal((4000, 1))
+    assert FINEST * scale <= grid_of(line).step <= COARSEST * scale
+    values = scale * 1e-4 * np.random.default_rng(3).standard_normal(4000)
     for k in range(5):
         rng = public_stream(k)
-        value = np.ravel(DRAWN[drawn].release("q", Rows(values), PureDP(1.0), line, REPLACE, rng).value)
+        value = np.ravel(DRAWN[drawn].release("q", Sealed(values), PureDP(1.0), line, REPLACE, rng).value)
         assert np.abs(value).max() < 0.1 * scale
-        whole = value / grid_of(line)
+        whole = value / grid_of(line).step
         np.testing.assert_allclose(whole, np.rint(whole), rtol=1e-15)
         assert (np.abs(whole) < 2.0**53).all()

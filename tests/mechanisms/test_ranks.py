@@ -16,6 +16,7 @@ from privstats.numerics.rank_law import (
     interval_targets,
 )
 from tests.conftest import thinned
+from tests.mechanisms.sealed import ranked
 
 LOW, HIGH, STEP = -3.0, 3.0, 0.25
 GRID = np.arange(LOW, HIGH + STEP / 2, STEP)
@@ -66,7 +67,7 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
     rng, chance, p = np.random.default_rng(2), public_stream(50), []
     for n, level, rate in ((0, 0.5, 0.3), (5, 0.3, 0.3), (60, 0.8, 0.05), (301, 0.4, 0.02), (301, 0.4, 0.3)):
         values = np.clip(rng.normal(size=n), LOW, HIGH)
-        draws = draw_rank(values, level, rate, LOW, HIGH, STEP, chance, 20_000, width)
+        draws = draw_rank(ranked(values, LOW, HIGH, STEP), level, rate, chance, 20_000, width)
         p.append(fit(draws, np.exp(by_definition(values, level, rate)), GRID))
     assert min(p) > 1e-4
     twice = by_definition(values, level, 0.6)  # a rate that is twice what it should be is seen
@@ -75,8 +76,8 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
 
 def test_a_window_and_everything_sorted_give_the_same_law_on_a_fine_grid():
     values, chance = np.random.default_rng(3).normal(size=2001), public_stream(51)
-    tiny = draw_rank(values, 0.7, 0.02, -10, 10, FINE, chance, 5000, width=5)
-    wide = draw_rank(values, 0.7, 0.02, -10, 10, FINE, chance, 5000, width=5000)
+    tiny = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, chance, 5000, width=5)
+    wide = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, chance, 5000, width=5000)
     assert stats.ks_2samp(tiny, wide).pvalue > 1e-4
 
 
@@ -88,11 +89,11 @@ def test_nothing_depends_on_where_the_values_lie(rate, size):
     shapes = [np.zeros(size), np.full(size, -10.0), np.full(size, 10.0), rng.choice([-10.0, 10.0], size)]
     for values in [*shapes, rng.uniform(-10, 10, size)]:
         for level in (1e-6, 0.5, 1 - 1e-6):
-            drawn = draw_rank(values, level, rate, -10, 10, 20 / 2**24, chance, 3)
+            drawn = draw_rank(ranked(values, -10, 10, 20 / 2**24), level, rate, chance, 3)
             assert np.isfinite(drawn).all() and (np.abs(drawn) <= 10).all()
         for J in (1, 2, 4, 9):
             targets = np.linspace(0.1, 0.9, J) * size
-            drawn = draw_joint(values, targets, np.full(J + 1, rate), -10, 10, 20 / 2**24, chance)
+            drawn = draw_joint(ranked(values, -10, 10, 20 / 2**24), targets, np.full(J + 1, rate), chance)
             assert np.isfinite(drawn).all() and (np.diff(drawn) >= 0).all() and (np.abs(drawn) <= 10).all()
 
 
@@ -100,8 +101,8 @@ def test_a_range_that_holds_few_points_of_the_grid_is_kept():
     chance = public_stream(53)
     for low, high in ((0.1, 0.2), (0.9, 1.1), (0.3, 1.9)):
         values = np.linspace(low, high, 7)
-        drawn = draw_rank(values, 0.5, 1.0, low, high, 1.0, chance, 9)
-        both = draw_joint(values, np.array([2.0, 5.0]), np.ones(3), low, high, 1.0, chance)
+        drawn = draw_rank(ranked(values, low, high, 1.0), 0.5, 1.0, chance, 9)
+        both = draw_joint(ranked(values, low, high, 1.0), np.array([2.0, 5.0]), np.ones(3), chance)
         assert ((low <= drawn) & (drawn <= high)).all() and ((low <= both) & (both <= high)).all()
 
 
@@ -149,8 +150,9 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
     values = np.sort(rng.uniform(0, 100, n))
     targets, rates = np.sort(rng.uniform(0, n, J)), np.full(J + 1, 0.6) if equal else rng.uniform(0.1, 1.0, J + 1)
     counts = dict.fromkeys(law := joint_law(values, 0, 100, targets, rates), 0)
+    column = ranked(values, 0, 100, FINE)
     for _ in range(draws):
-        x = draw_joint(values, targets, rates, 0, 100, FINE, chance, width)
+        x = draw_joint(column, targets, rates, chance, width)
         counts[tuple(np.searchsorted(values, x).tolist())] += 1
     counts, expected = np.array(list(counts.values())), draws * np.array(list(law.values()))
     assert chi_square(counts, expected) > 1e-4
@@ -163,8 +165,9 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
 def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate, width):
     values, chance = np.random.default_rng(7).uniform(size=60), public_stream(55)
     values[::3] = np.round(values[::3], 1)  # ties, also across a window's edges
+    column = ranked(values, 0, 1, 0.05)
     tiny, wide = (
-        np.array([draw_joint(values, targets, np.full(4, rate), 0, 1, 0.05, chance, each) for _ in range(700)])
+        np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(700)])
         for each in (width, 1000)
     )
     assert abs(60 * tiny - targets).max() > width + 1  # some lie beyond the windows
@@ -183,7 +186,7 @@ def test_only_windows_of_ranks_are_sorted_where_many_orders_lie_far_apart():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Parts, "spread", counted)
-        drawn = draw_joint(values, targets, np.full(10, 0.25), 0, 1, 2.0**-30, chance)
+        drawn = draw_joint(ranked(values, 0, 1, 2.0**-30), targets, np.full(10, 0.25), chance)
     assert sum(spread) < 15_000  # 9 windows of twice 600 ranks, and the cells at their edges
     np.testing.assert_allclose(1e5 * drawn, targets, atol=1000)
 
@@ -211,7 +214,8 @@ def test_the_law_of_ranks_is_that_of_conditioned_laplace_steps(j, J):
 def test_ranks_of_evenly_spread_values_err_as_the_bridge_says():
     n, rate, chance = 400, 0.4, public_stream(57)
     values, targets = (np.arange(n) + 0.5) / n, np.array([120.0, 200.0, 280.0])
-    drawn = np.array([draw_joint(values, targets, np.full(4, rate), 0, 1, FINE, chance) for _ in range(600)])
+    column = ranked(values, 0, 1, FINE)
+    drawn = np.array([draw_joint(column, targets, np.full(4, rate), chance) for _ in range(600)])
     errors = n * drawn - targets
     for j in (1, 2, 3):
         assert stats.kstest(errors[:, j - 1], lambda x, j=j: 1 - bridge_tail(x, rate, j, 3)).pvalue > 1e-4

@@ -19,26 +19,24 @@ import numpy as np
 
 from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.joint import Parts, Window
-from privstats.mechanisms.order.rank_sampler import RankGrid
+from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
 RARE = 30.0  # what the log density falls within the window beyond what the range could make up for
 
 
-def draw_box(
-    values: FloatArray, targets: FloatArray, rate: float, low: float, high: float, step: float, rng: Rng
-) -> FloatArray:
+def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
     """Draw ordered boundaries, shape (J,), J in (2, 3), whose ranks are near `targets`, multiples of `FINE`.
 
     Only a window of ranks is sorted. What lies beyond it is proposed at an upper bound of its mass and accepted with
     the ratio of its mass to that. If it is not, boundaries are drawn by the law over all values: rejection that goes on
     until it accepts has that law, too. So this is exact whatever the window, and no ties make it go on for ever.
     """
-    parts, n, J = Parts(RankGrid(low, high, step)), len(values), len(targets)
+    parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
     width = nearest + (J * math.log(parts.cells * (n + 1.0)) + RARE) / rate + 2
     start, stop = int(max(0.0, targets[0] - width)), int(min(float(n), math.ceil(targets[-1] + width)))
-    window = Window.of(parts.grid.units(values), [(start, stop)], parts, rng)
+    window = Window.of(values, [(start, stop)], parts, rng)
     knots = np.concatenate([[0], window.values, [parts.end]])
     all_ = start == 0 and stop == n
     near = RankBoxes.of(knots, start, n, targets, nearest, math.inf if all_ else width - 2)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.mechanisms.additive.tails import choose, passes
-from privstats.mechanisms.order.rank_sampler import RankGrid
+from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, among
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
 HEAPED = (
@@ -66,7 +66,7 @@ class Parts:
         """How much wider the cells of `heaps` are, in cells."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """The width of all cells, in those of ordinary points."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
@@ -137,27 +137,18 @@ class Targets:
 
 
 def draw_joint(
-    values: FloatArray,
-    targets: FloatArray,
-    rates: FloatArray,
-    low: float,
-    high: float,
-    step: float,
-    rng: Rng,
-    width: float | None = None,
+    values: Ranked, targets: FloatArray, rates: FloatArray, rng: Rng, width: float | None = None
 ) -> FloatArray:
     """Draw boundaries whose cells have nearly the wanted numbers of values.
 
     Parameters
     ----------
-    values : ndarray, shape (n,)
-        In [low, high], in any order; not changed.
+    values : Ranked
+        n values, on the grid of the draws.
     targets : ndarray, shape (J,)
         Wanted ranks, ascending, in [0, n].
     rates : ndarray, shape (J + 1,)
         What the log density loses for each value too many or too few in a cell, positive.
-    low, high, step : float
-        The grid: multiples of `step` in [low, high].
     rng : Rng
         Source of randomness.
     width : float, optional
@@ -166,9 +157,9 @@ def draw_joint(
     Returns
     -------
     ndarray, shape (J,)
-        Multiples of `step`, ascending, clipped to [low, high].
+        Points of the grid, ascending.
     """
-    parts, n, rates = Parts(RankGrid(low, high, step)), len(values), np.asarray(rates, dtype=float)
+    parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
         # there and back costs 2 width rates at least; the nearest ranks little, and their volume is a part^J or more
@@ -176,7 +167,7 @@ def draw_joint(
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
     wanted = Targets(targets, rates, width)
-    window = Window.of(parts.grid.units(values), wanted.spans(n), parts, rng)
+    window = Window.of(values, wanted.spans(n), parts, rng)
     x, gaps = draw_between(window.values, window.labels, wanted, parts, rng)
     ranks = window.ranks(x) if window.holes[gaps].any() else window.labels[gaps]
     excess = wanted.excess(ranks)
@@ -198,51 +189,50 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """Values of some spans of ranks, spread over their cells' parts and sorted, and the others as they are.
+    """Values of some spans of ranks, spread over their cells' parts and sorted.
 
-    Whole cells are spread, also where only some of their values are in a span. `values` are those of the spans, of the
-    ranks start + 1, ..., stop of each; `labels` are the ranks of the gaps between them, shape (len(values) + 1,), which
-    are right but for the `holes`, gaps that hold other values: there it is a rank at one of their ends.
+    Whole cells are spread, also where only some of their values are in a span: `inside` are the values of the
+    `stretches` of grid points that the spans touch. The others, of all, are read when they are first asked for.
+    `values` are those of the spans, of the ranks start + 1, ..., stop of each; `labels` are the ranks of the gaps
+    between them, shape (len(values) + 1,), which are right but for the `holes`, gaps that hold other values: there it
+    is a rank at one of their ends.
     """
 
     values: IntArray
     labels: FloatArray
     holes: NDArray[np.bool_]
     inside: IntArray
-    outside: FloatArray
+    stretches: Stretches
+    of_all: Ranked
     parts: Parts
     rng: Rng
     everything: IntArray | None = None
 
     @classmethod
-    def of(cls, units: FloatArray, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the windows of these grid points, shape (n,), in any order; spans ascend and do not touch."""
-        n, (first, _), (_, last) = len(units), spans[0], spans[-1]
+    def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
+        """Return the windows of some values; spans ascend and do not touch."""
+        (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
-        holes = np.append(np.diff(labels) > 1, labels[-1] < n)
+        holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
-        if (first, last) == (0, n) and len(spans) == 1:
-            values = np.sort(parts.spread(units, rng))
-            return cls(values, labels, holes, values, units[:0], parts, rng)
-        filled = [span for span in spans if span[0] < span[1]]
-        ends = sorted({k for start, stop in filled for k in (start, stop - 1)})
-        sorted_at = np.partition(units, ends) if ends else units
-        among = np.zeros(n, dtype=bool)
-        for start, stop in filled:
-            among |= (units >= sorted_at[start]) & (units <= sorted_at[stop - 1])
-        inside = np.sort(parts.spread(units[among], rng))
+        near, less = values.near(filled)
+        # the spans, by ranks among the values nearby
+        places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
+        sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
+        stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
+        inside = np.sort(parts.spread(near[among(near, stretches)], rng))
         points = parts.units(inside)
         kept = [np.zeros(0, dtype=np.int64)]
-        for start, stop in filled:
-            lowest = sorted_at[start]
-            skip = start - np.count_nonzero(units < lowest) + np.searchsorted(points, lowest)
+        for (start, stop), (lowest, _) in zip(places, stretches, strict=True):
+            skip = start - np.count_nonzero(near < lowest) + np.searchsorted(points, lowest)
             kept.append(inside[skip : skip + stop - start])
-        return cls(np.concatenate(kept), labels, holes, inside, units[~among], parts, rng)
+        return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
         """Return all values, spread and sorted; the others are when this is first asked for."""
         if self.everything is None:
-            self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(self.outside, self.rng)]))
+            outside = self.of_all.take(self.stretches, outside=True)
+            self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(outside, self.rng)]))
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from privstats.errors import OptionError
-from privstats.mechanisms.base import Mechanism, SealedValues
+from privstats.mechanisms.base import Mechanism
 from privstats.mechanisms.order.bracket import draw_box
 from privstats.mechanisms.order.joint import draw_joint
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
-from privstats.mechanisms.order.rank_sampler import RankGrid, draw_rank
+from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray, Rng
 from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, interval_targets
@@ -106,7 +107,7 @@ class Rank(Mechanism):
         """Return the law of the errors of ranks: it does not depend on the rows."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
-            grid = RankGrid(within.low, within.high, grid_of(within))
+            grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
         if len(self.levels) == 1:  # two cells: each rank costs both of them
@@ -116,29 +117,28 @@ class Rank(Mechanism):
         )
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        law, value = self.law(promise, within, relation), self._draw(rank_values(exact), promise, within, relation, rng)
-        return Release(name, value, law, promise, within)
+        value = self._draw(Ranked(exact, grid_of(within)), promise, within, relation, rng)
+        return Release(name, value, self.law(promise, within, relation), promise, within)
 
-    def _draw(self, values: FloatArray, promise: Promise, within: Range, relation: Relation, rng: Rng) -> FloatArray:
+    def _draw(self, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng) -> FloatArray:
         """Draw the numbers; with ends, NaN for what is left out."""
-        law, grid = self.law(promise, within, relation), (within.low, within.high, grid_of(within))
+        law = self.law(promise, within, relation)
         if isinstance(law, Ends):
             return self._draw_hopeful(law, values, promise, within, relation, rng)
         if len(self.levels) == 1:
-            return draw_rank(values, self.levels[0], 2 * law.rate, *grid, rng)
-        targets = np.array(self.levels) * len(values)
-        return draw_joint(values, targets, np.full(len(targets) + 1, law.rate), *grid, rng)
+            return draw_rank(values, self.levels[0], 2 * law.rate, rng)
+        targets = np.array(self.levels) * values.n
+        return draw_joint(values, targets, np.full(len(targets) + 1, law.rate), rng)
 
     def _draw_hopeful(
-        self, law: Ends, values: FloatArray, promise: Promise, within: Range, relation: Relation, rng: Rng
+        self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
         """Draw the quantiles whose intervals can hold, with the ends of these, and the other ones apart."""
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
         drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
         if draw is not None:
-            grid = within.low, within.high, grid_of(within)
-            drawn[kept] = draw_ends(draw, values, *grid, rng).reshape(-1, drawn.shape[1])
+            drawn[kept] = draw_ends(draw, values, rng).reshape(-1, drawn.shape[1])
         if not (law.alone or kept.all()):
             others = Rank(tuple(np.array(self.levels)[~kept].tolist()))
             part = promise.as_pure().part(PLAIN if kept.any() else 1.0)
@@ -149,15 +149,11 @@ class Rank(Mechanism):
         return drawn.ravel()
 
 
-def rank_values(exact: SealedValues) -> FloatArray:
-    """Return the sealed values of a column, shape (n,)."""
-    return np.ravel(exact.all())
-
-
-def grid_of(within: Range) -> float:
-    """Return the step of the public grid: 2^-30 of the range where none is declared, if doubles can count it."""
+def grid_of(within: Range) -> RankGrid:
+    """Return the public grid: with steps of 2^-30 of the range where none are declared, if doubles can count them."""
     reach = max(abs(within.low), abs(within.high))
-    return within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
+    step = within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
+    return RankGrid(within.low, within.high, step)
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
@@ -171,11 +167,11 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 
 
-def draw_ends(ends: Ends, values: FloatArray, low: float, high: float, step: float, rng: Rng) -> FloatArray:
+def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
     """Draw the boundaries, ascending: for each level its lower end, itself unless `alone`, its upper end."""
-    n = len(values)
+    n = values.n
     if ends.box:
         targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)
-        return draw_box(values, targets, ends.rate, low, high, step, rng)
+        return draw_box(values, targets, ends.rate, rng)
     targets = interval_targets(n, ends.levels, ends.confidence, ends.rate, ends.alone)
-    return draw_joint(values, targets, np.full(len(targets) + 1, ends.rate), low, high, step, rng)
+    return draw_joint(values, targets, np.full(len(targets) + 1, ends.rate), rng)

@@ -1,4 +1,4 @@
-"""The rank exponential mechanism on a public grid: which point is drawn, exactly, after one partition of the values.
+"""The rank exponential mechanism on a public grid: which point is drawn, exactly, after counting the values.
 
 Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
 rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval where knots
@@ -19,39 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from privstats.mechanisms.additive.tails import choose, exponential, passes
-from privstats.numerics.exact import multiples
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
 RARE = 30.0  # what lies beyond the window is proposed with probability of at most about exp(-RARE)
-
-
-@dataclass(frozen=True)
-class RankGrid:
-    """The multiples of `step` in [low, high]; if there is none, the one nearest to `low`."""
-
-    low: float
-    high: float
-    step: float
-
-    @property
-    def first(self) -> float:
-        """The first point, in steps."""
-        first, last = multiples(self.low, self.high, self.step)
-        return float(first if first <= last else round(self.low / self.step))
-
-    @property
-    def last(self) -> float:
-        """The last point, in steps."""
-        return float(max(multiples(self.low, self.high, self.step)[1], self.first))
-
-    def units(self, values: FloatArray) -> FloatArray:
-        """Return the nearest points, in steps."""
-        units: FloatArray = np.clip(np.rint(values / self.step), self.first, self.last)
-        return units
-
-    def points(self, units: FloatArray) -> FloatArray:
-        """Return points given in steps as numbers in [low, high]."""
-        return np.clip(units * self.step, self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,15 +79,7 @@ class Runs:
 
 
 def draw_rank(
-    values: FloatArray,
-    level: float,
-    rate: float,
-    low: float,
-    high: float,
-    step: float,
-    rng: Rng,
-    size: int = 1,
-    width: float | None = None,
+    values: Ranked, level: float, rate: float, rng: Rng, size: int = 1, width: float | None = None
 ) -> FloatArray:
     """Draw grid points whose rank among the values is near that of a quantile.
 
@@ -126,14 +89,12 @@ def draw_rank(
 
     Parameters
     ----------
-    values : ndarray, shape (n,)
-        In [low, high], in any order; not changed.
+    values : Ranked
+        The values, on the grid of the draws.
     level : float
         Order of the quantile, in (0, 1).
     rate : float
         What the log density loses per rank, positive.
-    low, high, step : float
-        The grid: multiples of `step` in [low, high].
     rng : Rng
         Source of randomness.
     size : int
@@ -144,14 +105,13 @@ def draw_rank(
     Returns
     -------
     ndarray, shape (size,)
-        Multiples of `step`, clipped to [low, high].
+        Points of the grid.
     """
-    grid, n = RankGrid(low, high, step), len(values)
-    target = level * (n + 1)
+    grid, n, target = values.grid, values.n, level * (values.n + 1)
     if width is None:
         width = (math.log(grid.last - grid.first + 1) + RARE) / rate + 1
     start, stop = int(max(0.0, math.floor(target) - width)), int(min(n + 1.0, math.ceil(target) + width))
-    knots, full = knots_between(values, start, stop, grid), None
+    knots, full = knots_between(values, start, stop), None
     runs = runs_between(knots, start, target, rate)
     edges = np.array([knots[0], knots[-1]])
     beyond = np.array([edges[0] - grid.first, grid.last - edges[1]])
@@ -164,7 +124,7 @@ def draw_rank(
         far = choice < 2
         drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
         if far.any():
-            full = knots_between(values, 0, n + 1, grid) if full is None else full
+            full = knots_between(values, 0, n + 1) if full is None else full
             side = choice[far]
             point = edges[side] + (2 * side - 1) * (1 + rng.integers(0, beyond[side].astype(np.int64), None))
             excess = rank_distance(full, point, target) - bound[side]
@@ -179,24 +139,19 @@ def log_density(
 ) -> FloatArray:
     """Return the logarithms of the probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
     grid, target = RankGrid(low, high, step), level * (len(values) + 1)
-    knots = knots_between(values, 0, len(values) + 1, grid)
+    knots = np.concatenate([[grid.first], np.sort(grid.units(values)), [grid.last]])
     normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
     log_density: FloatArray = -rate * rank_distance(knots, grid.units(at), target) - normaliser
     return log_density
 
 
-def knots_between(values: FloatArray, start: int, stop: int, grid: RankGrid) -> FloatArray:
-    """Return knots start, ..., stop, ascending, in steps of the grid. Rounding keeps the order: it may come last."""
-    n = len(values)
-    lowest, highest = max(start - 1, 0), min(stop - 1, n - 1)
-    if n == 0 or (start <= 1 and stop >= n):
-        inside = np.sort(values)
-    else:
-        upper = np.partition(values, lowest)[lowest:]
-        upper.partition(highest - lowest)
-        inside = np.sort(upper[: highest - lowest + 1])
-    ends = [grid.first] * (start == 0), [grid.last] * (stop == n + 1)
-    return np.concatenate([ends[0], grid.units(inside[max(start - 1, 0) - lowest :]), ends[1]])
+def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
+    """Return knots start, ..., stop, ascending, in steps of the grid."""
+    n, grid = values.n, values.grid
+    first, last = max(start - 1, 0), min(stop, n)
+    inside, less = values.near([(first, last)] if first < last else [])
+    some = np.sort(inside)[first - sum(less) : last - sum(less)]
+    return np.concatenate([[grid.first] * (start == 0), some, [grid.last] * (stop == n + 1)])
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:

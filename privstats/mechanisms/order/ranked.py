@@ -1,0 +1,128 @@
+"""Sealed values on a public grid, by their ranks: counted in cells of the grid, and looked at near a few ranks only.
+
+A column is never gathered, whatever its length. One scan counts the values in cells of neighbouring grid points. The
+counts say in which cells the values of wanted ranks lie; where such a cell holds too many others, one more scan counts
+in parts of it. The last scan takes the values of these cells, in the order of their rows. Cells and scans are a matter
+of time and memory alone: the values that a mechanism asks for do not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.mechanisms.base import SealedValues
+from privstats.numerics.exact import multiples
+from privstats.numerics.law import FloatArray, IntArray
+
+CUT_BITS = 15  # of the number of parts into which a cell is cut
+ROOM = 1 << 18  # values that may be taken beside the wanted ones
+
+Spans = Sequence[tuple[int, int]]  # of ranks: from start + 1 to stop
+Stretches = Sequence[tuple[float, float]]  # of grid points, in steps: the first and the last of each
+
+
+@dataclass(frozen=True)
+class RankGrid:
+    """The multiples of `step` in [low, high]; if there is none, the one nearest to `low`."""
+
+    low: float
+    high: float
+    step: float
+
+    @cached_property
+    def first(self) -> float:
+        """The first point, in steps."""
+        first, last = multiples(self.low, self.high, self.step)
+        return float(first if first <= last else round(self.low / self.step))
+
+    @cached_property
+    def last(self) -> float:
+        """The last point, in steps."""
+        return float(max(multiples(self.low, self.high, self.step)[1], self.first))
+
+    def units(self, values: FloatArray) -> FloatArray:
+        """Return the nearest points, in steps."""
+        return np.asarray(np.clip(np.rint(values / self.step), self.first, self.last))
+
+    def points(self, units: FloatArray) -> FloatArray:
+        """Return points given in steps as numbers in [low, high]."""
+        return np.clip(units * self.step, self.low, self.high)
+
+
+class Ranked:
+    """Values of one coordinate, rounded to a grid.
+
+    Attributes
+    ----------
+    n : int
+        How many there are.
+    """
+
+    def __init__(self, values: SealedValues, grid: RankGrid) -> None:
+        self.values, self.grid = values, grid
+        self._edges, self._counts = np.array([grid.first, grid.last + 1]), np.zeros(1, dtype=np.int64)
+        self._cut(np.array([0]))
+        self.n = int(self._counts.sum())
+
+    def _cut(self, cells: IntArray) -> None:
+        """Cut cells, which ascend, into parts each as wide as a power of two, and count the values: one scan."""
+        parts = []
+        for low, high in (self._edges[k : k + 2] for k in cells):
+            width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
+            parts.append((low, high - 1, width, np.zeros(-(-int(high - low) // width), dtype=np.int64)))
+        for units in self._scan():
+            for low, last, width, counts in parts:
+                inside = (units[among(units, [(low, last)])] - low) / width  # exact, as widths are powers of two
+                counts += np.bincount(inside.astype(np.intp), minlength=len(counts))
+        for k, (low, _, width, counts) in reversed([*zip(cells, parts, strict=True)]):
+            self._edges = np.concatenate([self._edges[:k], low + width * np.arange(len(counts)), self._edges[k + 1 :]])
+            self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
+
+    def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
+        """Return the values of some spans of ranks, and a few others.
+
+        Parameters
+        ----------
+        spans : sequence of (start, stop)
+            The ranks start + 1, ..., stop; none is empty, they ascend and do not touch.
+
+        Returns
+        -------
+        values : ndarray
+            In steps of the grid, in the order of their rows: all that lie in the cells of these ranks.
+        less : list of int
+            For each span, how many smaller values were left out: the value of rank k is the one of rank k - less here.
+        """
+        while True:
+            below = np.append(0, np.cumsum(self._counts))
+            held = np.searchsorted(below, [(start, stop - 1) for start, stop in spans], side="right") - 1
+            less, end = [0], 0
+            for first, last in held:
+                less.append(less[-1] + int(below[max(first, end)] - below[end]))
+                end = last + 1
+            others = int(below[end]) - less[-1] - sum(stop - start for start, stop in spans)
+            ends = np.unique(held)
+            wide = ends[self._edges[ends + 1] - self._edges[ends] > 1]
+            if others <= ROOM or not len(wide):
+                return self.take([(self._edges[first], self._edges[last + 1] - 1) for first, last in held]), less[1:]
+            self._cut(wide)
+
+    def take(self, stretches: Stretches, outside: bool = False) -> FloatArray:
+        """Return the values in some stretches of the grid, or outside of all: in steps, in the order of their rows."""
+        return np.concatenate([np.zeros(0), *(u[among(u, stretches) != outside] for u in self._scan())])
+
+    def _scan(self) -> Iterator[FloatArray]:
+        return (self.grid.units(part[:, 0]) for part in self.values.scan())
+
+
+def among(units: FloatArray, stretches: Stretches) -> NDArray[np.bool_]:
+    """Return which grid points lie in one of the stretches."""
+    among = np.zeros(len(units), dtype=bool)
+    for first, last in stretches:
+        among |= (units >= first) & (units <= last)
+    return among
