@@ -39,7 +39,7 @@ import statsmodels.formula.api as smf
 from tabulate import tabulate
 
 import privstats as ps
-from benchmarks.common import arguments, new_figure, save, verdict
+from benchmarks.common import InMemory, arguments, new_figure, save, verdict
 from privstats.formula.design import bind_regression
 from privstats.gate.questions import Sum
 from privstats.gate.rows import BlockRows
@@ -48,6 +48,7 @@ from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import Linear, Scores
 from privstats.mechanisms.order.rank import draw_ends
 from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import Ends
 from privstats.privacy.promise import REPLACE_ROW
@@ -286,13 +287,14 @@ def medians(n: int, seed: int) -> list[Case]:
     values = column_of(n, seed)
     median = partial(ps.dp_median, "x", pd.DataFrame({"x": values}), 1.0, domain={"x": (LOW, HIGH)})
     beside, chance = Work("np.partition", lambda: np.partition(values, n // 2)), public_stream(seed)
+    grid = RankGrid(LOW, HIGH, STEP)
 
     def draw(size: int) -> Call:
-        return lambda: draw_rank(values, 0.5, 0.5, LOW, HIGH, STEP, chance, size)
+        return lambda: draw_rank(Ranked(InMemory(values), grid), 0.5, 0.5, chance, size)
 
     def interval(eps: float, of: np.ndarray) -> Call:
         ends = Ends(eps, 1, (0.5,), "replace", 0.95, False, 1e6)
-        return lambda: draw_ends(ends, of, LOW, HIGH, STEP, chance)
+        return lambda: draw_ends(ends, Ranked(InMemory(of), grid), chance)
 
     return [
         Case(Work("median", median), beside, 5.0),

@@ -33,8 +33,8 @@ class Units:
     to every design of the fit, so that any of them may be taken for the first copy. (Other rows of a unit share their
     hash once in 2^64 pairs; these would be told apart by their order.)
 
-    Passes find these rows again by their places. A source that gives the rows of a unit in another order each time, which
-    none may, has no more of them counted either.
+    Passes find these rows again by their places. A source that gives the rows of a unit in another order each time,
+    which none may, has no more of them counted either.
 
     As copies have numbers of their own, each row of a unit is as likely to count as the next one: of nine ones and a
     zero it is a one in nine cases of ten.

@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # how likely numbers may escape into the empty part of a range ...
 WIDEST = 2.0**14  # ... so many times as wide as the values that fill it
-EDGE = 0.1  # of the values: how far from a quantile those that share its value end, at the least
+EDGE = 0.035  # of the values: how far from a quantile those that share its value end, at the least
 PLAIN = 0.25  # of the price for quantiles without intervals, where others beside them have some
 FINE = 2.0**-20  # targets of boundaries drawn by their largest error are multiples of it, so that all radii are exact
 
@@ -253,11 +253,12 @@ class Ends:
     def most_points(self, n: float) -> float:
         """Return how many points the grid may have, so that boundaries stay where many of n values are equal.
 
-        Those that leave a point for the gap beside it gain as many places as that has points, at most; a quantile and
-        its ends cross the equal values that lie between them and the gap, `EDGE` of all or more.
+        One that leaves a point for the gap beside it gains as many places as that has points, at most, and all that are
+        drawn together may leave for the price of one: that of the equal values between the quantile and the gap, `EDGE`
+        of all or more.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
-        return math.exp(min(700.0, away / (2 if self.alone else 3)))
+        return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
         """Return how many times wider the ways between ranks ought to be, shape (levels,): above 1 no interval holds.

@@ -110,13 +110,25 @@ HEAPED = {  # many rows share one value, and the others lie on no grid
     "zeros": (lambda rng, n: np.where(rng.uniform(size=n) < 2 / 3, 0.0, rng.exponential(2.0, n)), (0.0, 60.0)),
     "clamped": (lambda rng, n: rng.normal(50.0, 40.0, n), (0.0, 60.0)),
     "least wage": (lambda rng, n: 7.25 + (rng.uniform(size=n) < 0.6) * rng.exponential(8.0, n), (0.0, 200.0)),
+    "in the middle": (
+        lambda rng, n: np.where(rng.uniform(size=n) < 0.5, 40.0, rng.normal(38.0, 11.0, n)),
+        (0.0, 100.0),
+    ),
     "debts": (lambda rng, n: (rng.uniform(size=n) < 0.7) * (1e4 * rng.standard_t(2, n) + 2e3), (-1e6, 1e6)),
 }
 QUARTILES = (0.25, 0.5, 0.75)
 
 
 @pytest.mark.parametrize(
-    ("n", "eps", "q"), [(1000, 0.5, QUARTILES), (300, 1.0, (0.5,)), (100, 1.0, (0.5,)), (3000, 1.0, QUARTILES)], ids=str
+    ("n", "eps", "q"),
+    [
+        (1000, 0.5, QUARTILES),
+        (1000, 1.0, QUARTILES),
+        (300, 1.0, (0.5,)),
+        (100, 1.0, (0.5,)),
+        (3000, 1.0, (0.1, 0.3, 0.5, 0.7, 0.9)),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("law", HEAPED)
 def test_quantiles_of_columns_with_a_heap_cover_also_at_short_budgets(law, n, eps, q):
