@@ -25,6 +25,12 @@ def monkeypatch(monkeypatch):
     plan.forget()
 
 
+def alike(data, column, many):
+    """Return the data with persons in a column, `many` rows each, alike: it does not matter which of them count."""
+    persons = np.arange(len(data)) // many
+    return data.iloc[many * persons].reset_index(drop=True).assign(**{column: persons})
+
+
 def thinned(every):
     """Of the cases of a test the fast gate runs each so many-th, beginning with the first; `make test-all` runs all."""
     return pytest.mark.thinned(every)

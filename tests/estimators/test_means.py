@@ -11,6 +11,7 @@ from privstats.estimators.means import ChosenMeans, Means
 from privstats.formula.domain import Domain
 from privstats.mechanisms import ADDITIVE
 from privstats.privacy.promise import GaussianDP, Neighbors, PureDP
+from tests.conftest import alike
 from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (-5, 5), "z": (0, 20), "g": ["a", "b"]}
@@ -113,7 +114,7 @@ def test_without_inference_squares_are_not_asked_and_numbers_have_less_noise():
 
 def test_several_rows_of_a_unit_leave_no_interval():
     neighbors = Neighbors("replace", "who", 2)
-    data = normal().assign(who=np.arange(501) // 3)
+    data = alike(normal(), "who", 3)
     estimate, _ = fit(Means(neighbors=neighbors), "x", data, DOMAIN, HUGE, neighbors=neighbors)
     assert [note.key for note in estimate.notes] == ["dependent rows"]
     assert estimate.params()[0] == pytest.approx(data.groupby("who").head(2)["x"].mean(), abs=1e-4)

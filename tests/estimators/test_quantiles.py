@@ -20,7 +20,7 @@ from privstats.mechanisms.comparison.duff import DuffQuantile
 from privstats.mechanisms.comparison.kng_median import KNGMedian
 from privstats.mechanisms.comparison.smooth import SmoothCauchy
 from privstats.privacy.promise import Neighbors, PureDP
-from tests.conftest import thinned
+from tests.conftest import alike, thinned
 from tests.estimators.location import Fit, fit
 
 DOMAIN = {"x": (-5, 5), "k": (0, 20), "g": ["a", "b"]}
@@ -215,7 +215,7 @@ def test_without_inference_nothing_is_paid_for_intervals(mech):
 
 
 def test_rows_of_one_unit_depend_on_each_other_so_several_of_them_leave_no_interval():
-    data = normal().assign(who=np.arange(1001) // 3)
+    data = alike(normal(), "who", 3)
     neighbors = Neighbors("replace", "who", 2)
     estimate, _ = fit(RankQuantiles(neighbors=neighbors), "x", data, DOMAIN, HUGE, neighbors=neighbors)
     assert keys(estimate) == ["dependent rows"] and np.isnan(ends(estimate)).all()

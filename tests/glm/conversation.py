@@ -81,8 +81,8 @@ class Sealed:
     def parts(self):
         return [self.all()]
 
-    def count(self):
-        return len(self.rows)
+    def scan(self):
+        return iter(self.parts())
 
 
 @dataclass(eq=False)

@@ -128,7 +128,8 @@ def losses_between(run, notes, name, setting, eps, frames):
 
 
 CASES = [  # of each mechanism one in which neighbours that tell it apart nearly as well as it promises are known
-    ("median", "replace", "ends", 8.0, 0.95),
+    ("median", "add_remove", "clumps", 2.0, 0.95),
+    ("median", "replace", "clumps", 2.0, 0.85),
     ("median by group", "add_remove", "low", 4.0, 0.9),
     ("one rank", "add_remove", "uneven", 2.0, 0.95),
     ("ranks", "replace", "low", 0.5, 0.95),

@@ -8,7 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from tests.conftest import slow, thinned
+from tests.conftest import alike, slow, thinned
 
 FORMULAS = [
     "y ~ x + z",
@@ -223,7 +223,7 @@ def test_a_generous_bound_on_weights_costs_digits_and_nothing_else(mech):
 @mechs
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_units_are_persons_with_several_rows(mech, rows_per_unit):
-    data = frame(3000).assign(person=np.arange(3000) // 3)
+    data = alike(frame(3000), "person", 3)
     units = {"unit": "person", "rows_per_unit": rows_per_unit}
     fit = ps.dp_lm("y ~ x", data, **paid(mech, LIMIT), mech=mech, domain=DOMAIN, rng=1, **units)
     kept = data.groupby("person").head(rows_per_unit)
