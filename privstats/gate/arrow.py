@@ -129,17 +129,21 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _plain(array: Any) -> Any:
-    """Return the values of an array that is stored as a dictionary, or by runs; another array as it is."""
+    """Return the values of an array that is stored as a dictionary, or by runs; another array as it is.
+
+    Texts and bytes get offsets of 64 bits: with 32, long cells of a few rows could fail to be put together.
+    """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode
 
     if pa.types.is_run_end_encoded(array.type):
         return run_end_decode(array)
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if not pa.types.is_dictionary(array.type):
-        return array
+        return array.cast(wide.get(array.type, array.type))
     if _is_text(array.type.value_type):  # as bytes, and back unchecked: what is no UTF-8 must not fail
         return array.dictionary.cast(pa.large_binary()).take(array.indices).view(pa.large_string())
-    return array.dictionary_decode()
+    return _plain(array.dictionary).take(array.indices)
 
 
 def frame_of(names: Iterable[str], arrays: Iterable[Any]) -> pd.DataFrame:

@@ -491,7 +491,7 @@ def rehearsed(
     audit = Audit.of(public.design, spec.neighbors, streams(turn, "rehearsal"))
 
     def talk(branch: str | None, optional: bool) -> Rehearsal:
-        talk = Rehearsal(
+        one = Rehearsal(
             public.design,
             spec.neighbors,
             promise,
@@ -503,11 +503,11 @@ def rehearsed(
             assumed=public.offered or public.units or public.assumed,
             audit=audit,
         )
-        spec.converse(talk, public, estimator)
-        for a in talk.asked:
+        spec.converse(one, public, estimator)
+        for a in one.asked:
             if asked.setdefault(a.label, a) != a:
                 raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")
-        return talk
+        return one
 
     first = talk(None, True)
     branches = (None, *first.branches[1:])

@@ -522,3 +522,10 @@ def test_what_engines_warn_of_is_not_shown(tmp_path):
         CALLS["mean"](SOURCES["polars scan"](data_of(), tmp_path), rng=1)
         CALLS["mean"](SOURCES["duckdb table"](data_of(), tmp_path), rng=1)
     assert [str(one.message) for one in warned] == []
+
+
+def test_texts_are_put_together_with_offsets_that_long_cells_cannot_exceed():
+    for kind, wide in ((pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())):
+        batches = [pa.RecordBatch.from_arrays([pa.array(["a"], kind)], names=["g"]) for _ in range(2)]
+        (whole,) = arrow.whole_batches(batches)
+        assert whole.schema.field("g").type == wide
