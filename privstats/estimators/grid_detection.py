@@ -18,10 +18,7 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
-COARSEST_STEP, FINEST_STEP = (
-    0,
-    2,
-)  # candidate steps are 10^-k of the leading power of ten of the range, k from the first to the last
+CANDIDATES = 3  # decimal steps that are tried: the coarsest ones that fit into the range
 OFF = 0.03  # share of the rows that may lie off a grid
 DOUBT = 1.3  # standard errors of a count that are allowed beyond that share
 CLEAR = 0.1  # share of the rows by which a count may err, if values are not to be taken for rounded ones
@@ -57,9 +54,13 @@ def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate steps, coarse to fine."""
+    """Return candidate steps, coarse to fine; whole numbers in place of the coarsest where all are coarser than they.
+
+    Bounds may be declared far beyond the values, and what is counted is whole.
+    """
     leading = math.floor(math.log10(column.high - column.low))
-    steps = [float(f"1e{leading - k}") for k in range(COARSEST_STEP, FINEST_STEP + 1)]
+    steps = [float(f"1e{leading - k}") for k in range(CANDIDATES)]
+    steps = [*steps[1:], 1.0] if column.step < 1 < steps[-1] else steps
     return tuple(step for step in steps if step > column.step)
 
 

@@ -19,6 +19,7 @@ RELATIONS = (Neighbors(), Neighbors("add_remove"))
 ON_A_GRID = {
     "counts": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n)),
     "ages": ((0, 120), 1.0, lambda rng, n: np.rint(rng.normal(40, 12, n).clip(0, 120))),
+    "counts in wide bounds": ((0, 10_000), 1.0, lambda rng, n: rng.poisson(4.0, n)),
     "tenths": ((-10, 10), 0.1, lambda rng, n: np.round(rng.normal(0, 2, n).clip(-10, 10), 1)),
     "salaries": ((0, 200_000), 1000.0, lambda rng, n: 1000.0 * rng.integers(15, 150, n)),
     "a few mistakes": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n) + (rng.random(n) < 0.01) * 0.123),
