@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from privstats.errors import OptionError, PrivacyError, quote
 from privstats.estimators.base import PublicFacts
@@ -39,6 +40,7 @@ SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a 
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
 FITS = 9  # whose median is expected
 LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
+NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 
@@ -276,23 +278,39 @@ def _part(known: Known) -> Known:
     return Numbers(middle - half, middle + half)
 
 
-def smallest(narrow: Callable[[float], bool], start: float, most: float) -> float | None:
-    """Return the smallest number at which a condition holds, to 0.1%; None if there is none up to `most`.
+def smallest(excess: Callable[[float], float], start: float, most: float) -> float | None:
+    """Return the smallest number at which something is narrow enough, to 0.1%; None if there is none up to `most`.
 
-    From some number on it holds, but for a few hundredths below which it comes and goes, as methods and clips are
-    chosen: it does not hold at the parts `LESS` of what is returned.
+    From some number on it is, but for a few hundredths below which it comes and goes, as methods and clips are chosen:
+    it is not at the parts `LESS` of what is returned.
+
+    Parameters
+    ----------
+    excess : callable
+        Of a number: how many times as wide as wanted it is; infinite or NaN where there is no width.
+    start, most : float
+        Where to begin, and where to give up.
     """
-    low, high, least = start, start, 1e-9 * start
-    while not narrow(high):
-        low, high = high, 4 * high
-        if high > most:
+    found: dict[float, float] = {}  # of logarithms
+
+    def over(log: float) -> float:
+        if log not in found:
+            ratio = excess(math.exp(log))
+            found[log] = 1.0 if math.isnan(ratio) else math.log(min(max(ratio, 1 / math.e), math.e))
+        return found[log]
+
+    low, high, least = math.log(start), math.log(start), math.log(1e-9 * start)
+    while over(high) > 0:
+        low, high = high, high + math.log(4)
+        if high > math.log(most):
             return None
-    while low == high or (narrow(low) and low > least):
-        high, low = low, low / 4
-    while low < high:
-        while high > 1.001 * low:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if narrow(middle) else (middle, high)
-        less = next((part * high for part in LESS if part * high > least and narrow(part * high)), None)
-        low, high = (high, high) if less is None else (0.99 * less, less)
-    return high
+    while low == high or (over(low) <= 0 and low > least):
+        high, low = low, low - math.log(4)
+    while True:
+        near = scipy.optimize.brentq(over, low, high, xtol=NEAR) if over(low) > 0 else low
+        high = min(log for log, ratio in found.items() if ratio <= 0 and log >= near - 2 * NEAR)
+        parts = (high + math.log(part) for part in LESS)
+        less = next((part for part in parts if part > least and over(part) <= 0), None)
+        if less is None:
+            return math.exp(high)
+        low, high = less + math.log(0.99), less

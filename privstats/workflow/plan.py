@@ -228,13 +228,13 @@ class Plan:
         width = _positive("width", width)
         name = "mu" if isinstance(self.guarantee, GaussianDP) else "eps"
 
-        def narrow(budget: float) -> bool:
+        def excess(budget: float) -> float:
             promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
             spec = self.specification
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
-            return make_plan(other, self._public_rows, self.rows)._within(width, term, assumptions)
+            return make_plan(other, self._public_rows, self.rows)._widest(term, assumptions) / width
 
-        found = forecast.smallest(narrow, float(getattr(self.guarantee, name)), most=1e4)
+        found = forecast.smallest(excess, float(getattr(self.guarantee, name)), most=1e4)
         if found is None:
             raise BudgetError(
                 f"a width of {width:g} is less than that without privacy; take more rows, or choose a larger width"
@@ -278,11 +278,11 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        def narrow(rows: float) -> bool:
+        def excess(rows: float) -> float:
             n = max(fewest, int(rows))
-            return make_plan(self.specification, n if self._is_public else None, n)._within(width, term, assumptions)
+            return make_plan(self.specification, n if self._is_public else None, n)._widest(term, assumptions) / width
 
-        found = forecast.smallest(narrow, start, most=MOST_ROWS * start)
+        found = forecast.smallest(excess, start, most=MOST_ROWS * start)
         if found is None:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
@@ -297,7 +297,8 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _within(self, width: float, term: str | None, assumptions: Mapping[str, Any]) -> bool:
+    def _widest(self, term: str | None, assumptions: Mapping[str, Any]) -> float:
+        """Return the largest width to expect; NaN where one has none."""
         widths = self.expected(**assumptions)["width"]
         if term is not None:
             if term not in widths.index:
@@ -305,7 +306,7 @@ class Plan:
             widths = widths[[term]]
         elif len(widths) > 1:
             widths = widths.drop("Intercept", errors="ignore")
-        return bool((widths <= width).all())
+        return float(widths.max(skipna=False))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the share of the budget that each question has.
