@@ -229,8 +229,9 @@ class TiltedLogLink(LikelihoodStep):
         most = weight * np.minimum(np.abs(psi), c)
         size = np.maximum(squared**0.5 * np.abs(psi), 1e-300)
         tried = np.geomspace(radii.min(), max(size.max(), 2 * radii.min()), PLACES)
-        kept = [np.sign(psi) * np.minimum(most, B / squared**0.5) for B in tried]
-        off = [np.linalg.norm((rows * (p * (psi - one)).sum(axis=1)[:, None]).mean(axis=0)) for one in kept]
+        whole, likely, length = (p * psi).sum(axis=1), p * np.sign(psi), squared**0.5
+        kept = [np.einsum("ij,ij->i", likely, np.minimum(most, B / length)) for B in tried]
+        off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
     # 3. the minimiser: a step from w, at which scores add up to ridge and tilt; and where the ridge is taken off
