@@ -119,7 +119,7 @@ HEAPED = {  # many rows share one value, and the others lie on no grid
 QUARTILES = (0.25, 0.5, 0.75)
 
 
-@thinned(3)
+@thinned(6)
 @pytest.mark.parametrize(
     ("n", "eps", "q"),
     [
