@@ -290,8 +290,7 @@ class Gate(Conversation):
         left = homes & (self._open or homes)
         if planned.branch not in (None, self._branch) or (homes and not left):
             raise _unplanned(question)
-        if self._process != os.getpid():
-            raise PrivacyError("a fit cannot go on in another process than the one that began it")
+        self._stay()
         self._cross_out(question)
         self._open = left or self._open
         return promise
@@ -307,7 +306,13 @@ class Gate(Conversation):
         return {home for home in homes if home is not None}
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        return sealed(work)
+        answer = sealed(work)
+        self._stay()  # a process that was forked meanwhile has noise of its own, and no charge
+        return answer
+
+    def _stay(self) -> None:
+        if self._process != os.getpid():
+            raise PrivacyError("a fit cannot go on in another process than the one that began it")
 
 
 def shortest(lengths: Mapping[str, float]) -> str:

@@ -1,47 +1,46 @@
-"""The ledger: an append-only record of what was done to one data set, charged before any row is read."""
+"""The ledger of one data set: an account in memory or in a file that says what was charged. Extended tier."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+import getpass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from privstats.errors import BudgetError
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, Prove, PureDP
+from privstats.privacy import ledger_report
+from privstats.privacy.account import Account
+from privstats.privacy.composition import together
+from privstats.privacy.promise import Promise
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One charge: what it was for, and the promises it keeps, under the neighbours of the ledger.
-
-    Parameters
-    ----------
-    what : str
-        The fit.
-    parts : tuple of (str, Promise)
-        Each question, and what it may spend.
-    """
-
-    what: str
-    parts: tuple[tuple[str, Promise], ...]
-
-
-class Ledger:
+class Ledger(Account):
     """A budget for one data set that several fits share; it refuses what would overspend.
 
-    A copy or a pickle of a ledger is another ledger, which knows nothing of later charges to the first. Charges
-    compose adaptively: whether a later fit is made, and which, may depend on earlier results.
+    It is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
+    depend on earlier results. A ledger in memory is gone when Python ends, and its copy or pickle is another ledger,
+    which knows nothing of later charges to the first. With a path it is kept in a file, and its pickle is that path.
 
     Parameters
     ----------
-    budget : PureDP, ApproxDP or GaussianDP
-        All that may ever be spent, with its neighbouring relation.
+    budget : PureDP, ApproxDP or GaussianDP, optional
+        All that may ever be spent, with its neighbouring relation. May be left out where the file exists.
+    path : str or PathLike, optional
+        An SQLite file, which all processes share that open it. Keep it on a disk of this machine: locks of others may
+        not hold. What cannot be noticed: entries cut off at its end, and an older state written over it. Keep the last
+        digest of `entries` elsewhere, and see whether it still is among them.
+    analyst : str, optional
+        Who charges; by default the user of this machine.
+    moved : bool
+        Take over a file that was moved to another disk, or restored. It is refused otherwise, since it might be a copy
+        of a ledger that is in use.
 
     Raises
     ------
     BudgetError
-        If `budget` is not a guarantee.
+        If `budget` is no guarantee; if the file is no ledger, is a copy, has another budget or cannot be written.
 
     Examples
     --------
@@ -52,137 +51,75 @@ class Ledger:
     PureDP(eps=0.75)
     """
 
-    def __init__(self, budget: Promise) -> None:
-        if not isinstance(budget, Promise):
+    prove = staticmethod(together)
+
+    def __init__(
+        self,
+        budget: Promise | None = None,
+        path: str | PathLike[str] | None = None,
+        *,
+        analyst: str | None = None,
+        moved: bool = False,
+    ) -> None:
+        analyst = user() if analyst is None else analyst
+        if path is not None and isinstance(budget, Promise | None):
+            from privstats.privacy.ledger_file import opened
+
+            super().__init__(*opened(path, budget, moved), analyst)
+        elif isinstance(budget, Promise):
+            super().__init__(budget, analyst=analyst)
+        else:
             raise BudgetError(
                 "a ledger needs a budget; write ps.Ledger(ps.PureDP(1)), ApproxDP(1, 1e-6) or GaussianDP(1)"
             )
-        self.budget = budget
-        self._entries: tuple[Entry, ...] = ()
-        self._prove: Prove | None = None
-        self._lock = threading.Lock()
+
+    @classmethod
+    def over(cls, account: Account) -> Ledger:
+        """Return the ledger of an account: itself if it is one, or one with the same entries."""
+        if isinstance(account, Ledger):
+            return account
+        ledger = cls(account.budget, analyst=account.analyst)
+        ledger.book = account.book
+        return ledger
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """All charges so far, oldest first."""
-        return self._entries
+    def entries(self) -> pd.DataFrame:
+        """All charges, oldest first: time, analyst, call, method, cost, neighbors, total and digest."""
+        return ledger_report.frame(self)
 
-    def charge(self, parts: Iterable[tuple[str, Promise]], what: str = "", prove: Prove | None = None) -> None:
-        """Record what is about to be done, all of it or nothing.
+    def report(self) -> str:
+        """Return all charges, what they cost together and what is left, as text to print."""
+        return ledger_report.report(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what charges have cost together, one after the other, below the budget.
 
         Parameters
         ----------
-        parts : iterable of (str, Promise)
-            Each question, and the promise that its mechanism keeps.
-        what : str
-            What it is for.
-        prove : callable, optional
-            What several promises cost together in eps at a delta: `privstats.privacy.composition.together`, which is
-            tighter than sums where kinds are mixed.
+        ax : matplotlib Axes, optional
+            Where to draw, by default in a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
 
         Raises
         ------
-        BudgetError
-            If it would overspend the budget, or is promised for neighbours that say nothing about those of the budget.
-            Nothing is recorded then.
+        ImportError
+            If matplotlib is not installed.
         """
-        entry = Entry(what, tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts))
-        self._check_kind(entry)
-        with self._lock:
-            self._prove = prove or self._prove
-            if not self.budget.covers(self._promises((*self._entries, entry)), self._prove):
-                cost = self.budget.spent_on(self._promises((entry,)), self._prove)
-                raise BudgetError(
-                    f"the ledger has {self.remaining().budget} left and this fit costs {cost.budget}; give "
-                    f"{self._affordable()}"
-                )
-            self._entries = (*self._entries, entry)
-
-    def spent(self) -> Promise:
-        """Return what all charges so far cost together."""
-        return self.budget.spent_on(self._promises(self._entries), self._prove)
-
-    def remaining(self) -> Promise:
-        """Return what is left; of (eps, delta) budgets a guide only, since `charge` decides exactly."""
-        return self.budget.less(self.spent())
-
-    def _check_kind(self, entry: Entry) -> None:
-        """Refuse promises that the budget cannot count."""
-        for _, promise in entry.parts:
-            if isinstance(self.budget, PureDP) and not isinstance(promise, PureDP):
-                raise BudgetError(
-                    f"the ledger counts pure eps and this fit costs {promise.budget}; open it with "
-                    "ps.Ledger(ps.GaussianDP(1)) or ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with eps="
-                )
-            if isinstance(self.budget, GaussianDP) and isinstance(promise, ApproxDP):
-                raise BudgetError(
-                    f"the ledger counts mu and this fit costs {promise.budget}; open it with "
-                    "ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with mu="
-                )
-
-    def _affordable(self) -> str:
-        left = self.remaining()
-        if isinstance(left, GaussianDP):
-            return f"mu={left.mu:.4g} or less" if left.mu else "it a ledger with a larger budget"
-        eps = getattr(left, "eps", 0.0)
-        return f"eps={eps:.4g} or less" if eps else "it a ledger with a larger budget"
-
-    @staticmethod
-    def _promises(entries: Iterable[Entry]) -> tuple[Promise, ...]:
-        return tuple(promise for entry in entries for _, promise in entry.parts)
+        return ledger_report.plot(self, ax)
 
     def __repr__(self) -> str:
-        many = len(self._entries)
-        fits = "no fit" if not many else "1 fit" if many == 1 else f"{many} fits"
-        name, _, whole = self.budget.budget.partition(" = ")
-        spent = self.spent().budget.partition(" = ")[2].split(",")[0]
-        return f"<Ledger in memory: {name} = {spent} of {whole} spent in {fits}>"
+        return ledger_report.named(self)
 
     def __dir__(self) -> list[str]:
-        return ["budget", "charge", "entries", "remaining", "spent"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"budget": self.budget, "_entries": self._entries, "_prove": self._prove}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+        return ["budget", "charge", "entries", "plot", "remaining", "report", "spent"]
 
 
-def check_affordable(ledger: Ledger | None, promise: Promise) -> None:
-    """Refuse a call for more than the ledger has before its reader is asked for anything; nothing is recorded.
-
-    A promise in eps, or in mu, is the sum of its parts: if it does not fit, no division of it does. Others, and other
-    neighbours than the budget's, are left to the charge.
-    """
-    if ledger is None or isinstance(promise, ApproxDP):
-        return
-    if type(promise) is type(ledger.budget) and promise.neighbors == ledger.budget.neighbors:
-        Ledger(ledger.remaining()).charge((("", promise),))
-
-
-def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return what a promise is worth under the neighbours of a budget.
-
-    Replacing a unit is removing one and adding another, so a promise for added and removed units is one for a group of
-    two. The other way there is no bound: to replace says nothing where the number of units changes.
-
-    Raises
-    ------
-    BudgetError
-        If the promise says nothing about these neighbours.
-    """
-    own = promise.neighbors
-    if own == budget:
-        return promise
-    if own.unit == budget.unit and not own.exchange:
-        group = promise.of_group(2)
-        return type(group)(**{**group.__dict__, "neighbors": budget})
-    if own.unit == budget.unit:
-        raise BudgetError(
-            f"the ledger protects against adding or removing one {budget.unit or 'row'} and this fit against replacing "
-            "one; give neighbors='add_remove'"
-        )
-    wanted = f"unit='{budget.unit}'" if budget.unit else "no unit"
-    raise BudgetError(
-        f"the ledger protects {budget.protected} and this fit {own.protected}; give {wanted}, or another ledger"
-    )
+def user() -> str:
+    """Return the name of the user of this machine; empty where nobody is known."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from privstats.errors import BudgetError
 from privstats.inference.notes import RELIABLE
-from privstats.privacy.ledger import Ledger
+from privstats.privacy.account import Account
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
 from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
@@ -102,15 +103,20 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
     return (f"{'kernel' if facts.verb == 'rq' else asked}: {words}",)
 
 
-def ledger(facts: FitFacts, charged: Ledger) -> str:
+def ledger(facts: FitFacts, charged: Account) -> str:
     """Return what is spent and left; or that nothing adds this fit to others."""
     if not facts.shared:
         return f"none: this fit's {facts.promise.budget} is not added to any other"
-    spent, left, budget = charged.spent(), charged.remaining(), charged.budget
+    budget, name = charged.budget, charged.book.name
+    try:
+        spent, left = charged.spent(), charged.remaining()
+    except BudgetError:  # a file that lies elsewhere
+        return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
-    name = "mu" if isinstance(budget, GaussianDP) else "eps"
-    rest = f"{'mu = ' if name == 'mu' else ''}{_size(left):g} left"  # differences of mu do not show what is left
-    return f"in memory: {name} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest} (gone when Python ends)"
+    of = "mu" if isinstance(budget, GaussianDP) else "eps"
+    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # differences of mu do not show what is left
+    gone = "" if charged.book.kept else " (gone when Python ends)"
+    return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 
 
 def _size(promise: Promise) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from privstats.inference.estimate import Estimate
 from privstats.inference.notes import Note, explained
+from privstats.privacy.account import Account
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import Promise
 from privstats.privacy.release import Release
@@ -35,14 +36,19 @@ class FitNumbers:
         The public facts of the fit.
     releases : tuple of Release
         All numbers that were computed from the rows.
-    ledger : Ledger
-        The ledger to which the fit was charged.
+    account : Account
+        To which the fit was charged.
     """
 
     estimate: Estimate
     facts: FitFacts
     releases: tuple[Release, ...]
-    ledger: Ledger
+    account: Account
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger to which the fit was charged; one of its own, which is full, where none was shared."""
+        return Ledger.over(self.account)
 
     @property
     def params(self) -> pd.Series:

@@ -33,8 +33,8 @@ class Results(FitNumbers):
         The public facts of the fit.
     releases : tuple of Release
         All numbers that were computed from the rows.
-    ledger : Ledger
-        The ledger to which the fit was charged.
+    account : Account
+        To which the fit was charged.
     """
 
     # ---------------------------------------------------------------- tests and predictions

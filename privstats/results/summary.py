@@ -148,7 +148,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
         *((label, text) for label, text in _selection(facts) if text),
         ("Method", header.method(facts, references.numbers)),
         ("Assumes", header.assumes(facts)),
-        ("Ledger", header.ledger(facts, results.ledger)),
+        ("Ledger", header.ledger(facts, results.account)),
     ]
     below = [("Budget", header.budget(facts))] if facts.budget else []
     if words := header.diagnostics(facts, results.diagnostics):

@@ -15,7 +15,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from privstats.boundary import door
 from privstats.models.base import Model
-from privstats.privacy.composition import together
 from privstats.workflow.fit import run
 
 P = ParamSpec("P")
@@ -54,7 +53,7 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def declare(declaration: Callable[P, R]) -> Callable[P, R]:
         defaults = {p.name: p.default for p in inspect.signature(declaration).parameters.values()}
         name = declaration.__name__.removeprefix("dp_")
-        call = entrance(declaration, lambda arguments: door(run)(name, model, arguments, defaults, together))
+        call = entrance(declaration, lambda arguments: door(run)(name, model, arguments, defaults))
         _VERBS[name] = call
         return call
 

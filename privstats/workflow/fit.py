@@ -23,8 +23,8 @@ from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
 from privstats.models.base import EXPRESSIONS, Model, one_of
-from privstats.privacy.ledger import Ledger, check_affordable
-from privstats.privacy.promise import Neighbors, Promise, Prove, promise_of
+from privstats.privacy.account import Account, check_affordable
+from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.results import Results
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import INFERENCE, Plan, Specification, make_plan
@@ -41,7 +41,7 @@ class Settings:
     inference: str = "sandwich"
     shares: Mapping[str, float] | None = None
     bounds_share: float = 0.1
-    ledger: Ledger | None = None
+    ledger: Account | None = None
     rng: Any = None
     dry_run: bool = False
 
@@ -49,13 +49,11 @@ class Settings:
         one_of("inference", self.inference, INFERENCE)
         if not isinstance(self.dry_run, bool | np.bool_):
             raise OptionError(f"dry_run is {quote(self.dry_run)}; write dry_run=True or dry_run=False")
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+        if self.ledger is not None and not isinstance(self.ledger, Account):
             raise BudgetError(f"ledger is {quote(self.ledger)}; write ledger=ps.Ledger(ps.PureDP(1))")
 
 
-def run(
-    verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any], prove: Prove | None = None
-) -> Results | Plan:
+def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any]) -> Results | Plan:
     """Carry out a call.
 
     Parameters
@@ -68,8 +66,6 @@ def run(
         All arguments by name.
     defaults : mapping
         Of the signature: an option that has its default was not given.
-    prove : callable, optional
-        What promises of several kinds cost together, for the ledger (`privstats.privacy.composition`).
     """
     written = {name: value for name, value in call.items() if name not in APART}
     _check_formula(verb, call["formula"])
@@ -98,7 +94,7 @@ def run(
     if isinstance(source, Unread):
         return make_plan(spec, rows, source.n)
     plan = make_plan(spec, rows)
-    return plan if settings.dry_run else fit(plan, source, settings, prove)
+    return plan if settings.dry_run else fit(plan, source, settings)
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
@@ -108,12 +104,12 @@ def before_reading(reader: Batches, settings: Settings, promise: Promise) -> Non
     reader.asked = readable
 
 
-def fit(plan: Plan, source: Source, settings: Settings, prove: Prove | None = None) -> Results:
+def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     """Charge the ledger, then hold the planned conversation about the rows."""
     spec = plan.specification
-    ledger = Ledger(spec.promise) if settings.ledger is None else settings.ledger
+    ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.digest)
-    ledger.charge(plan.charge, f"dp_{spec.verb} {plan.choice.mech} {spec.model.formula}", prove)
+    ledger.charge(plan.charge, f"dp_{spec.verb} {spec.model.formula}", plan.choice.mech)
     key, offered = stream("key", "units").bytes(32), plan.public.offered
     rows = BlockRows(source, plan.public.design, spec.neighbors, key, offered)
     gate = Gate(rows, plan.planned, stream)

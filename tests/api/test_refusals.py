@@ -213,7 +213,7 @@ def test_bad_input_is_refused_with_a_word_about_the_cure(monkeypatch, verb, call
     ledger = change.get("ledger", ps.Ledger(PureDP(10.0)))
     with pytest.raises(error, match=says) as caught:
         getattr(ps, f"dp_{verb}")(**{**call, "ledger": ledger, **change})
-    assert not isinstance(ledger, ps.Ledger) or ledger.entries == ()
+    assert not isinstance(ledger, ps.Ledger) or not len(ledger.entries)
     text = str(caught.value)
     assert text[0].islower() or text[0] in "'(^|" or text.split()[0].isdigit() or text[0].isupper()
     assert not text.endswith(".")

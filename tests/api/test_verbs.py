@@ -104,7 +104,7 @@ def test_a_wrong_call_is_a_type_error_before_a_row_or_a_ledger_is_touched(verb, 
     assert type(caught.value) is TypeError
     assert str(caught.value).startswith(f"dp_{verb}() ")
     assert says in str(caught.value)
-    assert ledger.entries == ()
+    assert not len(ledger.entries)
     assert caught.value.__context__ is None
 
 

@@ -9,6 +9,7 @@ import sys
 import tokenize
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ ROUTES = {
     "counts": lambda rows: ps.dp_glm("k ~ x + g", rows, 1.0, domain=DOMAIN, family="poisson", rng=1),
     "rq": lambda rows: ps.dp_rq("y ~ x + g", rows, mu=1.0, domain=DOMAIN, rng=1),
     "quantiles": lambda rows: ps.dp_quantile("x", rows, 1.0, q=[0.25, 0.5], domain=DOMAIN, rng=1),
+    "ledger": lambda rows: charged(),
 }
 TITLES = {
     "lm, eps": "`dp_lm` under eps, by moments",
@@ -36,6 +38,7 @@ TITLES = {
     "counts": "`dp_glm` of counts under eps",
     "rq": "`dp_rq` under mu",
     "quantiles": "`dp_quantile` under eps",
+    "ledger": "a charge to a ledger in a file, beside what a fit needs",
 }
 METHODS = {  # of files that are public otherwise
     "formula/design.py": ("Design.block",),
@@ -48,6 +51,14 @@ METHODS = {  # of files that are public otherwise
 PAGE = ROOT.parent / "PRIVACY.md"
 BEGIN, END = "<!-- reading lists -->", "<!-- end of reading lists -->"
 SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def charged():
+    """Charge a new ledger."""
+    with TemporaryDirectory() as folder:
+        ps.Ledger(ps.PureDP(1.0), Path(folder) / "study.sqlite").charge(
+            [("all", ps.PureDP(0.5))], "dp_mean x", "laplace"
+        )
 
 
 def rows():

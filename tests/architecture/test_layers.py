@@ -49,6 +49,7 @@ EXTENDED = (  # asked for by name, or about kinds of promises in one ledger: no 
     "mechanisms/objective/",
     "mechanisms/comparison/",
     "privacy/composition.py",
+    "privacy/ledger",
     "privacy/subsampling.py",
 )
 CORE = (

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from privstats.errors import BudgetError
-from privstats.privacy.composition import together
+from privstats.privacy.account import Account
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
 from privstats.privacy.tradeoff import pure_mu
@@ -23,7 +23,7 @@ def test_a_ledger_of_persons_takes_no_promise_about_rows_or_other_units(kind, pr
         ledger = Ledger(budget)
         with pytest.raises(BudgetError):
             ledger.charge([("a question", promise(0.01, Neighbors(kind, unit)))])
-        assert not ledger.entries
+        assert not len(ledger.entries)
 
 
 def test_added_and_removed_persons_are_two_steps_of_replaced_ones():
@@ -63,18 +63,18 @@ def test_kinds_are_never_added_as_numbers():
     assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # of the worst pure mechanism
 
 
-def test_mixed_kinds_cost_what_their_losses_do_where_that_is_handed_over():
+def test_mixed_kinds_cost_what_their_losses_do_in_a_ledger():
     parts = [("pure", PureDP(0.1))] * 10 + [("normal", GaussianDP(0.5))] * 3
-    plain, tight = Ledger(ApproxDP(9.0, 1e-6)), Ledger(ApproxDP(9.0, 1e-6))
+    plain, tight = Account(ApproxDP(9.0, 1e-6)), Ledger(ApproxDP(9.0, 1e-6))
     plain.charge(parts)
-    tight.charge(parts, prove=together)
+    tight.charge(parts)
     assert tight.spent().eps < 0.99 * plain.spent().eps
 
 
 def test_a_fresh_ledger_has_spent_nothing():
     assert repr(Ledger(ApproxDP(1.0, 1e-6))) == "<Ledger in memory: eps = 0 of 1, delta = 1e-06 spent in no fit>"
     assert repr(Ledger(PureDP(1.0))) == "<Ledger in memory: eps = 0 of 1 spent in no fit>"
-    assert dir(Ledger(PureDP(1.0))) == ["budget", "charge", "entries", "remaining", "spent"]
+    assert dir(Ledger(PureDP(1.0))) == ["budget", "charge", "entries", "plot", "remaining", "report", "spent"]
 
 
 def test_charges_at_the_same_time_never_overspend(monkeypatch):

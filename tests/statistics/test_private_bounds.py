@@ -52,7 +52,7 @@ def test_what_cannot_be_bought_is_refused_from_public_facts(change, error, says)
     ledger = ps.Ledger(ps.PureDP(5.0))
     with pytest.raises(error, match=says):
         ps.dp_lm(**{"formula": "y ~ x", "data": data, "eps": 1.0, "domain": {"y": (0, 1)}, "ledger": ledger, **change})
-    assert ledger.entries == ()
+    assert not len(ledger.entries)
 
 
 @pytest.mark.parametrize("column", [np.nan, np.inf, 0.0, -1e308])

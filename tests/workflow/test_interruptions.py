@@ -74,4 +74,4 @@ def test_an_interrupt_before_the_charge_charges_nothing_and_says_nothing_of_it(t
     with pytest.raises(KeyboardInterrupt) as caught:
         ps.dp_lm("y ~ x", Rows(tmp_path / "rows.csv", interrupt, 1), ledger=ledger, **CALL)
     assert not str(caught.value)
-    assert not ledger.entries
+    assert not len(ledger.entries)

@@ -1,0 +1,202 @@
+"""The account: what may be done to one data set, what was done, and what is refused; charged before any row is read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from privstats.errors import BudgetError
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, sums
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge: what it was for, and the promises it keeps, under the neighbours of the ledger.
+
+    Parameters
+    ----------
+    call, method : str
+        The fit, such as "dp_lm y ~ x", and its algorithm.
+    parts : tuple of (str, Promise)
+        Each question, and what it may spend.
+    analyst, time : str
+        Who, and when, in UTC.
+    """
+
+    call: str
+    method: str
+    parts: tuple[tuple[str, Promise], ...]
+    analyst: str = ""
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+class Book(Protocol):
+    """Where entries are kept, in their order.
+
+    Attributes
+    ----------
+    name : str
+        Where that is.
+    kept : bool
+        Whether they outlast this process.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kept(self) -> bool: ...
+    @property
+    def entries(self) -> tuple[Entry, ...]: ...
+
+    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
+        """Add an entry if `check` does not refuse it, which gets all others: no other is added meanwhile."""
+
+
+class InMemory:
+    """Entries that are gone when Python ends."""
+
+    name, kept = "in memory", False
+
+    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+        self.entries, self._lock = entries, threading.Lock()
+
+    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
+        with self._lock:
+            check(self.entries)
+            self.entries = (*self.entries, entry)
+
+    def __getstate__(self) -> dict[str, tuple[Entry, ...]]:
+        return {"entries": self.entries}
+
+    def __setstate__(self, state: dict[str, tuple[Entry, ...]]) -> None:
+        self.entries, self._lock = state["entries"], threading.Lock()
+
+
+class Account:
+    """A budget for one data set that several fits share; it refuses what would overspend.
+
+    Charges compose adaptively: whether a later fit is made, and which, may depend on earlier results.
+
+    Parameters
+    ----------
+    budget : PureDP, ApproxDP or GaussianDP
+        All that may ever be spent, with its neighbouring relation.
+    book : Book, optional
+        Where charges are kept, by default in memory.
+    analyst : str
+        Who charges.
+    """
+
+    prove = staticmethod(sums)  # what several promises cost together in eps at a delta
+
+    def __init__(self, budget: Promise, book: Book | None = None, analyst: str = "") -> None:
+        self.budget, self.analyst = budget, analyst
+        self.book: Book = InMemory() if book is None else book
+
+    def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
+        """Record what is about to be done, all of it or nothing.
+
+        Parameters
+        ----------
+        parts : iterable of (str, Promise)
+            Each question, and the promise that its mechanism keeps.
+        call, method : str
+            What it is for.
+
+        Raises
+        ------
+        BudgetError
+            If it would overspend the budget, or is promised for neighbours that say nothing about those of the budget.
+            Nothing is recorded then.
+        """
+        own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
+        entry = Entry(call, method, own, self.analyst)
+        self._check_kind(entry)
+
+        def check(before: tuple[Entry, ...]) -> None:
+            if not self.budget.covers(promises_of((*before, entry)), self.prove):
+                left, cost = self.budget.less(self._spent_on(before)), self._spent_on((entry,))
+                raise BudgetError(
+                    f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {_affordable(left)}"
+                )
+
+        self.book.add(entry, check)
+
+    def spent(self) -> Promise:
+        """Return what all charges so far cost together."""
+        return self._spent_on(self.book.entries)
+
+    def remaining(self) -> Promise:
+        """Return what is left; of (eps, delta) budgets a guide only, since `charge` decides exactly."""
+        return self.budget.less(self.spent())
+
+    def _spent_on(self, entries: Iterable[Entry]) -> Promise:
+        return self.budget.spent_on(promises_of(entries), self.prove)
+
+    def _check_kind(self, entry: Entry) -> None:
+        """Refuse promises that the budget cannot count."""
+        for _, promise in entry.parts:
+            if isinstance(self.budget, PureDP) and not isinstance(promise, PureDP):
+                raise BudgetError(
+                    f"the ledger counts pure eps and this fit costs {promise.budget}; open it with "
+                    "ps.Ledger(ps.GaussianDP(1)) or ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with eps="
+                )
+            if isinstance(self.budget, GaussianDP) and isinstance(promise, ApproxDP):
+                raise BudgetError(
+                    f"the ledger counts mu and this fit costs {promise.budget}; open it with "
+                    "ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with mu="
+                )
+
+
+def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
+    """Return all promises of some entries."""
+    return tuple(promise for entry in entries for _, promise in entry.parts)
+
+
+def _affordable(left: Promise) -> str:
+    name = "mu" if isinstance(left, GaussianDP) else "eps"
+    most = getattr(left, name, 0.0)
+    return f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
+
+
+def check_affordable(account: Account | None, promise: Promise) -> None:
+    """Refuse a call for more than the account has before its reader is asked for anything; nothing is recorded.
+
+    A promise in eps, or in mu, is the sum of its parts: if it does not fit, no division of it does. Others, and other
+    neighbours than the budget's, are left to the charge.
+    """
+    if account is None or isinstance(promise, ApproxDP):
+        return
+    if type(promise) is type(account.budget) and promise.neighbors == account.budget.neighbors:
+        Account(account.remaining()).charge((("", promise),))
+
+
+def translated(promise: Promise, budget: Neighbors) -> Promise:
+    """Return what a promise is worth under the neighbours of a budget.
+
+    Replacing a unit is removing one and adding another, so a promise for added and removed units is one for a group of
+    two. The other way there is no bound: to replace says nothing where the number of units changes.
+
+    Raises
+    ------
+    BudgetError
+        If the promise says nothing about these neighbours.
+    """
+    own = promise.neighbors
+    if own == budget:
+        return promise
+    if own.unit == budget.unit and not own.exchange:
+        group = promise.of_group(2)
+        return type(group)(**{**group.__dict__, "neighbors": budget})
+    if own.unit == budget.unit:
+        raise BudgetError(
+            f"the ledger protects against adding or removing one {budget.unit or 'row'} and this fit against replacing "
+            "one; give neighbors='add_remove'"
+        )
+    wanted = f"unit='{budget.unit}'" if budget.unit else "no unit"
+    raise BudgetError(
+        f"the ledger protects {budget.protected} and this fit {own.protected}; give {wanted}, or another ledger"
+    )

@@ -1,0 +1,195 @@
+"""A ledger in an SQLite file: charges that outlast the process, and that no two processes make at once.
+
+*Never free.* A charge is one transaction: other writers are locked out, all entries are read, the budget is checked,
+the entry is written and is on the disk (`synchronous=EXTRA`: the file, and the folder in which its journal was) before
+`add` returns, which is before a row is read. Whatever ends the process, or fails, the charge is either in the file or
+nothing has been read. Each charge opens the file for itself, so that neither threads nor forks share a connection. The
+journal is a rollback journal, never a write-ahead log, whose shared memory other machines do not see.
+
+*Append-only.* Triggers refuse changes, and each entry's digest (SHA-256 of the one before and of what the entry holds)
+chains it to the others; a file whose chain is broken is refused. The file knows which file it is (its inode): a copy is
+refused, and so is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` says
+that no other one is in use. A file with several names is refused, as each would have a journal of its own.
+
+*What cannot be noticed*: entries cut off at the end, or an older state written over the same file, with the chain of
+that time; keep the head digest elsewhere. The chain has no key: who can write to the file can write another chain.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from privstats.errors import BudgetError, quote
+from privstats.privacy.account import Entry
+from privstats.privacy.ledger_text import digest_of, entry_as_text, entry_of_text, promise_as_text, promise_of_text
+from privstats.privacy.promise import Promise
+
+MARK = 0x70737473  # application_id of a ledger
+VERSION = 1  # of its tables
+PATIENCE = 60.0  # seconds to wait for other writers
+TABLES = """
+CREATE TABLE ledger (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL, inode TEXT NOT NULL);
+CREATE TABLE entries (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries stay as they are'); END;
+CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries stay'); END;
+"""
+
+
+def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
+    """Return the budget of a ledger, and its file, which is begun where there is none.
+
+    Raises
+    ------
+    BudgetError
+        If the file is no ledger, is a copy, has another budget than the one given, or cannot be read and written; if
+        there is none and no budget is given.
+    """
+    file = LedgerFile(os.fspath(Path(path).resolve()))
+    if budget is None and not os.path.exists(file.path):
+        raise BudgetError(
+            f"there is no ledger {quote(file.name)}; give a budget, such as ps.GaussianDP(1), to begin it"
+        )
+    found = file.begun(budget, moved)
+    if budget is not None and (found != budget or type(found) is not type(budget)):
+        raise BudgetError(
+            f"the ledger {quote(file.name)} has the budget {found} and not {budget}; leave the budget out"
+        )
+    return found, file
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """The entries of a ledger in a file; a pickle of it is its path.
+
+    Parameters
+    ----------
+    path : str
+        Absolute, of the file itself and not of a link to it.
+    """
+
+    path: str
+    kept = True
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return os.path.basename(self.path)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, oldest first; a file whose chain is broken is refused."""
+        with self._transaction("BEGIN") as connection:
+            return self._read(connection)[0]
+
+    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
+        """Add an entry if `check` does not refuse it: one transaction, and on the disk when this returns.
+
+        Raises
+        ------
+        BudgetError
+            If the file cannot be written, or is not as it was left.
+        """
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            entries, head = self._read(connection)
+            check(entries)
+            text = entry_as_text(entry)
+            row = (len(entries) + 1, text, digest_of(head, text))
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+
+    def begun(self, budget: Promise | None, moved: bool) -> Promise:
+        """Return the budget of the file; write it if there is none yet."""
+        with self._transaction("BEGIN IMMEDIATE", new=budget is not None) as connection:
+            if budget is not None and _number(connection, "schema_version") == 0:
+                for statement in (f"PRAGMA application_id={MARK}", f"PRAGMA user_version={VERSION}"):
+                    connection.execute(statement)
+                for statement in TABLES.strip().split("\n"):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO ledger VALUES (1, ?, ?)", (promise_as_text(budget), self._inode()))
+            if moved:
+                self._check_kind(connection)
+                connection.execute("UPDATE ledger SET inode = ?", (self._inode(),))
+            return self._header(connection)
+
+    @contextmanager
+    def _transaction(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open the file, and commit at the end, or roll back."""
+        try:
+            uri = f"{Path(self.path).as_uri()}?mode={'rwc' if new else 'rw'}"
+            with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                    connection.execute("PRAGMA journal_mode=DELETE")
+                connection.execute("PRAGMA synchronous=EXTRA")
+                connection.execute("PRAGMA fullfsync=ON")
+                connection.execute(begin)
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+        except (sqlite3.Error, OSError) as error:
+            raise BudgetError(self._says(error)) from None
+
+    def _says(self, error: Exception) -> str:
+        """Return what is wrong, and what to do; nothing has been read of the data."""
+        code = getattr(error, "sqlite_errorcode", None)
+        cures = {
+            sqlite3.SQLITE_BUSY: "is locked by another program; close that",
+            sqlite3.SQLITE_LOCKED: "is locked by another program; close that",
+            sqlite3.SQLITE_READONLY: "cannot be written; give a path where you may write",
+            sqlite3.SQLITE_CANTOPEN: "cannot be opened; give a path where it is, or where you may write",
+            sqlite3.SQLITE_FULL: "cannot be written, the disk is full; make room",
+            sqlite3.SQLITE_NOTADB: "is no ledger; give a path where none is yet, with a budget",
+            sqlite3.SQLITE_CORRUPT: "is damaged; restore it, and open it with moved=True",
+        }
+        cure = cures.get(code & 0xFF if code is not None else -1, "cannot be read and written; look at its disk")
+        return f"the ledger {quote(self.name)} {cure}"
+
+    def _inode(self) -> str:
+        """Return which file this is; it is not opened for that, as closing it would end the locks of this process."""
+        status = os.stat(self.path)
+        if status.st_nlink > 1:
+            raise BudgetError(
+                f"the ledger {quote(self.name)} has several names (hard links), each with its own journal; keep one"
+            )
+        return str(status.st_ino)
+
+    def _check_kind(self, connection: sqlite3.Connection) -> None:
+        if _number(connection, "application_id") != MARK:
+            raise BudgetError(f"{quote(self.name)} is no ledger; give a path where no file is yet, with a budget")
+        if _number(connection, "user_version") != VERSION:
+            raise BudgetError(
+                f"the ledger {quote(self.name)} was begun by another version of privstats; open it with that version"
+            )
+
+    def _header(self, connection: sqlite3.Connection) -> Promise:
+        """Return the budget; refuse what is no ledger, and a copy."""
+        self._check_kind(connection)
+        ((budget, inode),) = connection.execute("SELECT budget, inode FROM ledger")
+        if inode != self._inode():
+            raise BudgetError(
+                f"the ledger {quote(self.name)} is a copy, or was moved or restored: what was charged elsewhere is "
+                "missing here; open it with ps.Ledger(path=..., moved=True) if no other one is in use"
+            )
+        return promise_of_text(budget)
+
+    def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
+        """Return all entries, and the head digest."""
+        head, entries = digest_of("", promise_as_text(self._header(connection))), []
+        for k, (number, text, digest) in enumerate(connection.execute("SELECT * FROM entries ORDER BY number"), 1):
+            head = digest_of(head, text)
+            if number != k or digest != head:
+                raise BudgetError(f"the ledger {quote(self.name)} was changed from outside; restore it")
+            entries.append(entry_of_text(text))
+        return tuple(entries), head
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])

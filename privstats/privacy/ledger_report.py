@@ -1,0 +1,124 @@
+"""What a ledger says: its entries as a frame, as a report and as a picture. Extended tier; all of it is public."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import accumulate
+from typing import Any
+
+import pandas as pd
+from tabulate import tabulate
+
+from privstats.privacy.account import Account, Entry, promises_of
+from privstats.privacy.ledger_text import chain
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
+
+LINE = "-" * 80
+FIT = 38  # characters of a line of the column that names the fit
+COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "digest")
+ADDED = {
+    GaussianDP: "Costs in mu add in squares.",
+    ApproxDP: "Costs are composed, not added.",
+}
+
+
+def frame(account: Account) -> pd.DataFrame:
+    """Return all charges, oldest first: one row each.
+
+    Parameters
+    ----------
+    account : Account
+
+    Returns
+    -------
+    DataFrame
+        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; each digest chains to the one before.
+    """
+    entries = account.book.entries
+    before = accumulate(([entry] for entry in entries), list.__add__)
+    totals = [account.budget.spent_on(promises_of(some), account.prove).budget for some in before]
+    digests = list(chain(account.budget, entries))[1:]
+    rows = [
+        (pd.Timestamp(entry.time), entry.analyst, entry.call, entry.method, cost_of(account, entry).budget,
+         str(account.budget.neighbors), total, digest)
+        for entry, total, digest in zip(entries, totals, digests, strict=True)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.RangeIndex(1, len(rows) + 1))
+
+
+def cost_of(account: Account, entry: Entry) -> Promise:
+    """Return what an entry costs by itself."""
+    return account.budget.spent_on(promises_of((entry,)), account.prove)
+
+
+def report(account: Account) -> str:
+    """Return all charges, what they cost together and what is left, as text."""
+    table = frame(account)
+    rows = [
+        (k, f"{row.time:%Y-%m-%d %H:%M}", row.analyst, _fit(row), _rounded(row.cost), _size(row.total))
+        for k, row in enumerate(list[Any](table.itertuples()), 1)
+    ]
+    heads, widths = ("#", "time (UTC)", "by", "fit", "cost", "total"), [None, None, None, FIT, None, None]
+    listed = tabulate([heads, *rows], tablefmt="plain", maxcolwidths=widths, disable_numparse=True)
+    return "\n".join(
+        [
+            f"Ledger {account.book.name}: {_fits(len(rows))}",
+            f"Budget       {account.budget}",
+            f"Spent        {_rounded(account.spent().budget)}; left {_rounded(account.remaining().budget)}",
+            LINE,
+            *([listed, LINE] if rows else []),
+            f"{ADDED.get(type(account.budget), 'Costs in eps add.')} Every fit was charged before its rows were read.",
+            *(_head(account) if account.book.kept else ["Gone when Python ends; with a path it stays."]),
+        ]
+    )
+
+
+def _head(account: Account) -> list[str]:
+    *_, digest = chain(account.budget, account.book.entries)
+    short = " ".join(digest[k : k + 4] for k in range(0, 16, 4))
+    says = "Keep a copy elsewhere: a truncated or restored file looks complete from inside."
+    return textwrap.wrap(f"Head digest {short} (no key). {says}", len(LINE))
+
+
+def _fit(row: Any) -> str:
+    """Return function, method and formula."""
+    verb, _, formula = row.call.partition(" ")
+    return " ".join(word for word in (verb, row.method, formula) if word)
+
+
+def _fits(many: int) -> str:
+    return "no fit" if not many else "1 fit" if many == 1 else f"{many} fits"
+
+
+def _rounded(budget: str) -> str:
+    """Return a budget with the first number rounded."""
+    name, _, numbers = budget.partition(" = ")
+    first, comma, rest = numbers.partition(",")
+    return f"{name} = {float(first):.3g}{comma}{rest}"
+
+
+def _size(budget: str) -> str:
+    """Return the first number of a budget that is written out."""
+    return f"{float(budget.partition(' = ')[2].partition(',')[0]):.3g}"
+
+
+def named(account: Account) -> str:
+    """Return what a ledger is, in a line."""
+    name, _, whole = account.budget.budget.partition(" = ")
+    spent = _size(account.spent().budget)
+    return f"<Ledger {account.book.name}: {name} = {spent} of {whole} spent in {_fits(len(account.book.entries))}>"
+
+
+def plot(account: Account, ax: Any = None) -> Any:
+    """Draw what charges have cost together, one after the other, below the budget."""
+    from matplotlib import pyplot
+
+    ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+    totals = [0.0, *(float(_size(total)) for total in frame(account)["total"])]
+    whole, name = float(_size(account.budget.budget)), account.budget.budget.partition(" = ")[0]
+    ax.step(range(len(totals)), totals, where="post", marker="o", label="spent")
+    ax.axhline(whole, color="C3", linestyle="--", label="budget")
+    ax.set(xlabel="fit", ylabel=name, ylim=(0, 1.1 * whole))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend()
+    return ax

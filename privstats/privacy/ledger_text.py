@@ -1,0 +1,61 @@
+"""Entries of a ledger as text that is read back to the bit, chained by digests. Extended tier."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from privstats.privacy.account import Entry
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP
+
+PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP)}
+
+
+def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
+    """Return the digest of an empty ledger, and that of each entry: SHA-256, in hexadecimal."""
+    head = digest_of("", promise_as_text(budget))
+    yield head
+    for entry in entries:
+        yield (head := digest_of(head, entry_as_text(entry)))
+
+
+def digest_of(before: str, text: str) -> str:
+    """Return the digest of a text that follows upon another digest."""
+    return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
+
+
+def entry_as_text(entry: Entry) -> str:
+    """Return an entry as JSON."""
+    parts = [[name, _written(promise)] for name, promise in entry.parts]
+    return json.dumps([entry.time, entry.analyst, entry.call, entry.method, parts])
+
+
+def entry_of_text(text: str) -> Entry:
+    """Return the entry of which this is the text."""
+    time, analyst, call, method, parts = json.loads(text)
+    return Entry(call, method, tuple((name, _read(promise)) for name, promise in parts), analyst, time)
+
+
+def promise_as_text(promise: Promise) -> str:
+    """Return a promise as JSON."""
+    return json.dumps(_written(promise))
+
+
+def promise_of_text(text: str) -> Promise:
+    """Return the promise of which this is the text."""
+    return _read(json.loads(text))
+
+
+def _written(promise: Promise) -> dict[str, Any]:
+    own, of = promise.neighbors, fields(promise)  # type: ignore[arg-type]
+    numbers = {field.name: getattr(promise, field.name) for field in of if field.name != "neighbors"}
+    return {"kind": type(promise).__name__, **numbers, "neighbors": own.kind, "unit": own.unit}
+
+
+def _read(written: dict[str, Any]) -> Promise:
+    kind, neighbors = written.pop("kind"), Neighbors(written.pop("neighbors"), written.pop("unit"))
+    promise: Promise = PROMISES[kind](**written, neighbors=neighbors)
+    return promise
