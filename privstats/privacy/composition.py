@@ -3,15 +3,16 @@
 The delta of two independent pairs is ``sum_i p_i delta(eps - l_i)``, where the first has loss l_i with probability p_i
 and the second has the profile delta. Randomised response dominates every pure mechanism, and its losses are few; normal
 pairs add up to one normal pair; and a mechanism that may fail is, with probability delta, one that tells all (Kairouz,
-Oh and Viswanath 2015). So no grid is needed (adaptive composition of dominating pairs: Zhu, Dong and Wang 2022, Theorem
-10). A trade-off function of another kind is put onto a grid, from above, and composed with itself by a transform.
+Oh and Viswanath 2015). So no grid is needed for promises of few kinds (adaptive composition of dominating pairs: Zhu,
+Dong and Wang 2022, Theorem 10). Those of many kinds, and trade-off functions of other kinds, are put onto a grid from
+above; the latter are composed with themselves by a transform.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +24,8 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, eps are rounded up to fewer
+MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, they are put onto a grid
+MOST_CELLS = 2**15  # of that grid, which reaches as far as the sum of all eps on either side
 MOST_POINTS = 2**20  # of the window of a transform; beyond, its grid is made coarser, from above
 WRAPPED = 1e-9  # part of a tilted distribution beyond either end of the window of its transform
 STEEPEST = 1e3  # tilt that is tried at most, over the standard deviation of the composed loss
@@ -101,18 +103,9 @@ def losses(promises: tuple[Promise, ...]) -> LossDistribution:
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
     failed = math.fsum(promise.delta for promise in promises if isinstance(promise, ApproxDP))
-    atoms, weights = _atoms(tuple(sorted(_fewer(pure).items())))
+    few = math.prod(count + 1 for count in pure.values()) <= MOST_ATOMS
+    atoms, weights = (_atoms if few else _atoms_on_grid)(tuple(sorted(pure.items())))
     return LossDistribution(mu, atoms, weights, min(failed, 1 - kept) if failed > 1e-8 else failed)
-
-
-def _fewer(counts: Mapping[float, int]) -> dict[float, int]:
-    """Return the counts of eps with so few different values that all losses can be listed: some are rounded up."""
-    several = dict(sorted(counts.items()))
-    while math.prod(count + 1 for count in several.values()) > MOST_ATOMS and len(several) > 1:
-        values = list(several)
-        k = int(np.argmin(np.diff(values)))  # the nearest pair costs least
-        several[values[k + 1]] += several.pop(values[k])
-    return several
 
 
 @lru_cache(maxsize=32)
@@ -126,6 +119,25 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
         values = np.add.outer(values, (k - 2 * lies) * eps).ravel()
         weights = np.multiply.outer(weights, weight / weight.sum()).ravel()
     return values, weights
+
+
+@lru_cache(maxsize=32)
+def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
+    """Return evenly spaced losses that dominate those of randomised responses together, and their probabilities.
+
+    The losses of the responses of each eps give their probabilities to the points of the grid beside them, as in
+    `on_grid_from_above`, and are added to the others: sums of positive numbers, with relative errors below `ROUNDED`.
+    """
+    whole = math.fsum(eps * k for eps, k in counts)
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # at each turn losses move by a cell at most
+    weights = (np.arange(-half, half + 1) == 0) * 1.0
+    for eps, k in counts:
+        losses, mass = _atoms(((eps, k),))
+        below = np.floor(losses / step)
+        up = mass * np.expm1(below * step - losses) / math.expm1(-step)
+        places = zip(np.append(below, below + 1).astype(int), np.append(mass - up, up), strict=True)
+        weights = np.sum([part * np.roll(weights, place) for place, part in places if part > 0], axis=0)
+    return step * np.arange(-half, half + 1.0), weights * (1 + sum(k for _, k in counts) * ROUNDED)
 
 
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
