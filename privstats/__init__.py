@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from privstats import datasets, local
-from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, plan
+from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, plan, protect
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
 from privstats.formula.domain import Domain
@@ -48,6 +48,7 @@ __all__ = [
     "gdp_mu",
     "local",
     "plan",
+    "protect",
     "rowwise",
 ]
 

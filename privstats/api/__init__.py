@@ -4,6 +4,7 @@ from privstats.api.counts import dp_hist, dp_mode
 from privstats.api.glm import dp_glm
 from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
+from privstats.api.protection import protect
 from privstats.api.regression import dp_lm, dp_rq
 
-__all__ = ["dp_glm", "dp_hist", "dp_lm", "dp_mean", "dp_median", "dp_mode", "dp_quantile", "dp_rq", "plan"]
+__all__ = ["dp_glm", "dp_hist", "dp_lm", "dp_mean", "dp_median", "dp_mode", "dp_quantile", "dp_rq", "plan", "protect"]

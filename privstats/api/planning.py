@@ -11,6 +11,7 @@ from privstats.errors import OptionError, quote
 from privstats.gate.sources import Unread
 from privstats.workflow.call import VERBS, bound
 from privstats.workflow.plan import Plan
+from privstats.workflow.protected import Protected
 
 NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan
 NAMES = ("lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist")
@@ -39,7 +40,7 @@ FIRST = 'plan needs the function first; write ps.plan("lm", "y ~ x", n=2000, eps
 
 
 @_bound_first
-def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: Any) -> Plan:
+def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, **options: Any) -> Plan:
     """Show what a fit would ask and spend, before any budget is spent.
 
     Parameters
@@ -48,8 +49,9 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
         The function; its full name, such as "dp_lm", will do as well.
     formula : str
         As the function takes it.
-    n : int
-        Number of rows; of units, where `unit` is given. Where their number is private it is an assumption.
+    n : int or Protected
+        Number of rows; of units, where `unit` is given. Where their number is private it is an assumption. Or protected
+        data, which bring their number and their domain.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
     **options
@@ -84,5 +86,6 @@ def plan(verb: str, formula: str, n: int, eps: float | None = None, **options: A
     for option in NOT_HERE:
         if option in options:
             raise TypeError(f"plan() got an unexpected keyword argument '{option}'; it reads and charges nothing")
-    outcome: Plan = VERBS[name](formula, Unread(n), eps, dry_run=True, **options)
+    data = n if isinstance(n, Protected) else Unread(n)
+    outcome: Plan = VERBS[name](formula, data, eps, dry_run=True, **options)
     return outcome

@@ -114,16 +114,16 @@ class Account:
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
+        self.book.add(entry, lambda before: self.admit(entry, before))
+
+    def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
+        """Refuse an entry that the budget cannot count, or cannot pay after those before it."""
         self._check_kind(entry)
-
-        def check(before: tuple[Entry, ...]) -> None:
-            if not self.budget.covers(promises_of((*before, entry)), self.prove):
-                left, cost = self.budget.less(self._spent_on(before)), self._spent_on((entry,))
-                raise BudgetError(
-                    f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {_affordable(left)}"
-                )
-
-        self.book.add(entry, check)
+        if not self.budget.covers(promises_of((*before, entry)), self.prove):
+            left, cost = self.budget.less(self._spent_on(before)), self._spent_on((entry,))
+            raise BudgetError(
+                f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {_affordable(left)}"
+            )
 
     def spent(self) -> Promise:
         """Return what all charges so far cost together."""

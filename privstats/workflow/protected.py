@@ -1,0 +1,85 @@
+"""Data that carry their domain and their ledger, and stand for `data` in every function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pandas as pd
+
+from privstats.errors import OptionError, PrivacyError
+from privstats.formula.domain import Domain
+from privstats.privacy.ledger import Ledger
+from privstats.privacy.ledger_part import allotted
+from privstats.privacy.promise import REPLACE_ROW, Promise
+
+BRINGS = ("domain", "ledger")  # what protected data bring with them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Protected:
+    """Confidential rows with what is public of them, and with the budget that all fits on them share.
+
+    It guards against slips, and not against code in the same process, which can reach the rows.
+
+    Attributes
+    ----------
+    domain : Domain
+    ledger : Ledger
+    """
+
+    _data: Any
+    domain: Domain
+    ledger: Ledger
+
+    def allot(self, name: str, promise: Promise) -> Protected:
+        """Return the same data with a part of the budget, for one analyst.
+
+        Parameters
+        ----------
+        name : str
+            Of the analyst, in the ledger. What stands there under this name counts, whoever has written it.
+        promise : PureDP, ApproxDP or GaussianDP
+            What the analyst may spend, of the neighbours of the ledger. It is charged to the part and to the whole;
+            parts may add up to more than the whole, which then refuses whoever comes last.
+
+        Returns
+        -------
+        Protected
+
+        Raises
+        ------
+        BudgetError
+            If `promise` is none, or has other neighbours.
+        """
+        return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
+
+    def __repr__(self) -> str:
+        public = isinstance(self._data, pd.DataFrame) and self.ledger.budget.neighbors == REPLACE_ROW
+        rows = f"{len(self._data):,} rows (public), " if public else ""
+        spent = repr(self.ledger).partition(" ")[2].rpartition(" in ")[0]
+        return f"<Protected data: {rows}{len(self.domain)} declared columns,\n {spent}; no cell is shown>"
+
+    def __dir__(self) -> list[str]:
+        return ["allot", "domain", "ledger"]
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyError("protected data cannot be copied or pickled; call ps.protect(data, ...) where the data are")
+
+
+def unprotected(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call with the data, domain and ledger that protected data bring.
+
+    Raises
+    ------
+    OptionError
+        If the call gives one of them again.
+    """
+    data = call["data"]
+    if not isinstance(data, Protected):
+        return dict(call)
+    given = [name for name in BRINGS if call[name] is not None]
+    if given:
+        raise OptionError(f"protected data bring their own {given[0]}; leave {given[0]}= out")
+    return {**call, "data": data._data, "domain": data.domain, "ledger": data.ledger}
