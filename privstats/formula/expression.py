@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from privstats.errors import FormulaError
@@ -22,6 +23,7 @@ from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # powers that are products
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's way to write C(...)
+REMEMBERED = 1024  # syntax trees
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
@@ -55,8 +57,11 @@ class _Normal(ast.NodeTransformer):
         return node
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parse(code: str) -> ast.expr:
     """Return the syntax tree of one factor of a formula: quoted column names are names, and ``x * x`` is ``x ** 2``.
+
+    Trees are remembered, so nobody may change one.
 
     Raises
     ------

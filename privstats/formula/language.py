@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Hel
 SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
+REMEMBERED = 64  # formulas
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,18 @@ def parse_formula(formula: Any, like: str) -> Formula:
         raise FormulaError(f"the formula is {a(formula)}; write it as text, '{like}'")
     if (quoted := TICKS.search(formula)) is not None:
         raise FormulaError(f"back-ticks do not quote names here; write Q('{quoted[1]}')")
+    if (read := _read(formula)) is None:
+        raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'")
+    return read
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(formula: str) -> Formula | None:
+    """Return what a formula says; None where it cannot be read."""
     try:
         tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text
-        read = None
-    if read is None:
-        raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'")
+        return None
     sides = [tuple(_codes(term) for term in side) for side in (read.lhs_termlist, read.rhs_termlist)]
     return Formula(sides[0], sides[1], tuple(dict.fromkeys(_written(tree))))
 

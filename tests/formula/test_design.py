@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import patsy
 import pytest
+from patsy.parse_formula import parse_formula as patsy_tree
 
 from privstats.errors import DomainError, FormulaError, PrivstatsWarning
+from privstats.formula import language
 from privstats.formula.declarations import Levels
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
@@ -643,3 +645,15 @@ def test_estimated_counts_stay_what_a_family_can_have():
     assert design.lacking == ("w",)
     assert design.with_bounds({"w": (-30, 50)}).response_half == 50
     assert design.with_bounds({"w": (-30, -10)}).response_half == 20
+
+
+def test_a_formula_is_parsed_once_by_all_who_ask(monkeypatch):
+    read = []
+    monkeypatch.setattr(language, "patsy_tree", lambda formula: read.append(formula) or patsy_tree(formula))
+    formula = "once ~ only + log"
+    first = language.parse_formula(formula, "y ~ x")
+    assert language.parse_formula(formula, "y") == first
+    assert read == [formula]
+    for like in ("y ~ x", "y"):
+        with pytest.raises(FormulaError, match=f"write it like '{like}'"):
+            language.parse_formula("y ~ (", like)
