@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -92,12 +92,13 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
     """Return the constant of each column of a product, and the summands of `TOGETHER` columns after one another."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
-    for start, ((factor, number), table) in product(range(0, width, TOGETHER), tables.items()):
-        some = start + np.flatnonzero(table[:, start : start + TOGETHER].any(axis=0))
-        if len(some):
-            columns = slice(some[0], some[-1] + 1)
-            summands.append(_Summand(factor, number, columns, np.ascontiguousarray(table[:, columns].T)))
-    return constant, summands
+    for (factor, number), table in tables.items():
+        some = np.flatnonzero(table.any(axis=0))
+        for _, columns in groupby(some.tolist(), lambda column: column // TOGETHER):
+            first, *others = columns
+            span = slice(first, max(others, default=first) + 1)
+            summands.append(_Summand(factor, number, span, np.ascontiguousarray(table[:, span].T)))
+    return constant, sorted(summands, key=lambda one: one.columns.start // TOGETHER)
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
