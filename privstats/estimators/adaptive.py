@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_tail, entry_sd
+from privstats.estimators.base import NORMAL, ByBranch, Noises, PublicFacts, check_tail, entry_sd
 from privstats.estimators.beginning import begun
 from privstats.estimators.constants import (
     AGAIN,
@@ -174,10 +174,15 @@ class Adaptive:
         chosen = self.branches[0]
         if len(self.branches) > 1:  # what is not given counts as infinitely long, in a harmonic mean
             fewer = 1 / max(levels.told, 1 / box.c)
-            moments_read = branches["moments"].reads(levels.rarest)
-            lengths = {name: branches[name].length() * fewer if clips else np.inf for name in self.branches}
-            lengths["moments"] = branches["moments"].length() * (1.0 if moments_read else fewer)
-            chosen = ask.choose("estimator", lengths)
+
+            def length(name: str) -> float:
+                method = branches[name]
+                if name != "moments" and not clips:
+                    return np.inf
+                given = name == "moments" and method.reads(levels.rarest)
+                return float(method.length() * (1.0 if given else fewer))
+
+            chosen = ask.choose("estimator", ByBranch(self.branches, length))
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Estimate = branches[chosen].estimate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -89,6 +89,33 @@ class Noises:
 
 NORMAL = Noises(Gaussian(), Gaussian(), Gaussian(), Gaussian(), free_products=True, shares="normal")
 PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, shares="pure")
+
+
+@dataclass(frozen=True, eq=False)
+class ByBranch(Mapping[str, float]):
+    """Expected lengths of intervals by branch, each computed when it is looked at: a rehearsal looks at none.
+
+    Parameters
+    ----------
+    branches : tuple of str
+    of : callable
+        Of a branch: its length.
+    """
+
+    branches: tuple[str, ...]
+    of: Callable[[str], float]
+
+    def __getitem__(self, branch: str) -> float:
+        return self.of(branch)
+
+    def __contains__(self, branch: object) -> bool:
+        return branch in self.branches
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.branches)
+
+    def __len__(self) -> int:
+        return len(self.branches)
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:

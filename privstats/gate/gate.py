@@ -269,10 +269,9 @@ class Gate(Conversation):
         with _ONE_AT_A_TIME:
             if self._branch is not None or not branches <= set(lengths):
                 raise PrivacyError(f"the choice of '{name}' was not planned: once, between the branches of the plan")
-            self._branch = shortest(
-                {branch: lengths[branch] for branch in lengths if branch in (self._open or lengths)}
-            )
-            self._open, self.lengths = {self._branch}, dict(lengths)
+            self.lengths = dict(lengths)
+            self._branch = shortest({name: self.lengths[name] for name in lengths if name in (self._open or lengths)})
+            self._open = {self._branch}
         return self._branch
 
     def decide(self, label: str, wanted: bool) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import OptionError, PrivacyError
+from privstats.estimators.base import ByBranch
 from privstats.gate import rehearsal as rehearsal_module
 from privstats.gate.gate import Planned
 from privstats.gate.questions import Sum, Values
@@ -19,7 +20,7 @@ from privstats.privacy.promise import Neighbors, PureDP, Relation
 from privstats.sets.base import Set
 from privstats.sets.cells import ByCell, Cells, Line, Shells
 from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products
-from tests.gate.toy import TOLD, XY, Above, Exactly, Fails, Group, One, Toy, X, at
+from tests.gate.toy import TOLD, XY, Above, Exactly, Fails, Group, One, Toy, X, at, gate_of, planned
 
 FIRST = Sum("first", XY(), Box(2))
 SECOND = Sum("second", XY(), Ball(2), folded=True)
@@ -55,6 +56,15 @@ def test_a_branch_can_be_forced_and_an_estimator_chooses_once():
         talk.choose("another", {"a": 1.0})
     with pytest.raises(PrivacyError, match="depends on what was released"):
         rehearse(branch="r").choose("estimator", {"l": 3.0})
+
+
+def test_lengths_of_branches_are_computed_for_a_fit_once_and_for_a_rehearsal_never():
+    looked = []
+    lengths = ByBranch(("l", "r"), lambda name: looked.append(name) or 1.0)
+    assert rehearse().choose("estimator", lengths) == "l"
+    assert looked == []
+    gate_of(planned(FIRST, branch="l"), planned(SECOND, branch="r")).choose("estimator", lengths)
+    assert looked == ["l", "r"]
 
 
 def test_questions_have_labels_of_their_own():
