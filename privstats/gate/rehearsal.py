@@ -89,7 +89,7 @@ class Rehearsal(Conversation):
     assumed : int, optional
         How many rows, or units.
     audit : Audit, optional
-        That of other rehearsals of this round: the made-up rows are the same, and no question is audited twice.
+        That of other rehearsals of this round: the made-up rows are the same. No question is audited twice.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Rehearsal(Conversation):
         assumed: int | None = None,
         audit: Audit | None = None,
     ) -> None:
-        self._audit = Audit.of(design, neighbors, stream) if audit is None else audit
+        self._audit = Audit.of(design, neighbors, stream, set()) if audit is None else audit
         super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
         self._assumed = USUAL if assumed is None else assumed
@@ -216,11 +216,11 @@ class Audit:
         The made-up rows.
     design : RowMap
     neighbors : Neighbors
-    seen : set of str
-        Labels of the questions that have been audited.
+    seen : set of str, optional
+        Labels of the questions that have been audited; None where nothing is planned yet, so that none is audited.
     """
 
-    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors, seen: set[str]) -> None:
+    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors, seen: set[str] | None) -> None:
         self.frame, self.neighbors, self.seen = frame, neighbors, seen
         self.whole = self._rows(design, frame)
         self.parts = self._rows(design, *_cut(frame.iloc[::-1], CUTS))
@@ -229,13 +229,13 @@ class Audit:
         ]
 
     @classmethod
-    def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
+    def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams, seen: set[str] | None) -> Audit:
         """Return the audit by rows of the design's domain."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _made_up_units(len(frame))
         # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
-        return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)), set())
+        return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)), seen)
 
     def through(self, design: RowMap) -> Audit:
         """Return the audit of the same rows through another design."""
@@ -246,7 +246,7 @@ class Audit:
 
     def __call__(self, question: Question) -> None:
         """Audit a question, unless it has been."""
-        if question.label in self.seen:
+        if self.seen is None or question.label in self.seen:
             return
         self.seen.add(question.label)
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)

@@ -14,11 +14,15 @@ import pandas as pd
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.formula.schema import undeclared
-from privstats.gate.gate import Planned
+from privstats.gate.gate import Pairs, Planned
 from privstats.gate.rehearsal import Asked, Audit, Rehearsal
+from privstats.mechanisms.base import Additive
+from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
+from privstats.numerics.exact import Total
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, Relation
+from privstats.privacy.release import Release
 from privstats.workflow import forecast, stage0
 from privstats.workflow.digest import digest, promise_numbers
 from privstats.workflow.division import BOUNDS, Division, divided
@@ -434,8 +438,9 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
     asked: tuple[Asked, ...] = ()
     division: Division | None = None
     planned: tuple[Planned, ...] = ()
+    audited: set[str] = set()
     for turn in range(ROUNDS):
-        again = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked)
+        again = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked, audited)
         if division is not None and again == asked:
             break
         asked = again
@@ -470,6 +475,66 @@ def _question(a: Asked, division: Division) -> Planned:
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
 
+class Quick(Rehearsal):
+    """A rehearsal that takes little time over its answers.
+
+    An exact total gets normal noise of the variances that the mechanism's noise has, and a rank an error of its law.
+    What rehearsals of one round ask alike, from the beginning on, is answered once.
+
+    Parameters
+    ----------
+    said : dict
+        What rehearsals of this round have been answered.
+    """
+
+    def __init__(self, *args: Any, said: dict[Any, list[Release]], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._said = said
+
+    def _answer(self, pairs: Pairs, promises: Sequence[Promise], relations: Sequence[Relation]) -> list[Release]:
+        way = (self._optional, self._branch, len(self.asked), *(question.label for question, _ in pairs))
+        if way not in self._said:
+            quick = [(question, _quick(by)) for question, by in pairs]
+            self._said[way] = super()._answer(quick, promises, relations)
+        return self._said[way]
+
+
+def _quick(by: Any) -> Any:
+    """Return what stands for a mechanism where rows are made up, as no promise is kept about these."""
+    if isinstance(by, Additive):
+        return _Near(by)
+    return _NearRank(by) if isinstance(by, Rank) and by.confidence is None else by
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Normal noise of the variances of another mechanism's noise."""
+
+    by: Additive
+
+    def release(self, name: str, exact: Total, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
+        """Return what stands for the mechanism's release."""
+        law = self.by.law(promise, within, relation)
+        m = len(law.scale)
+        noise = law.scale * np.sqrt(law.standard_variance(m)) * rng.standard_normal(m)
+        return Release(name, exact.value() + noise, law, promise, within)
+
+
+@dataclass(frozen=True)
+class _NearRank:
+    """Values, or the ends of their range, at the wanted ranks with errors of the mechanism's law."""
+
+    by: Rank
+
+    def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
+        """Return what stands for the mechanism's release."""
+        law = self.by.law(promise, within, relation)
+        values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
+        ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
+        knots = np.r_[within.low, values, within.high]
+        return Release(name, knots[np.clip(np.rint(ranks), 0, len(values) + 1).astype(int)], law, promise, within)
+
+
 def rehearsed(
     spec: Specification,
     estimator: Any,
@@ -478,10 +543,13 @@ def rehearsed(
     promise: Promise,
     turn: int,
     before: tuple[Asked, ...],
+    audited: set[str],
 ) -> tuple[Asked, ...]:
     """Run the conversation for each branch on made-up rows; return all questions.
 
-    Where they are those of the turn `before`, each branch is run once more without its optional questions.
+    A question is audited when it is first asked with its part of the promise, and its label added to `audited`: without
+    a plan none is. Where the questions are those of the turn `before`, each branch is run once more without its
+    optional questions.
 
     Raises
     ------
@@ -489,20 +557,23 @@ def rehearsed(
         If a question is asked in two accountings, or in two branches, or what else is asked depends on an optional one.
     """
     asked: dict[str, Asked] = {}
-    audit = Audit.of(public.design, spec.neighbors, streams(turn, "rehearsal"))
+    chance = streams(turn, "rehearsal")("rehearsal", "all")
+    audit = Audit.of(public.design, spec.neighbors, lambda *_: chance, audited if planned else None)
+    said: dict[Any, list[Release]] = {}
 
     def talk(branch: str | None, optional: bool) -> Rehearsal:
-        one = Rehearsal(
+        one = Quick(
             public.design,
             spec.neighbors,
             promise,
-            streams(turn, "rehearsal"),
+            lambda *_: chance,
             planned=planned,
             branch=branch,
             optional=optional,
             few=turn % 2 == 0,
             assumed=public.offered or public.units or public.assumed,
             audit=audit,
+            said=said,
         )
         spec.converse(one, public, estimator)
         for a in one.asked:

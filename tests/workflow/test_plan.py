@@ -10,21 +10,28 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from benchmarks.common import InMemory
 from privstats import estimators
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError
 from privstats.formula.domain import Domain
+from privstats.gate import rehearsal as rehearsal_module
+from privstats.gate.gate import Conversation
 from privstats.gate.questions import Sum
 from privstats.inference.estimate import NormalEstimate
 from privstats.losses.rows import WeightedColumns
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
+from privstats.mechanisms.order.rank import Rank
+from privstats.mechanisms.random import public_stream
 from privstats.models.base import Choice
 from privstats.models.regression import LinearModel
+from privstats.numerics.exact import Total
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
-from privstats.sets.vectors import Squares
+from privstats.sets.cells import Line
+from privstats.sets.vectors import Products, Squares
 from privstats.workflow import plan as plan_module
 from privstats.workflow.forecast import smallest
-from privstats.workflow.plan import Specification, make_plan
+from privstats.workflow.plan import Specification, _Near, _NearRank, make_plan
 from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
@@ -213,6 +220,16 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 
 
 @dataclass(frozen=True)
+class Mixed:
+    """A row function that looks at the other rows."""
+
+    of: WeightedColumns
+
+    def __call__(self, block):
+        return self.of(block) - self.of(block).mean(axis=0)
+
+
+@dataclass(frozen=True)
 class Toy:
     """Sums of the columns, by two accountings, after a common beginning."""
 
@@ -224,6 +241,8 @@ class Toy:
     def __call__(self, ask, public):
         width = public.design.width
         of, within, by = WeightedColumns(np.eye(width)), Squares(width, counted=True), Laplace()
+        if self.tweak == "line, mixing rows":
+            of = Mixed(of)
         first = ask(Sum("scales", of, within=within), by=by)
         if self.tweak == "depends on the release" and first.value[0] > 300:
             ask(Sum("more", of, within=within), by=by)
@@ -296,15 +315,61 @@ def test_an_estimator_whose_questions_depend_on_releases_is_refused(tweak, says)
 def test_each_branch_is_rehearsed_once_a_turn_and_without_optional_questions_in_the_last_on_the_same_rows(monkeypatch):
     seen = []
 
-    class Noted(plan_module.Rehearsal):
+    class Noted(plan_module.Quick):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             seen.append((options["few"], options["optional"], self._rows))
 
-    monkeypatch.setattr(plan_module, "Rehearsal", Noted)
+    monkeypatch.setattr(plan_module, "Quick", Noted)
     toy("line, optional")
     assert [one[:2] for one in seen] == [(True, True), (False, True), (False, False)]
     assert seen[0][2] is not seen[1][2] and seen[1][2] is seen[2][2]
+
+
+def test_an_estimator_whose_questions_mix_rows_is_refused():
+    with pytest.raises(PrivacyError, match="each row alone"):
+        toy("line, mixing rows")
+
+
+def test_questions_are_audited_once_with_their_parts_and_those_before_the_choice_answered_once_a_turn(
+    monkeypatch,
+):
+    audited, answered = [], []
+    seen, answer = rehearsal_module._seen, Conversation._answer
+    monkeypatch.setattr(rehearsal_module, "_seen", lambda rows, of: audited.append(of.label) or seen(rows, of))
+
+    def noted(self, pairs, promises, relations):
+        answered.extend((question.label, promise.eps) for (question, _), promise in zip(pairs, promises, strict=True))
+        return answer(self, pairs, promises, relations)
+
+    monkeypatch.setattr(Conversation, "_answer", noted)
+    parts = {p.label: p.promise.eps for p in toy().planned}
+    assert audited == [label for label in parts for _ in ("whole", "parts")]
+    assert answered == [*((label, 1.0) for label in parts), *parts.items()]
+
+
+def test_noise_of_rehearsals_is_as_large_as_that_of_fits():
+    within, relation = Products(3), Neighbors().relation(False, False)
+    exact, rng = Total(tuple(range(6)), within.step), public_stream(1)
+    made = [_Near(MatrixT()).release("moments", exact, PureDP(1.0), within, relation, rng) for _ in range(4000)]
+    law = MatrixT().law(PureDP(1.0), within, relation)
+    errors = np.array([one.value for one in made]) - exact.value()
+    assert (made[0].law.scale == law.scale).all()
+    assert np.abs((errors**2).mean(axis=0) / law.variance() - 1).max() < 5 * (2 / 4000) ** 0.5
+    assert np.abs(errors.mean(axis=0) / np.sqrt(law.variance())).max() < 5 / 4000**0.5
+
+
+def test_ranks_of_rehearsals_are_as_far_from_the_wanted_ones_as_those_of_fits():
+    within, relation, rng = Line(0.0, 1.0), Neighbors().relation(False, False), public_stream(1)
+    values = InMemory(np.arange(1, 1000) / 1000)
+    for by in (Rank((0.5,)), Rank((0.3, 0.6))):
+        law = by.law(PureDP(0.2), within, relation)
+        made = [_NearRank(by).release("rank", values, PureDP(0.2), within, relation, rng) for _ in range(2000)]
+        errors = 1000 * (np.array([one.value for one in made]) - by.levels)
+        assert made[0].law == law
+        assert np.abs((errors**2).mean(axis=0) / law.variance() - 1).max() < 5 * (5 / 2000) ** 0.5
+    nothing = _NearRank(Rank((0.5,))).release("rank", InMemory(np.zeros(0)), PureDP(1.0), within, relation, rng)
+    assert nothing.value.tolist() in ([0.0], [1.0])
 
 
 def test_without_a_choice_all_shares_are_relative():
