@@ -118,7 +118,7 @@ class LikelihoodSteps:
         problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
         heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
-        estimate = NewtonSteps.of(problem, loss=loss).equation().solve(design.names)
+        estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
         return problem.given(estimate)

@@ -93,7 +93,7 @@ class PerturbedLikelihood:
         problem = rough_fit(ask, by, public, loss, share_of=("coefficients",))
         problem = problem.assuming(self.tail, self.cov_type, "rows")
         fit = TiltedLikelihood.of(problem, loss=loss, mechanism=ObjectivePerturbation(self.split))
-        estimate = fit.equation().solve(design.names)
+        estimate = fit.equation(more=self.margins).solve(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
         return estimate

@@ -380,8 +380,8 @@ class Fitted:
 class OneStep(Problem, ABC):
     """The method, from a problem to its equation. Subclasses are losses, or their perturbed minimisers."""
 
-    def equation(self) -> Fitted:
-        """Ask all questions, and return the equation of the last step."""
+    def equation(self, more: bool = False) -> Fitted:
+        """Ask all questions, and return the equation of the last step; `more`: whether others are asked after these."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -389,6 +389,8 @@ class OneStep(Problem, ABC):
         last = self.last(w, clip)
         bread = self.hessian(pilot, w, clip, last)
         meat = self.meat(pilot, clip, last, bread)
+        if not more:
+            self.ask.close()
         doubts = self.doubts(Step(pilot, lengths, clip, last, bread, meat))
         meat, hidden = doubts.meat or meat, self.levels.hidden
         if doubts.not_given is not None:

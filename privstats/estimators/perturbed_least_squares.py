@@ -126,7 +126,7 @@ class PerturbedSquares(OneStep):
 
     bread: Bread | None = None
 
-    def equation(self) -> Fitted:
+    def equation(self, more: bool = False) -> Fitted:
         """Release A, whiten once more by it, and go on with what is left of the budget.
 
         Noise of the minimiser then has the shape of the sampling error, and its ridge pulls no direction more than
@@ -139,7 +139,7 @@ class PerturbedSquares(OneStep):
         back, T = roots(raised + (start.W.T * self.levels.ridge) @ start.W)
         bread = Bread(A, start.to_theta, back, n)
         whitened = replace(self, start=start.remapped(T), bread=bread)
-        return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation()
+        return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
         """Return the same with the squares of whitened rows read by themselves, where that tells more of A.

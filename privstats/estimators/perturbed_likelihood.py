@@ -102,7 +102,7 @@ class PerturbedLogLink:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("coefficients",), LEVEL_ROWS[by.shares])
         problem = problem.assuming(self.tail, self.cov_type, "counted")
-        estimate = TiltedLogLink.of(problem, loss=loss).equation().solve(design.names)
+        estimate = TiltedLogLink.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
             return with_marginal_effects(ask, by, design, loss.family, problem.levels, estimate)
         return estimate

@@ -137,7 +137,7 @@ class QuantileSteps:
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
-        fits = [shared.order(CheckSteps, tau, item_of(self.taus, tau)) for tau in self.taus]
+        fits = shared.orders(CheckSteps, self.taus)
         return shared.problem.given(stacked(fits, self.taus, public.design.names))
 
 
@@ -177,7 +177,7 @@ class PerturbedQuantile:
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         shared = Shared.released(ask, self.noises, public, self.tail, self.taus)
         mechanism = ObjectivePerturbation(self.split)
-        fits = [shared.order(Perturbed, tau, item_of(self.taus, tau), mechanism=mechanism) for tau in self.taus]
+        fits = shared.orders(Perturbed, self.taus, mechanism=mechanism)
         estimate = stacked(fits, self.taus, public.design.names)
         if not public.intervals:
             return PointEstimate.alone(estimate)
@@ -261,10 +261,11 @@ class Shared:
         leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
         return cls(problem, size, constant, leverages)
 
-    def order(self, kind: type[OneOrder], tau: float, item: str, **own: Any) -> Fitted:
-        """Return the equation of an order."""
+    def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
+        """Return the equation of each order."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
-        return kind.of(self.problem, tau=tau, item=item, **known, **own).equation()
+        steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
+        return [step.equation(more=step is not steps[-1]) for step in steps]
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:

@@ -345,6 +345,7 @@ class Moments(UnclippedSquares):
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
             meat = homoskedastic(shape, squares * rows + fitted, blur * rows, self.sizes.scores, start.m)
+        self.ask.close()
         equation = EstimatingEquation(
             score=score,
             hessian=A,

@@ -57,6 +57,10 @@ class TransformedAsk:
         """Look at the same rows through another design."""
         self.ask.through(design)
 
+    def close(self) -> None:
+        """Ask no more."""
+        self.ask.close()
+
 
 @dataclass(frozen=True, eq=False)
 class TransformedBox(PublicBox):

@@ -101,6 +101,7 @@ class Conversation(ABC):
         self._asked: set[str] = set()
         self._hosts: set[str] = set()  # whose shares optional questions have spent
         self._branch: str | None = None
+        self._closed = False
         self.releases: tuple[Release, ...] = ()
 
     def __call__(self, question: Question, *, by: Any) -> Release:
@@ -176,6 +177,10 @@ class Conversation(ABC):
         """Look at the same rows, with the same rows of each unit, through another design, as after a release."""
         self._rows = self._rows.through(design)
 
+    def close(self) -> None:
+        """Ask no more: what follows is inference from what was released."""
+        self._closed = True
+
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         """Return what a planned question may spend now."""
@@ -196,8 +201,9 @@ class Conversation(ABC):
 
     def _cross_out(self, question: Question) -> None:
         """Note that a question is asked: once, and an optional one before the question whose share it is part of."""
-        if question.label in self._asked:
-            raise PrivacyError(f"the question '{question.label}' is asked twice, so it was not planned here")
+        if self._closed or question.label in self._asked:
+            again = "twice, or after the last one, so it was not planned here"
+            raise PrivacyError(f"the question '{question.label}' is asked {again}")
         if self._asked & set(question.within_share_of):
             raise PrivacyError(f"the optional question '{question.label}' is asked after its share was spent")
         if question.within_share_of and question.label in self._hosts:

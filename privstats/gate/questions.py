@@ -143,3 +143,6 @@ class Ask(Laws, Protocol):
 
     def through(self, design: Any) -> None:
         """Look at the same rows through another design, as after bounds were released."""
+
+    def close(self) -> None:
+        """Ask no more: what follows is inference, before which a rehearsal may end."""

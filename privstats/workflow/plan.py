@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ import pandas as pd
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.formula.schema import undeclared
-from privstats.gate.gate import Pairs, Planned
+from privstats.gate.gate import Pairs, Planned, shortest
 from privstats.gate.rehearsal import Asked, Audit, Rehearsal
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank import Rank
@@ -485,11 +486,24 @@ class Quick(Rehearsal):
     ----------
     said : dict
         What rehearsals of this round have been answered.
+    whole : bool
+        Whether it goes on after the last question, and looks at lengths of branches, so that inference that fails fails
+        before a budget is spent.
     """
 
-    def __init__(self, *args: Any, said: dict[Any, list[Release]], **options: Any) -> None:
+    def __init__(self, *args: Any, said: dict[Any, list[Release]], whole: bool, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._said = said
+        self._said, self._whole_fit = said, whole
+
+    def choose(self, name: str, lengths: Mapping[str, float]) -> str:
+        if self._whole_fit and self._forced is None:
+            shortest(lengths)
+        return super().choose(name, lengths)
+
+    def close(self) -> None:
+        super().close()
+        if not self._whole_fit:
+            raise _EndError
 
     def _answer(self, pairs: Pairs, promises: Sequence[Promise], relations: Sequence[Relation]) -> list[Release]:
         way = (self._optional, self._branch, len(self.asked), *(question.label for question, _ in pairs))
@@ -497,6 +511,10 @@ class Quick(Rehearsal):
             quick = [(question, _quick(by)) for question, by in pairs]
             self._said[way] = super()._answer(quick, promises, relations)
         return self._said[way]
+
+
+class _EndError(Exception):
+    """All questions are asked: a rehearsal ends."""
 
 
 def _quick(by: Any) -> Any:
@@ -549,7 +567,7 @@ def rehearsed(
 
     A question is audited when it is first asked with its part of the promise, and its label added to `audited`: without
     a plan none is. Where the questions are those of the turn `before`, each branch is run once more without its
-    optional questions.
+    optional questions. What follows the last question is rehearsed where there is no plan yet.
 
     Raises
     ------
@@ -574,8 +592,10 @@ def rehearsed(
             assumed=public.offered or public.units or public.assumed,
             audit=audit,
             said=said,
+            whole=not planned,
         )
-        spec.converse(one, public, estimator)
+        with suppress(_EndError):
+            spec.converse(one, public, estimator)
         for a in one.asked:
             if asked.setdefault(a.label, a) != a:
                 raise PrivacyError(f"the question '{a.label}' is asked in two accountings, or in two branches")

@@ -51,6 +51,15 @@ def test_a_release_is_the_exact_total_plus_the_noise_of_its_own_stream_and_law()
     assert release.law.scale.tolist() == [4 / 0.3] * 2  # two entries, each of which moves by at most 2
 
 
+def test_a_closed_gate_tells_laws_and_answers_nothing():
+    gate = gate_of(FIRST, SECOND)
+    gate(FIRST, by=TOLD)
+    gate.close()
+    assert gate.law(SECOND, by=TOLD) is not None
+    with pytest.raises(PrivacyError, match="after the last one"):
+        gate(SECOND, by=TOLD)
+
+
 def test_a_question_is_answered_once_even_in_one_breath():
     gate = gate_of(FIRST)
     gate(FIRST, by=TOLD)

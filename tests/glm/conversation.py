@@ -121,6 +121,9 @@ class Conversation:
     def decide(self, label, wanted):
         return self.rehearses or bool(wanted)
 
+    def close(self):
+        pass
+
     def choose(self, name, lengths):
         return min(lengths, key=lambda k: lengths[k])
 

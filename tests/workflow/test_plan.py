@@ -219,6 +219,9 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 # ------------------------------------------------------------------ rehearsals, with a toy estimator
 
 
+INFERRED = []  # what was inferred from
+
+
 @dataclass(frozen=True)
 class Mixed:
     """A row function that looks at the other rows."""
@@ -263,6 +266,9 @@ class Toy:
         ask(Sum(name, of, within=within), by=by)
         if branch == "b":
             ask(Sum("meat", of, within=within), by=by)
+        if self.tweak == "line, closed":
+            ask.close()
+            INFERRED.append(type(ask).__name__)
         k = len(public.design.names)
         return NormalEstimate.of(public.design.names, np.zeros(k), np.eye(k))
 
@@ -346,6 +352,12 @@ def test_questions_are_audited_once_with_their_parts_and_those_before_the_choice
     parts = {p.label: p.promise.eps for p in toy().planned}
     assert audited == [label for label in parts for _ in ("whole", "parts")]
     assert answered == [*((label, 1.0) for label in parts), *parts.items()]
+
+
+def test_what_follows_the_last_question_is_rehearsed_once():
+    INFERRED.clear()
+    assert [p.label for p in toy("line, closed").planned] == ["scales", "moments"]
+    assert INFERRED == ["Quick"]
 
 
 def test_noise_of_rehearsals_is_as_large_as_that_of_fits():
