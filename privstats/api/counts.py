@@ -36,6 +36,7 @@ def dp_mode(
     shares: Mapping[str, float] | None = None,
     grid: float | None = None,
     bins: int | Sequence[float] | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -85,6 +86,9 @@ def dp_mode(
         Step between the possible values of a numeric column, which are the candidates for its mode.
     bins : int or list of float, optional
         Number of equal bins, or their edges in ascending order; the middle of the fullest bin is the estimate.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -143,6 +147,7 @@ def dp_hist(
     bounds_share: float = 0.1,
     shares: Mapping[str, float] | None = None,
     density: bool = False,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -190,6 +195,9 @@ def dp_hist(
         Relative shares of the questions by name; `plan` lists them.
     density : bool
         Whether densities are released in place of counts.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

@@ -48,6 +48,7 @@ def dp_glm(
     step_size: float | None = None,
     batch: int | None = None,
     clip: float | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -124,6 +125,9 @@ def dp_glm(
         Of "ngd", "noisy_newton" and "sgd": the number of steps; what multiplies a step; the rows in a subsample, for
         "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
         it is shortened, for "sgd" that of a row's gradient.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

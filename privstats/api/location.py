@@ -38,6 +38,7 @@ def dp_median(
     alpha: float = 0.05,
     geometric: bool = False,
     eta: float | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -93,6 +94,9 @@ def dp_median(
         For "ptr": how far a few rows may move the quantile if there is to be an estimate.
     geometric : bool
         Of several columns the one point with the least sum of distances ("kng").
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -158,6 +162,7 @@ def dp_quantile(
     grid: float | Mapping[str, float] | None = None,
     alpha: float = 0.05,
     eta: float | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -217,6 +222,9 @@ def dp_quantile(
         One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
     eta : float, optional
         For "ptr": how far a few rows may move the quantile if there is to be an estimate.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -277,6 +285,7 @@ def dp_mean(
     rows_per_unit: int = 1,
     bounds_share: float = 0.1,
     shares: Mapping[str, float] | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -325,6 +334,9 @@ def dp_mean(
         Share of the budget that estimates the range of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the questions by name; `plan` lists them.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

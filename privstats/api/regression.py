@@ -47,6 +47,7 @@ def dp_lm(
     batch: int | None = None,
     clip: float | None = None,
     tuning: float | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -115,6 +116,9 @@ def dp_lm(
         "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
         it is shortened, for "sgd" that of a row's gradient; the clip of residuals, in their fitted scale, for "sgd" in
         the response's.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -182,6 +186,7 @@ def dp_rq(
     theta_bound: float | None = None,
     split: float | None = None,
     tail: str | None = None,
+    memory_limit: int | None = None,
     ledger: Ledger | None = None,
     rng: Any = None,
     dry_run: bool = False,
@@ -242,6 +247,9 @@ def dp_rq(
         "objpert"; share of the linear term in objective perturbation.
     tail : {"cautious"}, optional
         Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
+    memory_limit : int, optional
+        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
+        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

@@ -178,12 +178,9 @@ class _ManyValues(RowValues):
             raise OptionError("this method needs all rows in memory, and there are too many; choose another mech=")
         return super().parts()
 
-    def scan(self) -> Iterator[FloatArray]:
-        if self._gathered is None:
-            once = np.concatenate(list(super().scan()))
-            many = max(1, min(self._times, MOST_MADE_UP // max(1, len(once))))
-            self._gathered = [np.repeat(once, many, axis=0)]
-        yield from self._gathered
+    def _made(self) -> Iterator[FloatArray]:
+        once = np.concatenate(list(super()._made()))
+        yield np.repeat(once, max(1, min(self._times, MOST_MADE_UP // max(1, len(once)))), axis=0)
 
 
 @dataclass(frozen=True, eq=False)

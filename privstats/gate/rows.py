@@ -7,7 +7,6 @@ pass reads the same units, is decided here, once for all sources; which rows of 
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol, cast
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import PrivacyError, SourceChangedError
 from privstats.formula.block import CHUNK, Block
 from privstats.formula.declarations import Known
+from privstats.gate.kept import BLOCKS, CELLS, VALUES, Kept, Memory
 from privstats.gate.questions import Question, Sum
 from privstats.gate.sources import Passes
 from privstats.gate.units import Hashes, Units
@@ -28,10 +28,10 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-KEPT_NUMBERS = 1 << 26  # of blocks that stay in memory for the next question
-KEPT_VALUES = 1 << 21  # numbers of values that are kept of a source outside of memory
 LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # of their sum, in int64
+
+UnitNumbers = NDArray[np.int32]  # of each row; -1 where it does not count
 
 
 class RowMap(Protocol):
@@ -64,16 +64,24 @@ class BlockRows:
         Secret: of the digest by which passes are compared, and of the choice of rows.
     offered : int, optional
         How many rows there are, where that is public: as many are met in each pass.
+
+    Attributes
+    ----------
+    memory : Memory
+        For what is kept from one pass to the next.
+    again : bool
+        Whether another pass may follow, so that blocks of rows in memory are kept for it.
     """
 
     def __init__(
         self, source: Passes, design: RowMap, neighbors: Neighbors, key: bytes, offered: int | None = None
     ) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
+        self.memory, self.again = Memory(), True
         self._first, self._key, unit = design, key, neighbors.unit
         self._met: dict[str, Any] = {} if offered is None else {"rows": offered}  # by the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
-        self._kept: list[tuple[Block, IntArray | None]] | None = None
+        self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
         """Return the same rows, with the same rows of each unit, through another design, which reads no more columns.
@@ -81,7 +89,7 @@ class BlockRows:
         Which rows of a unit count is decided through the first design, whichever is asked first.
         """
         other = copy(self)
-        other.design, other._kept = design, None
+        other.design, other._kept, self._kept = design, None, None
         return other
 
     def totals(self, questions: Sequence[Sum]) -> list[Total]:
@@ -102,7 +110,7 @@ class BlockRows:
         """Return a question's vectors, sealed."""
         return RowValues(self, question)
 
-    def blocks(self) -> Iterator[tuple[Block, IntArray | None]]:
+    def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
         """Return the blocks, each with the number of each row's unit: -1 where the row does not count.
 
         Raises
@@ -110,59 +118,56 @@ class BlockRows:
         SourceChangedError
             At the end, before anything of this pass can be released.
         """
-        if self._kept is not None:
-            yield from self._kept
-            return
         if self._units is not None and self._units.counting is None:
             self._units.choose(self._candidates(self._units))
         counting = None if self._units is None else self._units.counting
-        kept: list[tuple[Block, IntArray | None]] | None = [] if self.source.in_memory else None
-        numbers = 0
-        for columns, part, _ in self._parts(self.design):
-            block = self.design.block(columns)
-            units = None if counting is None else counting[part].astype(np.int64)
-            many = part.stop - part.start
+        if self._kept is None and self.again and self.source.in_memory:
+            self._kept = Kept(_size, self.memory.part(BLOCKS, True), self.memory)
+        made, start = (self.design.block(columns) for columns, _ in self._parts(self.design)), 0
+        for block in made if self._kept is None else self._kept.again(made):
+            many = len(block.numbers)
+            units = None if counting is None else counting[start : start + many]
             if units is not None and len(units) < many:
                 raise SourceChangedError
-            numbers += many * (block.numbers.shape[1] + len(block.codes) + 2)
-            if kept is not None:
-                kept.append((block, units))
-                kept = None if numbers > KEPT_NUMBERS else kept
+            start += many
             yield block, units
-        self._kept = kept
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Return the unit of each row, -1 where it is absent, and the hash of its cells: a pass of its own."""
-        for columns, part, units in self._parts(self._first):
+        for columns, units in self._parts(self._first):
             assert units is not None
             present = self._first.block(columns).present
-            yield np.where(present, units, -1), of.hashes(columns, self._first.domain, part.stop - part.start)
+            yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
-    def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], slice, IntArray | None]]:
-        """Return what a design reads of at most `BLOCK_ROWS` rows at a time, where these lie, and their units.
+    def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
+        """Return what a design reads of at most `BLOCK_ROWS` rows at a time, and their units.
 
         Units are read to choose the rows that count, and where rows do not lie in memory in each pass: it has to meet
         the same ones in the same order, as a keyed digest tells.
         """
-        named = (
-            self._units if self._units is None or self._units.counting is None or not self.source.in_memory else None
-        )
+        known = self._units is not None and self._units.counting is not None and self.source.in_memory
+        named = None if known else self._units
         names = dict.fromkeys((*design.reads, *([] if named is None else [named.unit])))
         rows, digest = 0, hashlib.blake2b(key=self._key)
         for batch in self.source.batches(tuple(names)):
             columns = {name: batch[name] for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
-                some = slice(start, min(start + BLOCK_ROWS, len(batch)))
                 # as Series: a new DataFrame would look at the values again and choose a dtype
-                part, units = {name: column.iloc[some] for name, column in columns.items()}, None
+                part = {name: column.iloc[start : start + BLOCK_ROWS] for name, column in columns.items()}
+                units = None
                 if named is not None:
                     units = named.of(part[named.unit])
                     digest.update(units.tobytes())
-                yield {name: part[name] for name in design.reads}, slice(rows + some.start, rows + some.stop), units
+                yield {name: part[name] for name in design.reads}, units
             rows += len(batch)
         met = {"rows": rows} if named is None else {"rows": rows, "units": digest.digest()}
         if any(self._met.setdefault(what, one) != one for what, one in met.items()):
             raise SourceChangedError
+
+
+def _size(block: Block) -> int:
+    """Return how many bytes a block takes, or somewhat more."""
+    return 8 * len(block.numbers) * (block.numbers.shape[1] + len(block.codes) + 2)
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
@@ -181,7 +186,7 @@ class Plain:
         self.question = question
         self.sum = Total.nothing(question.within.size, question.within.step)
 
-    def add(self, block: Block, units: IntArray | None) -> None:
+    def add(self, block: Block, units: UnitNumbers | None) -> None:
         """Add the rows of a block."""
         vectors, _ = counting(self.question, block, units)
         self.sum += self.question.within.total(self.question.within.project(vectors))
@@ -207,7 +212,7 @@ class Fold:
         self.sums = np.zeros((question.within.dim, 0), dtype=np.int64)
         self.seen = np.zeros(0, dtype=bool)
 
-    def add(self, block: Block, units: IntArray | None) -> None:
+    def add(self, block: Block, units: UnitNumbers | None) -> None:
         """Add the rows of a block to those of their units."""
         vectors, unit = counting(self.question, block, units)
         assert unit is not None
@@ -236,7 +241,7 @@ class Fold:
         return exact
 
 
-def counting(question: Question, block: Block, units: IntArray | None) -> tuple[FloatArray, IntArray | None]:
+def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
     """Return the vectors of a block's rows that count, and their units."""
     vectors, counts = question.rows(block)
     if units is None:
@@ -248,52 +253,61 @@ def counting(question: Question, block: Block, units: IntArray | None) -> tuple[
 class RowValues:
     """The vectors of rows, each inside its set, sealed: a mechanism alone may look at them.
 
-    Each scan may be a pass over the source; where that lies in memory, or the values are few, they are kept.
+    Each scan is a pass over the rows, but where the values are kept.
     """
 
-    def __init__(self, rows: BlockRows, question: Question, cell: int | None = None) -> None:
-        self._rows, self._question, self._cell = rows, question, cell
-        self._gathered: list[FloatArray] | None = None
-        self._most = sys.maxsize if rows.source.in_memory else KEPT_VALUES
+    def __init__(self, rows: BlockRows, question: Question) -> None:
+        self._rows, self._question, self._dim = rows, question, question.within.dim
+        memory, inside = rows.memory, rows.source.in_memory
+        self._kept = Kept[FloatArray](_bytes, memory.part(VALUES, inside), memory if inside else None)
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
         """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
-        one = RowValues(self._rows, self._question, k)
         if self._cells is None:
-            self._cells = _Cells(self, cast(ByCell, self._question.within), self._most)
-        one._gathered = self._cells.of(k)
-        return one
+            self._cells = _Cells(
+                self, cast(ByCell, self._question.within), self._rows.memory.part(CELLS, self._rows.source.in_memory)
+            )
+        return _OneCell(self, k, self._cells.of(k))
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in the order of their rows."""
-        dim = self._question.within.dim - (self._cell is not None)
-        return np.concatenate([np.zeros((0, dim)), *self.parts()])
+        return np.concatenate([np.zeros((0, self._dim)), *self.parts()])
 
     def parts(self) -> list[FloatArray]:
         """Return the same, those of each block by themselves."""
         return list(self.scan())
 
     def scan(self) -> Iterator[FloatArray]:
-        """Return the same one after the other: of a source outside of memory only some are there at a time."""
-        if self._gathered is not None:
-            yield from self._gathered
-            return
-        kept, numbers = list[FloatArray](), 0
+        """Return the same one after the other, so that only some are there at a time."""
+        return self._kept.again(self._made())
+
+    def _made(self) -> Iterator[FloatArray]:
         for block, units in self._rows.blocks():
-            values = self._question.within.project(counting(self._question, block, units)[0])
-            values = values if self._cell is None else _in_cell(values, self._cell)
-            numbers += values.size
-            kept = [*kept, values] if numbers <= self._most else []
-            yield values
-        self._gathered = kept if numbers <= self._most else None
+            yield self._question.within.project(counting(self._question, block, units)[0])
+
+
+def _bytes(array: NDArray[Any]) -> int:
+    return array.nbytes
+
+
+class _OneCell(RowValues):
+    """The values of one cell among others: as they were gathered, if they were."""
+
+    def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
+        self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
+
+    def scan(self) -> Iterator[FloatArray]:
+        if self._gathered is not None:
+            return iter(self._gathered)
+        return (part[part[:, 0] == self._k, 1:] for part in self._values.scan())
 
 
 class _Cells:
     """Values by cell: those of some cells after one another are gathered in one scan, as many as may be kept."""
 
-    def __init__(self, values: RowValues, within: ByCell, most: int) -> None:
-        self.values, self.dim, self.most = values, within.dim, most // within.dim
+    def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
+        self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.ends, self.kept = 0, np.zeros(1, dtype=np.int64), np.zeros((0, self.dim - 1))
@@ -313,10 +327,6 @@ class _Cells:
         values = np.concatenate([np.zeros((0, self.dim)), *(parts if many else ())])
         cells = (values[:, 0] - k).astype(np.min_scalar_type(many))  # short whole numbers are sorted by counting
         self.first, self.ends, self.kept = k, ends[: many + 1], values[np.argsort(cells, kind="stable"), 1:]
-
-
-def _in_cell(values: FloatArray, k: int) -> FloatArray:
-    return values[values[:, 0] == k, 1:]
 
 
 def changed() -> PrivacyError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -168,7 +168,10 @@ class _Repeated(RowValues):
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
-        self._gathered = [np.repeat(np.concatenate(list(super().scan())), times, axis=0)]
+        self._times = times
+
+    def _made(self) -> Iterator[FloatArray]:
+        yield np.repeat(np.concatenate(list(super()._made())), self._times, axis=0)
 
 
 def expected(

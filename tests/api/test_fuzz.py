@@ -33,7 +33,7 @@ OPTIONS = {
         "subset": ["x > 0", "g == 'a' & z < 3", "x >"], "weights": ["z", "x", "g"], "unit": ["g", "x", "nobody"],
         "rows_per_unit": [1, 3], "shares": [{"score": 0.9}, {"moments": -1}, {"scales": 2}], "bounds_share": [0.2],
         "inference": ["none"], "split": [0.5], "tail": ["cautious"], "ridge": [1.0], "dry_run": [True],
-        "theta_bound": [1.0],
+        "theta_bound": [1.0], "memory_limit": [1, 10_000],
     },
     "glm": {
         "family": ["poisson", "gamma", "gaussian"], "link": ["probit"], "mech": ["objpert", "newton"], "offset": ["z"],

@@ -60,6 +60,10 @@ NAMES = [
     ("lm", LM, {"cov_type": "cluster"}, ps.OptionError, "add unit='person_id'"),
     ("lm", LM, {"loss": "absolute"}, ps.OptionError, "loss is 'absolute'; choose among 'squares', 'huber'"),
     ("lm", LM, {"dry_run": "yes"}, ps.OptionError, "dry_run is 'yes'"),
+    *(
+        ("lm", LM, {"memory_limit": bad}, ps.OptionError, "memory_limit is .*; give a positive number of bytes")
+        for bad in (0, -1, "2 GB", True, np.nan, [10**9])
+    ),
     ("glm", GLM, {"family": "weibull"}, ps.OptionError, "weibull"),
     ("glm", GLM, {"link": "cauchit"}, ps.OptionError, "cauchit"),
     ("glm", GLM, {"link": 3}, ps.OptionError, "link is 3"),

@@ -12,13 +12,15 @@ import pytest
 
 import privstats as ps
 from privstats.formula.block import Block
+from privstats.gate.files import File
 from privstats.gate.gate import Conversation
+from privstats.gate.kept import Kept
 from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Batches, Frame
 
 CANARIES = (918273.6455, "canary-level", 77.123456789)
 N = 60
-ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches)  # what holds rows
+ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  # what holds rows
 
 
 def frame(n=N):

@@ -7,6 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.gate import rows as gate_rows
+from privstats.gate.files import File
 from privstats.workflow import fit as workflow
 from tests.architecture.leaks import planted, refusal, reveals, spill
 from tests.conftest import slow, thinned
@@ -71,9 +72,27 @@ def test_the_size_of_blocks_inside_changes_no_bit(monkeypatch, planned_once, nam
     data = data_of()
     whole = CALLS[name](data, rng=1, unit="who")
     monkeypatch.setattr(gate_rows, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(gate_rows, "KEPT_NUMBERS", 0)
     assert bits(CALLS[name](data, rng=1, unit="who")) == bits(whole)
     assert bits(CALLS[name](in_frames(data, 11), rng=1, unit="who")) == bits(whole)
+
+
+LIMITED = ["lm suffstats", "lm newton", "lm objpert", "logit newton", "rq", "quantiles by group", "median duff"]
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_the_limit_of_memory_changes_no_bit(monkeypatch, name):
+    data, written = data_of(), []
+    whole, put = CALLS[name](data, rng=1), File.put
+    monkeypatch.setattr(gate_rows, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(File, "put", lambda self, item: written.append(item) or put(self, item))
+    assert bits(CALLS[name](data, rng=1, memory_limit=np.inf)) == bits(whole)
+    assert not written
+    for limit in (1, 1000):  # nothing in memory; some blocks, and some values
+        assert bits(CALLS[name](data, rng=1, memory_limit=limit)) == bits(whole)
+        assert written
+        written.clear()
+        assert bits(CALLS[name](in_frames(data, 11), rng=1, memory_limit=limit)) == bits(whole)
+        assert not written
 
 
 @pytest.mark.parametrize("name", ["lm suffstats", "lm newton", "mean", "mode", "hist"])

@@ -10,6 +10,7 @@ import pytest
 
 from privstats.errors import OptionError, PrivacyError
 from privstats.gate import rows as rows_module
+from privstats.gate.kept import CELLS, Memory
 from privstats.gate.questions import Sum, Values
 from privstats.gate.rows import SourceChangedError
 from privstats.gate.sources import Batches, Frame, Unread, source_of
@@ -385,7 +386,7 @@ def test_values_of_a_cell_are_those_of_its_rows(size):
         assert len(rows) > 50
 
 
-def test_cells_are_gathered_several_at_a_time_in_few_passes(monkeypatch):
+def test_cells_are_gathered_several_at_a_time_in_few_passes():
     """Of 20 cells the first and the last are larger than what may be kept: they are read by themselves."""
     data, within, passes = frame(400, missing=False), ByCell(Line(-1.0, 1.0), 20), itertools.count()
 
@@ -397,8 +398,9 @@ def test_cells_are_gathered_several_at_a_time_in_few_passes(monkeypatch):
         return in_batches(data, 33)()
 
     kept = rows_of(data).values(Values("cells", numbered, within))
-    monkeypatch.setattr(rows_module, "KEPT_VALUES", 2 * 40)
-    read = rows_of(make).values(Values("cells", numbered, within))
+    rows = rows_of(make)
+    rows.memory = Memory(40 * 2 * 8 / CELLS)
+    read = rows.values(Values("cells", numbered, within))
     before = next(passes)
     for k in range(20):
         np.testing.assert_array_equal(read.cell(k).all(), kept.cell(k).all())

@@ -1,0 +1,99 @@
+"""Files of what a call keeps of its rows where memory is not enough: without a name, and gone when the call is.
+
+They lie in the system's folder for temporary files (`TMPDIR`). A file has no name there, or none any more before a row
+is written; on Windows it has one, and the system deletes it when it is closed. So nobody else can open it, and nothing
+is left when the call ends, or its process, in whichever way.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import IO, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class File:
+    """A file of arrays, and of records of arrays; closed, so deleted, when nobody needs it.
+
+    Attributes
+    ----------
+    full : bool
+        Whether the disk had no room; then nothing more is written.
+    """
+
+    def __init__(self) -> None:
+        self.end, self.full = 0, False
+        self._file: IO[bytes] | None = None
+
+    def put(self, item: T) -> partial[T] | None:
+        """Write an array, or the arrays of a record; return what reads it again, None if there is no room for it."""
+        try:
+            written = None if self.full else _changed(item, self._write)
+        except OSError:
+            self.full = True
+            self.close()
+        return None if self.full else partial(_changed, written, self._read)
+
+    def close(self) -> None:
+        """Close it, which deletes it."""
+        if self._file is not None:
+            self._file.close()
+
+    __del__ = close
+
+    def _write(self, array: NDArray[Any]) -> _Written:
+        flat = array.ravel(order="A")
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="privstats-", buffering=0)  # noqa: SIM115 -- lives as long as this
+        self._file.seek(self.end)
+        _whole(self._file.write, flat)
+        self.end += flat.nbytes
+        return _Written(self.end - flat.nbytes, array.shape, array.dtype, "F" if array.flags.fnc else "C")
+
+    def _read(self, of: _Written) -> NDArray[Any]:
+        assert self._file is not None
+        flat = np.empty(math.prod(of.shape), of.dtype)
+        self._file.seek(of.start)
+        _whole(self._file.readinto, flat)  # type: ignore[attr-defined]
+        return flat.reshape(of.shape, order=of.order)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Where an array lies in a file."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Any
+
+
+def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
+    """Return an array, or a record, with each array changed."""
+    if isinstance(item, np.ndarray | _Written):
+        return change(item)
+    parts = {field.name: getattr(item, field.name) for field in fields(item)}
+    for name, part in parts.items():
+        if isinstance(part, tuple):
+            parts[name] = tuple(map(change, part))
+        elif isinstance(part, np.ndarray | _Written):
+            parts[name] = change(part)
+    return type(item)(**parts)
+
+
+def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
+    """Write, or read, all bytes of an array."""
+    left = flat.view(np.uint8).data
+    while left:
+        done = step(left)
+        if not done:
+            raise OSError("a file that is open has ended early")
+        left = left[done:]
