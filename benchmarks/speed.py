@@ -41,6 +41,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import InMemory, arguments, new_figure, save, verdict
 from privstats.formula.design import bind_regression
+from privstats.gate.kept import Memory
 from privstats.gate.questions import Sum
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Frame
@@ -62,6 +63,7 @@ FILED = {"moments": ("suffstats", 5.0), "steps": ("newton", 15.0)}
 FILE_COLUMNS = [f"x{j}" for j in range(1, 6)] + ["y"]
 ROW_GROUP = 1 << 20
 LONG = 20.0  # seconds
+LIMIT = 2e7  # bytes, of calls with a limit of memory
 MB = 1e6
 
 
@@ -246,12 +248,18 @@ def passes(n: int, seed: int, d: int = 5) -> list[Case]:
         "products": Sum("products", Linear(eye[:, : d + 1]), Products(d + 1)),
     }
 
-    def rows() -> BlockRows:
-        return BlockRows(Frame(data), design, REPLACE_ROW, b"")
+    def rows(limit: float | None = None) -> BlockRows:
+        one = BlockRows(Frame(data), design, REPLACE_ROW, b"")
+        one.memory = Memory(limit)
+        return one
 
-    kept = rows()
+    def again(name: str, limit: float | None, most: float | None) -> list[Case]:
+        kept = rows(limit)
+        return [Case(Work(f"{name}, {what}", partial(kept.totals, [q])), xx, most) for what, q in of.items()]
+
     made = Case(Work("making blocks", lambda: list(rows().blocks())), xx, 3.0)
-    return [made, *(Case(Work(f"a later pass, {name}", partial(kept.totals, [q])), xx, 2.5) for name, q in of.items())]
+    written = Case(Work("making and writing them", lambda: list(rows(1).blocks())), xx)
+    return [made, written, *again("a later pass", None, 2.5), *again("a later pass from a file", 1, None)]
 
 
 def calls(n: int, seed: int, d: int = 5) -> list[Case]:
@@ -405,6 +413,8 @@ def peaks(n: int, seed: int) -> list[Row]:
         "moments": (fits["moments"], 60.0), "steps": (fits["steps"], 70.0),
         "binomial, mu": (fits["binomial, mu"], 150.0), "binomial, eps": (fits["binomial, eps"], 150.0),
         "Poisson, mu": (fits["Poisson, mu"], 150.0), "9 quantiles": (nine.work.call, 70.0),
+        f"moments, memory_limit={LIMIT:g}": (partial(fits["moments"], memory_limit=LIMIT), 25.0),
+        f"steps, memory_limit={LIMIT:g}": (partial(fits["steps"], memory_limit=LIMIT), 25.0),
     }  # fmt: skip
     return [Row(name, peak(call), "MB", most) for name, (call, most) in of.items()]
 
