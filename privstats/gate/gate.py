@@ -93,6 +93,13 @@ class Conversation(ABC):
         What each question may spend.
     stream : callable
         Of a kind and a label: its random numbers.
+
+    Attributes
+    ----------
+    turns : list of int
+        How many times something was asked, of one question or of several together, through each design.
+    chosen : str or None
+        The branch that was chosen; None where there is no choice.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
@@ -103,6 +110,7 @@ class Conversation(ABC):
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
+        self.turns = [0]
 
     def __call__(self, question: Question, *, by: Any) -> Release:
         """Ask a question of a mechanism; return its release."""
@@ -129,6 +137,7 @@ class Conversation(ABC):
         with _ONE_AT_A_TIME:
             relations = [self._relation(question) for question, _ in several]
             promises = [self._spend(question, by) for question, by in several]
+            self.turns[-1] += bool(several)
             answers = self._guarded(lambda: self._answer(several, promises, relations))
             self.releases += tuple(answers)
         return answers
@@ -148,6 +157,10 @@ class Conversation(ABC):
             None where it depends on the rows.
         """
         return by.law(self._promise(question, by), question.within, self._relation(question))
+
+    @property
+    def chosen(self) -> str | None:
+        return self._branch
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -176,6 +189,7 @@ class Conversation(ABC):
     def through(self, design: RowMap) -> None:
         """Look at the same rows, with the same rows of each unit, through another design, as after a release."""
         self._rows = self._rows.through(design)
+        self.turns.append(0)
 
     def close(self) -> None:
         """Ask no more: what follows is inference from what was released."""
@@ -254,21 +268,19 @@ class Gate(Conversation):
 
     Attributes
     ----------
-    chosen : str or None
-        The branch that was chosen.
+    watch : callable
+        Is told at each turn the number of turns and the branch, which are public, and says whether another turn may
+        follow through this design.
     lengths : mapping
-        What it was chosen by.
+        What the branch was chosen by.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
+        self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
         self._open: set[str] = set()  # branches whose shares hold what was spent before the choice; none: all of them
         self.lengths: Mapping[str, float] = {}
-
-    @property
-    def chosen(self) -> str | None:
-        return self._branch
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         branches = {planned.branch for planned in self._planned.values()} - {None}
@@ -311,6 +323,7 @@ class Gate(Conversation):
         return {home for home in homes if home is not None}
 
     def _guarded(self, work: Callable[[], T]) -> T:
+        self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
         self._stay()  # a process that was forked meanwhile has noise of its own, and no charge
         return answer

@@ -136,6 +136,7 @@ class Rehearsal(Conversation):
     def through(self, design: RowMap) -> None:
         self._audit = self._audit.through(design)
         self._rows = self._audit.whole
+        self.turns.append(0)
 
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
         return self._left(question.label) if question.label in self._planned else self._whole

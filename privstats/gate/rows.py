@@ -7,7 +7,7 @@ pass reads the same units, is decided here, once for all sources; which rows of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol, cast
 
@@ -71,6 +71,8 @@ class BlockRows:
         For what is kept from one pass to the next.
     again : bool
         Whether another pass may follow, so that blocks of rows in memory are kept for it.
+    read : callable
+        Is told how many rows of a pass have been read.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class BlockRows:
     ) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
         self.memory, self.again = Memory(), True
+        self.read: Callable[[int], None] = lambda rows: None
         self._first, self._key, unit = design, key, neighbors.unit
         self._met: dict[str, Any] = {} if offered is None else {"rows": offered}  # by the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
@@ -130,6 +133,7 @@ class BlockRows:
             if units is not None and len(units) < many:
                 raise SourceChangedError
             start += many
+            self.read(start)
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:

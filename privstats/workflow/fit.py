@@ -29,6 +29,7 @@ from privstats.results.results import Results
 from privstats.workflow.arguments import Settings, check_formula, check_unit, is_default, take
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import Plan, Specification, make_plan
+from privstats.workflow.progress import Course
 
 APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that a digest does not hold
 
@@ -55,17 +56,9 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     settings = take(Settings, call)
     fitted = take(model, call)
     options = {name: value for name, value in call.items() if not is_default(value, defaults[name])}
+    sandwich, told = settings.inference == "sandwich", written | {"domain": fitted.known}
     spec = Specification(
-        verb,
-        fitted,
-        settings.mech,
-        options,
-        promise,
-        neighbors,
-        settings.shares,
-        settings.bounds_share,
-        settings.inference == "sandwich",
-        written | {"domain": fitted.known},
+        verb, fitted, settings.mech, options, promise, neighbors, settings.shares, settings.bounds_share, sandwich, told
     )
     source = source_of(settings.data)
     if isinstance(source, Batches):
@@ -94,13 +87,17 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     key, offered = stream("key", "units").bytes(32), plan.public.offered
     rows = BlockRows(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
+    course = Course(f"dp_{spec.verb}", plan.turns, offered)
+    rows.read = rows.read if offered is None else course.read  # it is public where the number of rows is
     gate = Gate(rows, plan.planned, stream)
+    gate.watch = course.turn
     try:
         estimate, public = spec.converse(gate, plan.public, plan.choice.estimator)
     except KeyboardInterrupt:
         raise ChargedInterrupt from None
     finally:
         memory.close()
+        course.close()
     facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None)
     return Results(estimate, facts, gate.releases, ledger)
 

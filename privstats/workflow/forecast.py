@@ -110,11 +110,6 @@ class Forecast(Conversation):
         self._factor = n / max(1, rows.source.n)
         self._noise = {one.label: public_stream(-1000 * (fit + 1) - place) for place, one in enumerate(planned)}
 
-    @property
-    def chosen(self) -> str | None:
-        """The branch that was chosen; None where there is no choice."""
-        return self._branch
-
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         self._branch = shortest(lengths)
         return self._branch

@@ -32,6 +32,7 @@ from privstats.workflow.plan_text import described
 ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # plans
+Turns = Mapping[str | None, tuple[int, ...]]  # by branch: how often it asks at most, through each design
 MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
 
 
@@ -106,6 +107,7 @@ class Plan:
     accounted: Promise
     planned: tuple[Planned, ...]
     division: Division
+    turns: Turns
 
     def __dir__(self) -> list[str]:
         return ["budget_for", "digest", "eps_for", "expected", "guarantee", "n_for", "plot", "questions"]
@@ -441,7 +443,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
     planned: tuple[Planned, ...] = ()
     audited: set[str] = set()
     for turn in range(ROUNDS):
-        again = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked, audited)
+        again, turns = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked, audited)
         if division is not None and again == asked:
             break
         asked = again
@@ -451,7 +453,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
         raise PrivacyError("the questions of this plan depend on their own noise; please report the call")
     if design.lacking and rows is not None:
         stage0.check_enough(design.lacking, [p.promise for p in planned if p.name == BOUNDS], rows, spec.promise)
-    return Plan(spec, choice, public, promise, planned, division)
+    return Plan(spec, choice, public, promise, planned, division, turns)
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
@@ -562,8 +564,8 @@ def rehearsed(
     turn: int,
     before: tuple[Asked, ...],
     audited: set[str],
-) -> tuple[Asked, ...]:
-    """Run the conversation for each branch on made-up rows; return all questions.
+) -> tuple[tuple[Asked, ...], Turns]:
+    """Run the conversation for each branch on made-up rows; return all questions, and the turns of each branch.
 
     A question is audited when it is first asked with its part of the promise, and its label added to `audited`: without
     a plan none is. Where the questions are those of the turn `before`, each branch is run once more without its
@@ -609,7 +611,7 @@ def rehearsed(
         needed = {a.label for a in whole.asked if not a.optional}
         if len(needed) < len(whole.asked) and {a.label for a in talk(branch, False).asked} != needed:
             raise PrivacyError("the questions of this plan depend on an optional question; please report the call")
-    return found
+    return found, {one.chosen: tuple(one.turns) for one in talks}
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
