@@ -171,7 +171,7 @@ class BlockRows:
 
 def _size(block: Block) -> int:
     """Return how many bytes a block takes, or somewhat more."""
-    return 8 * len(block.numbers) * (block.numbers.shape[1] + len(block.codes) + 2)
+    return block.numbers.nbytes + 8 * len(block.numbers) * (len(block.codes) + 2)
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:

@@ -1,17 +1,20 @@
-"""The arguments of a call, with checks of their types and ranges: what is handed over as data is not looked at."""
+"""The arguments of a call, with checks of their types and ranges, and of names and types of columns: no row is met."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privstats.errors import BudgetError, FormulaError, OptionError, quote
-from privstats.models.base import one_of
+from privstats.formula.language import parse_formula
+from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
+from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.account import Account
-from privstats.privacy.promise import is_number
+from privstats.privacy.promise import Neighbors, is_number
 from privstats.workflow.plan import INFERENCE
 
 
@@ -66,6 +69,33 @@ def check_formula(verb: str, formula: Any) -> None:
     raise FormulaError(
         f'the first argument of dp_{verb} is a formula, not {_kind(formula)}; write dp_{verb}("{example}", data, eps=1)'
     )
+
+
+def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
+    """Refuse data without the columns that a call names, and columns whose declaration is missing or misspelled.
+
+    Parameters
+    ----------
+    head : callable
+        Gives a frame without rows; None of a plan, or of a function that gives no frame, which a row more would change.
+    model : Model
+    neighbors : Neighbors
+
+    Raises
+    ------
+    FormulaError, DomainError
+        Decided from names and types of columns.
+    """
+    formula = parse_formula(model.formula, model.example).written
+    frame = head()
+    if frame is None:
+        check_declared(model.known, formula, None)
+        return
+    others = (getattr(model, name, None) for name in EXPRESSIONS)
+    written = (*formula, *(code for code in others if code is not None))
+    check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))
+    check_strays(model.known, written, tuple(frame.columns))
+    check_declared(model.known, formula, frame)
 
 
 def _kind(value: Any) -> str:

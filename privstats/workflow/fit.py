@@ -13,8 +13,6 @@ import numpy as np
 
 from privstats.errors import ChargedInterrupt, OptionError, quote
 from privstats.formula.cells import LARGEST_NAME, cells, unit_name
-from privstats.formula.language import parse_formula
-from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
 from privstats.gate.gate import Gate, quiet, readable
 from privstats.gate.kept import Memory
 from privstats.gate.readers import Batches
@@ -22,11 +20,11 @@ from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
-from privstats.models.base import EXPRESSIONS, Model
+from privstats.models.base import Model
 from privstats.privacy.account import Account, check_affordable
 from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.results import Results
-from privstats.workflow.arguments import Settings, check_formula, check_unit, is_default, take
+from privstats.workflow.arguments import Settings, check_columns, check_formula, check_unit, is_default, take
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import Plan, Specification, make_plan
 from privstats.workflow.progress import Course
@@ -63,7 +61,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     source = source_of(settings.data)
     if isinstance(source, Batches):
         before_reading(source, settings, promise)
-    check_columns(source, fitted, neighbors)
+    check_columns(source.head, fitted, neighbors)
     rows = public_number(source, neighbors)
     if isinstance(source, Unread):
         return make_plan(spec, rows, source.n)
@@ -127,26 +125,6 @@ def _units(source: Source, unit: str) -> int:
             else:
                 names.update(map(unit_name, cells(column)))
     return len(names - {None})
-
-
-def check_columns(source: Source, model: Model, neighbors: Neighbors) -> None:
-    """Refuse data without the columns that a call names, and columns whose declaration is missing or misspelled.
-
-    Raises
-    ------
-    FormulaError, DomainError
-        Decided from names and types of columns.
-    """
-    formula = parse_formula(model.formula, model.example).written
-    frame = source.head()
-    if frame is None:  # no rows: of a plan, or of a function that gives no frame, which a row more would change
-        check_declared(model.known, formula, None)
-        return
-    others = (getattr(model, name, None) for name in EXPRESSIONS)
-    written = (*formula, *(code for code in others if code is not None))
-    check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))
-    check_strays(model.known, written, tuple(frame.columns))
-    check_declared(model.known, formula, frame)
 
 
 def _whole(n: Any) -> int:
