@@ -122,9 +122,9 @@ class Targets:
             spans.append((start, stop))
         return spans
 
-    def errors(self, j: int, ranks: FloatArray) -> FloatArray:
-        """Return e_j, moved into the window, of boundary j = 1, ..., J at these ranks."""
-        return np.clip(ranks - self.ranks[j - 1], -self.width, self.width)
+    def errors(self, ranks: FloatArray) -> FloatArray:
+        """Return the errors e_j of all boundaries at these ranks, moved into their windows, shape (J, K)."""
+        return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
         """Return ``sum_j rates_j |e_j+1 - e_j|`` of errors, shape (J,)."""
@@ -183,7 +183,8 @@ def draw_between(
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)
-    gaps = backward_pass(forward_pass(ranks, lengths, wanted), ranks, lengths, wanted, rng)
+    errors = wanted.errors(ranks)
+    gaps = backward_pass(forward_pass(errors, lengths, wanted.rates), errors, lengths, wanted.rates, rng)
     return np.sort(knots[gaps] + rng.integers(0, sizes[gaps], None)), gaps
 
 
@@ -243,55 +244,70 @@ class Window:
 Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
-def forward_pass(ranks: FloatArray, lengths: FloatArray, wanted: Targets) -> Forward:
+def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
     """Return ``arrive`` and ``leave``, two lists of arrays of shape (K,): logarithms of sums over all ways.
 
     ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, boundary j + 1 comes next, in gap i, whose volume is not
     counted yet. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
+
+    Parameters
+    ----------
+    errors : ndarray, shape (J, K)
+        Of each boundary in each gap.
+    lengths : ndarray, shape (K,)
+        Of the gaps.
+    rates : ndarray, shape (J + 1,)
     """
-    arrive, leave = [-wanted.rates[0] * np.abs(wanted.errors(1, ranks))], [np.empty(0)]
+    arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
         log_length = np.log(lengths)
-    for j in range(1, wanted.J + 1):
-        total = np.full(len(ranks), -np.inf)
-        for m, empty in enumerate(empty_cells(j, ranks, wanted), 1):
-            term = same_gap(m, log_length, arrive[j - m], empty)
-            if (term > total - NEGLIGIBLE).any():
-                np.logaddexp(total, term, out=total)
+    for j in range(1, len(errors) + 1):
+        cells = enumerate(empty_cells(errors[:j], rates), 1)
+        terms = (same_gap(m, log_length, arrive[j - m], empty) for m, empty in cells)
+        total = next(terms)
+        for term in terms:
+            counts = np.flatnonzero(term > total - NEGLIGIBLE)
+            total[counts] = np.logaddexp(total[counts], term[counts])
         leave.append(total)
-        if j < wanted.J:
-            arrive.append(laplace_kernel(total, wanted.errors(j, ranks), wanted.errors(j + 1, ranks), wanted.rates[j]))
+        if j < len(errors):
+            arrive.append(laplace_kernel(total, errors[j - 1], errors[j], rates[j]))
     return arrive, leave
 
 
-def backward_pass(forward: Forward, ranks: FloatArray, lengths: FloatArray, wanted: Targets, rng: Rng) -> np.ndarray:
+def backward_pass(
+    forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
+) -> NDArray[np.intp]:
     """Draw the gaps of all boundaries, shape (J,), ascending, counted from the first."""
     arrive, leave = forward
-    gaps, j = np.zeros(wanted.J, dtype=np.intp), wanted.J
-    log_weight = leave[j] - wanted.rates[j] * np.abs(wanted.errors(j, ranks))
+    gaps, j = np.zeros(len(errors), dtype=np.intp), len(errors)
+    log_weight = leave[j] - rates[j] * np.abs(errors[j - 1])
     while True:
         i = int(choose(rng, log_weight, 1)[0])
         with np.errstate(divide="ignore"):
             log_length = np.log(lengths[i])
-        empty = enumerate(empty_cells(j, ranks[i], wanted), 1)
+        empty = enumerate(empty_cells(errors[:j, i], rates), 1)
         ways = np.array([same_gap(m, log_length, arrive[j - m][i], cost) for m, cost in empty])
         m = 1 + int(choose(rng, ways, 1)[0])
         gaps[j - m : j] = i
         j -= m
         if j == 0:
             return gaps
-        after = wanted.errors(j + 1, ranks[i])
-        log_weight = leave[j][:i] - wanted.rates[j] * np.abs(after - wanted.errors(j, ranks[:i]))
+        log_weight = leave[j][:i] - rates[j] * np.abs(errors[j, i] - errors[j - 1, :i])
 
 
-def empty_cells(j: int, ranks: FloatArray, wanted: Targets) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, what m - 1 cells without values cost, between boundaries j - m + 1, ..., j in a gap."""
-    cost, above = np.zeros_like(ranks), wanted.errors(j, ranks)
+def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
+    """Yield, for m = 1, ..., j, what m - 1 cells without values cost, between boundaries j - m + 1, ..., j in a gap.
+
+    Parameters
+    ----------
+    errors : ndarray, shape (j, ...)
+        Of boundaries 1, ..., j in this gap.
+    rates : ndarray
+    """
+    cost = np.zeros_like(errors[0])
     yield cost
-    for k in range(j - 1, 0, -1):
-        below = wanted.errors(k, ranks)
-        cost = cost + wanted.rates[k] * (below - above)
-        above = below
+    for k in range(len(errors) - 1, 0, -1):
+        cost = cost + rates[k] * (errors[k - 1] - errors[k])
         yield cost
 
 
@@ -315,7 +331,8 @@ def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,): -inf where there is none.
 
     A range whose first and last index differ in binary digit d, and in none above, lies in one block of 2^(d + 1) and
-    holds its middle: it is the end of one half and the beginning of the other (a disjoint sparse table).
+    holds its middle: it is the end of one half and the beginning of the other (a disjoint sparse table). Halves are
+    added up in blocks that hold such ranges, from the middle on, as far as one of these reaches.
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)
@@ -324,10 +341,11 @@ def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     digits = np.frexp((a ^ b).astype(float))[1]
     for d in np.unique(digits[digits > 0]):
         half, at = 1 << (int(d) - 1), digits == d
-        blocks = np.full(-(-len(y) // (2 * half)) * 2 * half, -np.inf)
-        blocks[: len(y)] = y
-        shaped = blocks.reshape(-1, 2, half)
-        shaped[:, 0] = np.logaddexp.accumulate(shaped[:, 0, ::-1], axis=1)[:, ::-1]
-        shaped[:, 1] = np.logaddexp.accumulate(shaped[:, 1], axis=1)
-        out[some[at]] = np.logaddexp(blocks[a[at]], blocks[b[at]])
+        block, which = np.unique(b[at] // (2 * half), return_inverse=True)
+        middle = (2 * block + 1)[:, None] * half
+        left, right = middle[which, 0] - 1 - a[at], b[at] - middle[which, 0]
+        before, after = middle - 1 - np.arange(left.max() + 1), middle + np.arange(right.max() + 1)
+        below = np.logaddexp.accumulate(y[before], axis=1)
+        above = np.logaddexp.accumulate(y[np.minimum(after, len(y) - 1)], axis=1)
+        out[some[at]] = np.logaddexp(below[which, left], above[which, right])
     return out
