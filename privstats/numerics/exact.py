@@ -73,9 +73,11 @@ def summed(rows: FloatArray, step: float) -> Total:
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
     """Return ``left' right`` in units of `step`, exactly; products of two entries are at most 2^42 such units."""
-    parts = [slice(start, start + GEMM_ROWS) for start in range(0, len(left), GEMM_ROWS)]
-    nothing = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
-    return sum(((left[rows].T @ right[rows] / step).astype(np.int64) for rows in parts), nothing)
+    (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):
+        a, b = (each[rows].reshape(*shape, each.shape[1]) for each in (left, right))
+        sums += (a.transpose(0, 2, 1) @ b / step).astype(np.int64).sum(axis=0)
+    return sums
 
 
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
