@@ -167,17 +167,14 @@ class Grouping:
     ----------
     groups : int
         How many groups; 0 where there are none.
-    width : int
-        How many columns a block has.
     """
 
     groups: int
-    width: int
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
         """Return that of a design."""
-        return cls(len(design.group_levels), design.width)
+        return cls(len(design.group_levels))
 
     @property
     def cells(self) -> int:
@@ -198,7 +195,7 @@ class Grouping:
 
     def column(self, j: int) -> ColumnValues:
         """Return the row function of a column's values."""
-        return ColumnValues((j,), self.width)
+        return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
         """Return the question for the values of column j, of which there are `about` so many in each cell."""

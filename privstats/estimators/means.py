@@ -47,7 +47,7 @@ class Means:
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
-        of = Scaled(ColumnValues(tuple(range(len(columns))), grouping.width), *_scale(columns))
+        of = Scaled(ColumnValues(tuple(range(len(columns)))), *_scale(columns))
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:

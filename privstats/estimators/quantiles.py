@@ -367,7 +367,7 @@ class GeometricMedian:
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         low, high = min(column.low for column in columns), max(column.high for column in columns)
         line = Line(low, high, min(column.step for column in columns), len(columns))
-        of = grouping.rows(ColumnValues(tuple(range(len(columns))), len(columns)))
+        of = grouping.rows(ColumnValues(tuple(range(len(columns)))))
         release = ask(Values("quantile", of, grouping.within(line)), by=grouping.answered(KNGMedian()))
         values = release.value.reshape(grouping.cells, len(columns)).T.ravel()
         why = no_intervals(public, self.neighbors) or (note("geometric median"),)

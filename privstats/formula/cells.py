@@ -204,7 +204,8 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
         return np.append(table, -1)[np.asarray(column.cat.codes, dtype=np.intp)]
     if _is_numeric(column):
         return _numeric_positions(_floats(column), place)
-    return _in_arrow(column, place) if _is_arrow(column.dtype) else _by_cell(cells(column), place)
+    at_once = _is_arrow(column.dtype) and len(column) > len(place)
+    return _in_arrow(column, place) if at_once else _by_cell(cells(column), place)
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:

@@ -128,16 +128,17 @@ class Columns:
         numbers = np.empty((len(present), self.width), order="F")
         for j, target in enumerate(self.targets):
             values = target.codes(rows) if isinstance(target, LevelFactor) else target.values(rows)[:, 0]
-            missing = np.isnan(values)
-            present &= ~missing
-            numbers[:, j] = (
-                values if isinstance(target, LevelFactor) else np.where(missing, target.within.middle, values)
-            )
+            numbers[:, j], missing = values, np.isnan(values)
+            if missing.any() and isinstance(target, NumericFactor):
+                present &= ~missing
+                numbers[missing, j] = target.within.middle
         present &= self._selection.keeps(rows, len(present))
         present |= self.complete
-        numbers[~present] = 0.0
-        codes = () if self.group is None else (np.where(present, self.group.codes(rows), 0),)
-        return Block(present, numbers, codes, self.layout)
+        codes = [] if self.group is None else [self.group.codes(rows)]
+        if not present.all():
+            numbers[~present] = 0.0
+            codes = [np.where(present, code, 0) for code in codes]
+        return Block(present, numbers, tuple(codes), self.layout)
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
         """Return made-up rows, uniform on the domain, that owe nothing to any data."""

@@ -20,7 +20,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], FloatArray]  # of a block of n rows: shape (n, within.dim), each row by itself
+RowFunction = Callable[[Any], NDArray[Any]]  # of n rows: numbers or truth values, (n, within.dim), each row by itself
 RowFilter = Callable[[Any], NDArray[np.bool_]]  # of a block of n rows: shape (n,), each row by itself
 
 
@@ -74,7 +74,8 @@ class Question:
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return the vectors of the rows that count, and which rows of the block those are."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
-        vectors = np.asarray(self.of(block), dtype=np.float64)
+        vectors = np.asarray(self.of(block))
+        vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
         if vectors.shape != (len(counts), self.within.dim):
             raise PrivacyError(f"the question '{self.label}' does not give {self.within.dim} numbers for each row")
         return (vectors if counts.all() else vectors[counts]), counts

@@ -6,7 +6,6 @@ A block of columns has one number a column, in the user's units; codes, if any, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +23,8 @@ class ColumnBlock(Protocol):
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
     @property
     def weight(self) -> FloatArray: ...
-    def times(self, matrix: FloatArray) -> FloatArray: ...
+    @property
+    def numbers(self) -> FloatArray: ...
 
 
 class RowFunction(Protocol):
@@ -41,20 +41,13 @@ class ColumnValues:
     ----------
     which : tuple of int
         The columns.
-    width : int
-        How many columns a block has.
     """
 
     which: tuple[int, ...]
-    width: int
-
-    @cached_property
-    def _matrix(self) -> FloatArray:
-        return np.eye(self.width)[:, list(self.which)]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, number of columns)."""
-        return block.times(self._matrix)
+        """Return shape (n, number of columns), by columns; zeros have no sign."""
+        return block.numbers[:, self.which] + 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +66,7 @@ class Scaled:
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + number of columns)."""
-        return np.column_stack([block.weight, (self.of(block) - self.middle) / self.half])
+        return np.vstack([block.weight, ((self.of(block) - self.middle) / self.half).T]).T
 
 
 @dataclass(frozen=True)
@@ -93,7 +86,7 @@ class InGroup:
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return shape (n, 1 + length of the vector)."""
-        return np.column_stack([block.codes[0], self.of(block)])
+        return np.vstack([block.codes[0], self.of(block).T]).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +117,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Whether a row's value is not zero, and such a multiple of each of some steps: zeros and ones.
+    """Whether a row's value is not zero, and such a multiple of each of some steps.
 
     Parameters
     ----------
@@ -137,12 +130,16 @@ class OnGrids:
     of: ColumnValues
     steps: tuple[float, ...]
 
-    def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 1 + steps)."""
-        values = self.of(block)
-        times = values / np.array(self.steps)
-        on = np.abs(times - np.rint(times)) < NEARLY
-        return (values != 0) * np.column_stack([np.ones(len(on)), on])
+    def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
+        """Return truth values, shape (n, 1 + steps), by columns."""
+        values = self.of(block)[:, 0]
+        some = values != 0
+        return np.vstack([some, *(some & _nearly_whole(values / step) for step in self.steps)]).T
+
+
+def _nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
+    values -= np.rint(values)
+    return np.abs(values) < NEARLY
 
 
 @dataclass(frozen=True)

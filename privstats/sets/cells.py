@@ -161,7 +161,7 @@ class ByCell(Set):
         return self.inner.cell(k)
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return np.column_stack([cell_numbers(rows[:, :1], self.cells), self.inner.project(rows[:, 1:])])
+        return np.vstack([cell_numbers(rows[:, :1], self.cells).T, self.inner.project(rows[:, 1:]).T]).T
 
     def contribution(self, rows: FloatArray) -> FloatArray:
         inside = self.inner.contribution(rows[:, 1:])
@@ -266,5 +266,6 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
 def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
     """Return the exact sum of whole numbers, of at most 2^42 and at most 2^20 of them, in each cell."""
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
-    sums = [np.bincount(cell, half, cells).astype(np.int64) for half in (high, low)]
+    none = np.zeros(cells, dtype=np.int64)
+    sums = [np.bincount(cell, half, cells).astype(np.int64) if half.any() else none for half in (high, low)]
     return (sums[0] << HALF_BITS) + sums[1]

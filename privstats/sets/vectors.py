@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import OptionError
-from privstats.numerics.exact import ROW_BITS, Total, products, step_of, toward_zero
+from privstats.numerics.exact import ROW_BITS, SUM_BITS, Total, products, step_of, toward_zero
 from privstats.numerics.law import FloatArray
 from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_radius
 
@@ -79,7 +79,7 @@ class Box(Set):
 class Fractions(Set):
     """Vectors with entries in [0, 1]: two of them, or one and zero, are equally far apart at most.
 
-    For weights of rows, and for counts of rows that may belong to several groups at once.
+    For weights of rows, and for counts of rows that may belong to several groups at once. Truth values are members.
     """
 
     m: int
@@ -93,7 +93,11 @@ class Fractions(Set):
         return 1.0
 
     def project(self, rows: FloatArray) -> FloatArray:
-        return toward_zero(clipped(rows, 0.0, 1.0), self.step)
+        return rows if rows.dtype == np.bool_ else toward_zero(clipped(rows, 0.0, 1.0), self.step)
+
+    def total(self, rows: FloatArray) -> Total:
+        counts = tuple(int(np.count_nonzero(column)) << SUM_BITS for column in rows.T)
+        return Total(counts, self.step) if rows.dtype == np.bool_ else super().total(rows)
 
     def distance(self, norm: str) -> float:
         return self.length(norm)
@@ -537,7 +541,7 @@ class Squares(Set):
         values = u if whole else toward_zero(weight * u, self.step)
         few = u[:, : self.squares]
         squares = few * few if whole else toward_zero(weight * few * few, self.step)
-        return np.column_stack([*([weight] if self.counted else []), values, squares])
+        return np.vstack([*([weight.T] if self.counted else []), values.T, squares.T]).T
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         count, square = self._weights(norm, exchange)

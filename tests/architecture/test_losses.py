@@ -39,7 +39,7 @@ PUBLIC = {  # functions of public numbers and of releases that have arguments of
 ELEMENTWISE = {
     *("abs", "arcsinh", "clip", "exp", "log", "maximum", "minimum", "nan_to_num", "rint", "sqrt", "square", "where"),
 }
-MAKERS = {"array", "column_stack", "ones", "ones_like", "zeros", "zeros_like"}  # of vectors beside each other
+MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # of vectors beside each other
 SPECIAL = {"expit", "ndtr", "log_ndtr", "gammaln", "erfcx"}
 OF_BLOCKS = {"times", "astype", "copy"}
 FIELDS = {"of", "rows", "inner", "transform"}  # which hold row functions, and functions of one number a row
@@ -187,7 +187,7 @@ LOSSES = {
     **{f"{kind.name} {kind.link}": psi.Likelihood(kind(), 0.5, 0.5) for kind in families.FAMILIES.values()},
 }
 COUNTED = [(psi.Likelihood(kind(), 0.5, 0.5), P, THETA, 0.8, 2.0) for kind in (families.Poisson, families.Gamma)]
-X = location.ColumnValues((0,), 2)
+X = location.ColumnValues((0,))
 REGRESSIONS = {
     "Linear": [rows.Linear(Q)],
     "WeightedColumns": [rows.WeightedColumns(Q)],
@@ -229,7 +229,7 @@ REGRESSIONS = {
     ],
 }
 LOCATIONS = {
-    "ColumnValues": [X, location.ColumnValues((1, 0), 2)],
+    "ColumnValues": [X, location.ColumnValues((1, 0))],
     "Scaled": [location.Scaled(X, np.array([1.0]), np.array([2.0]))],
     "Group": [location.Group()],
     "InGroup": [location.InGroup(X)],

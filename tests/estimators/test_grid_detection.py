@@ -118,11 +118,13 @@ def test_only_columns_whose_grid_is_not_declared_are_asked_about_in_all_groups_t
 @pytest.mark.parametrize("exchange", [True, False])
 def test_rows_on_grids_lie_in_the_set_that_prices_them(exchange):
     x = np.array([0.3, 0.1 + 0.2, 7.0, 20.0, -0.0, 7.5])
-    rows = OnGrids(ColumnValues((0,), 1), (10.0, 1.0, 0.1))(SimpleNamespace(times=lambda matrix: x[:, None] @ matrix))
+    rows = OnGrids(ColumnValues((0,)), (10.0, 1.0, 0.1))(SimpleNamespace(numbers=x[:, None]))
     expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 1]]
     np.testing.assert_array_equal(rows, expected)
     within = Fractions(4)
     np.testing.assert_array_equal(within.project(rows), rows)
+    truths, rows = rows, rows.astype(float)
+    assert within.total(truths) == within.total(rows)
     for one, other in itertools.product(rows, [*rows, np.zeros(4)] if exchange else [np.zeros(4)]):
         size = within.sensitivity("linf", Relation(1, exchange, True)).size
         assert np.abs(one - other).max() <= size == 1.0

@@ -25,12 +25,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.mechanisms.additive.tails import choose, passes
-from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, among
+from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
 HEAPED = (
@@ -221,7 +222,7 @@ class Window:
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
-        inside = np.sort(parts.spread(near[among(near, stretches)], rng))
+        inside = np.sort(parts.spread(those(near, stretches), rng))
         points = parts.units(inside)
         kept = [np.zeros(0, dtype=np.int64)]
         for (start, stop), (lowest, _) in zip(places, stretches, strict=True):
@@ -232,7 +233,8 @@ class Window:
     def all(self) -> IntArray:
         """Return all values, spread and sorted; the others are when this is first asked for."""
         if self.everything is None:
-            outside = self.of_all.take(self.stretches, outside=True)
+            ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
+            outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])
             self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(outside, self.rng)]))
         return self.everything
 

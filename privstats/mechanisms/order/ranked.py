@@ -8,12 +8,12 @@ of time and memory alone: the values that a mechanism asks for do not depend on 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.mechanisms.base import SealedValues
 from privstats.numerics.exact import multiples
@@ -75,9 +75,9 @@ class Ranked:
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
             parts.append((low, high - 1, width, np.zeros(-(-int(high - low) // width), dtype=np.int64)))
-        for units in self._scan():
+        for units in self._scan([(low, last) for low, last, *_ in parts]):
             for low, last, width, counts in parts:
-                inside = (units[among(units, [(low, last)])] - low) / width  # exact, as widths are powers of two
+                inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
                 counts += np.bincount(inside.astype(np.intp), minlength=len(counts))
         for k, (low, _, width, counts) in reversed([*zip(cells, parts, strict=True)]):
             self._edges = np.concatenate([self._edges[:k], low + width * np.arange(len(counts)), self._edges[k + 1 :]])
@@ -112,17 +112,23 @@ class Ranked:
                 return self.take([(self._edges[first], self._edges[last + 1] - 1) for first, last in held]), less[1:]
             self._cut(wide)
 
-    def take(self, stretches: Stretches, outside: bool = False) -> FloatArray:
-        """Return the values in some stretches of the grid, or outside of all: in steps, in the order of their rows."""
-        return np.concatenate([np.zeros(0), *(u[among(u, stretches) != outside] for u in self._scan())])
+    def take(self, stretches: Stretches) -> FloatArray:
+        """Return the values in some stretches of the grid: in steps, in the order of their rows."""
+        return np.concatenate([np.zeros(0), *self._scan(stretches)])
 
-    def _scan(self) -> Iterator[FloatArray]:
-        return (self.grid.units(part[:, 0]) for part in self.values.scan())
+    def _scan(self, stretches: Stretches) -> Iterator[FloatArray]:
+        """Return the same part by part: values that are more than two steps away are not even rounded."""
+        first, last, step = self.grid.first, self.grid.last, self.grid.step
+        near = [
+            (-math.inf if low <= first else (low - 2) * step, math.inf if high >= last else (high + 2) * step)
+            for low, high in stretches
+        ]
+        return (those(self.grid.units(those(part[:, 0], near)), stretches) for part in self.values.scan())
 
 
-def among(units: FloatArray, stretches: Stretches) -> NDArray[np.bool_]:
-    """Return which grid points lie in one of the stretches."""
-    among = np.zeros(len(units), dtype=bool)
+def those(values: FloatArray, stretches: Stretches) -> FloatArray:
+    """Return those of some numbers that lie in one of the stretches."""
+    inside = np.zeros(len(values), dtype=bool)
     for first, last in stretches:
-        among |= (units >= first) & (units <= last)
-    return among
+        inside |= (values >= first) & (values <= last)
+    return values if inside.all() else values[inside]
