@@ -314,23 +314,26 @@ class _Cells:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
-        self.first, self.ends, self.kept = 0, np.zeros(1, dtype=np.int64), np.zeros((0, self.dim - 1))
+        self.first, self.many = 0, 0
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # of each part: where its cells begin and end; values by cell
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the values of a cell, in the order of their rows; None where they are more than may be kept."""
-        if not self.first <= k < self.first + len(self.ends) - 1:
+        if not self.first <= k < self.first + self.many:
             self._gather(k)
-        begin, *end = self.ends[k - self.first : k - self.first + 2]
-        return [self.kept[begin : end[0]]] if end else None
+        some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
+        return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
         """Gather cell k and the next ones."""
-        ends = np.append(0, np.cumsum(self.sizes[k:]))
-        many = int(np.searchsorted(ends, self.most, side="right")) - 1
-        parts = (part[(part[:, 0] >= k) & (part[:, 0] < k + many)] for part in self.values.scan())
-        values = np.concatenate([np.zeros((0, self.dim)), *(parts if many else ())])
-        cells = (values[:, 0] - k).astype(np.min_scalar_type(many))  # short whole numbers are sorted by counting
-        self.first, self.ends, self.kept = k, ends[: many + 1], values[np.argsort(cells, kind="stable"), 1:]
+        many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
+        self.first, self.many, self.kept = k, many, []
+        for part in self.values.scan() if many else ():
+            # from 1 on, the others before and after; short whole numbers are sorted by counting
+            cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
+            order = np.argsort(cells, kind="stable")
+            ends = np.searchsorted(cells[order], np.arange(1, many + 2))
+            self.kept.append((ends - ends[0], part[:, 1:].take(order[ends[0] : ends[-1]], axis=0)))
 
 
 def changed() -> PrivacyError:
