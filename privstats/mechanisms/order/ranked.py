@@ -19,7 +19,7 @@ from privstats.mechanisms.base import SealedValues
 from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
-CUT_BITS = 15  # of the number of parts into which a cell is cut
+CUT_BITS = 13  # of the number of parts into which a cell is cut
 ROOM = 1 << 18  # values that may be taken beside the wanted ones
 
 Spans = Sequence[tuple[int, int]]  # of ranks: from start + 1 to stop
