@@ -15,7 +15,9 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import OptionError
-from privstats.gate.arrow import Columnar, columnar, is_stream, streamed
+from privstats.gate.arrow import is_stream, streamed
+from privstats.gate.engines import columnar
+from privstats.gate.tables import Columnar
 
 READ_ROWS = 1 << 15  # of small frames that are put together
 

@@ -1,0 +1,189 @@
+"""Engines: what an Arrow table, a path, or a plan of another engine may be, and what is read of it.
+
+A plan that filters, samples, joins or computes is refused, since it may give other rows in each pass, and rows that
+depend on one another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from privstats.errors import OptionError
+from privstats.gate.arrow import is_stream
+from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
+
+LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
+    r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
+    r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
+)
+SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # of a query that chooses columns
+CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
+TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
+TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}
+SCANS = {"read_parquet", "parquet_scan"}
+FILTERED = (
+    "data is a query that does more than choose columns of a table, so that its number of rows may be private, and its "
+    "rows others in each pass; give the table, with subset='x > 0' for a filter, or the result as a table of its own"
+)
+
+
+def columnar(data: Any) -> Columnar | None:
+    """Return the source of an Arrow table, a path, or a plan of another engine; None if it is none of these.
+
+    Raises
+    ------
+    OptionError
+        If pyarrow is not there; if a plan does more than choose columns; if it can be read once only.
+    """
+    names = [(kind.__module__.split(".")[0].lstrip("_"), kind.__name__) for kind in type(data).__mro__]
+    make = next((KINDS[name] for name in names if name in KINDS), None)
+    if make is None and isinstance(data, str | os.PathLike):
+        make = _path
+    if make is None and is_stream(data) and hasattr(type(data), "schema"):
+        make = _table
+    if make is None:
+        return None
+    try:
+        import_module("pyarrow")
+        return make(data)
+    except OptionError:
+        raise
+    except ImportError:
+        refused = OptionError(
+            "a path, an Arrow table or another engine is read by pyarrow, which is not there; run: "
+            "pip install 'privstats[arrow]', or give a DataFrame"
+        )
+    except Exception:  # of an engine, about a plan
+        refused = OptionError(
+            "data is a query that cannot be read now, perhaps as its connection is busy; finish what the connection "
+            "gives, or hand over the result as a table"
+        )
+    raise refused
+
+
+def _table(data: Any) -> ArrowTable:
+    return ArrowTable(lambda: data)
+
+
+def _path(data: str | os.PathLike[str]) -> ParquetFiles:
+    path = os.fspath(data)
+    try:
+        found = bool(parquet_files(path)[0][0].physical_schema)
+    except Exception:
+        found = False
+    if not found:
+        raise OptionError(
+            "data is a path where no Parquet file, nor a folder of them, is; give another, or a DataFrame"
+        )
+    return ParquetFiles(lambda: parquet_files(path))
+
+
+def _dataset(data: Any) -> ArrowTable | ParquetFiles:
+    from pyarrow import dataset
+
+    if data._scan_options:
+        raise OptionError(FILTERED)
+    if isinstance(data, dataset.InMemoryDataset):
+        return ArrowTable(data.to_table)
+    if not isinstance(data, dataset.FileSystemDataset) or not isinstance(data.format, dataset.ParquetFileFormat):
+        raise OptionError(
+            "data is a dataset of several parts, or of other files than Parquet; write it to Parquet and give the path"
+        )
+    pairs = [(file, dataset.get_partition_keys(file.partition_expression)) for file in data.get_fragments()]
+    texts = [
+        (file, {key: None if value is None else str(value) for key, value in keys.items()}) for file, keys in pairs
+    ]
+    return ParquetFiles(lambda: texts, tuple(data.schema.names))
+
+
+def _lazy(plan: Any) -> ArrowTable | ParquetFiles:
+    """Return the source of a plan of polars: its frame, or the Parquet files that it scans."""
+    lines = [line.strip() for line in plan.explain(optimized=False).splitlines()]
+    if not all(LAZY.fullmatch(line) for line in lines):
+        raise OptionError(FILTERED)
+    if lines[-1].startswith("DF "):
+        return ArrowTable(plan.collect)
+    return ParquetFiles(lambda: _scanned(plan), tuple(plan.collect_schema().names()))
+
+
+def _scanned(plan: Any) -> list[tuple[Any, dict[str, Any]]]:
+    scan = _scan_in(json.loads(plan.serialize(format="json")))
+    if any(scan["unified_scan_args"].get(more) for more in ("deletion_files", "column_mapping", "default_values")):
+        raise OptionError(FILTERED)
+    return [file for path in scan["sources"]["Paths"] for file in parquet_files(path["inner"])]
+
+
+def _scan_in(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the scan at the bottom of a written plan of polars, each of whose steps has one input."""
+    while "Scan" not in node:
+        (step,) = node.values() if len(node) == 1 else [node]
+        node = step.get("input", step.get("dsl"))
+    scan: Mapping[str, Any] = node["Scan"]
+    return scan
+
+
+def _query(relation: Any) -> DuckTable | ParquetFiles:
+    """Return the source of a relation of DuckDB: its table, or the Parquet files that it scans."""
+    from duckdb import connect
+
+    parse = "select json_serialize_sql(?, skip_null := true, skip_empty := true, skip_default := true)"
+    with connect() as parser:
+        ((text,),) = parser.execute(parse, [relation.sql_query()]).fetchall()
+    read = _read_by(json.loads(text)["statements"][0]["node"])
+    if read["type"] == "TABLE_FUNCTION":
+        return _scan(_constants(read["function"]["arguments"]), relation.columns)
+    known = "select table_name, 'table' from duckdb_tables() union select view_name, 'view' from duckdb_views()"
+    found = {kind for name, kind in relation.query("privstats_names", known).fetchall() if name == read["table_name"]}
+    if found == {"table"}:
+        return DuckTable(relation)
+    if not found and read["table_name"].endswith(".parquet"):
+        return _scan([read["table_name"]], relation.columns)
+    raise OptionError(FILTERED)
+
+
+def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
+    return ParquetFiles(lambda: [file for path in paths for file in parquet_files(path)], tuple(columns))
+
+
+def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the path, or list of paths, that a scan of DuckDB is given."""
+    found: list[str] = []
+    for one in (argument["expression"] for argument in arguments if "name" not in argument):
+        found += _constants(one["arguments"]) if "arguments" in one else [one["literal"]["text"]]
+    return found
+
+
+def _read_by(query: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the table, or the scan of Parquet files, of which a query of DuckDB chooses columns; refuse any other."""
+    table, columns = query.get("from_table", {}), query.get("select_list", [])
+    plain = set(query) == SELECT and not query["cte_map"] and query["aggregate_handling"] == "STANDARD_HANDLING"
+    plain &= all(set(column) <= CHOSEN and column["class"] in ("STAR", "COLUMN_REF") for column in columns)
+    if plain and set(table) <= TABLE:
+        if table["type"] == "SUBQUERY":
+            return _read_by(table["subquery"]["node"])
+        if table["type"] == "BASE_TABLE" or table.get("function", {}).get("function_name") in SCANS:
+            return table
+    raise OptionError(FILTERED)
+
+
+def _once(data: Any) -> NoReturn:
+    raise OptionError(
+        "data is a reader that can be read once, and a fit reads its rows several times; write data=lambda: and what "
+        "makes the reader, or give the whole table, as in data=reader.read_all()"
+    )
+
+
+KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # by package and name of the class
+    {
+        ("pyarrow", "Dataset"): _dataset,
+        ("pyarrow", "RecordBatchReader"): _once,
+        ("polars", "LazyFrame"): _lazy,
+        ("duckdb", "DuckDBPyRelation"): _query,
+    }
+)

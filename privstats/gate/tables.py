@@ -1,0 +1,224 @@
+"""Tables of Arrow and DuckDB, and Parquet files, read batch by batch.
+
+What a pass reads is the columns that are asked for, and every row. Which plans of other engines are such a table, or
+such files, is decided in `gate/engines.py`.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import pandas as pd
+
+from privstats.errors import SourceChangedError
+from privstats.gate.arrow import BATCH_ROWS, frame_of, frames_of, whole_batches
+
+BUFFER = 1 << 20  # bytes that are read of a column at a time
+NO_KEY = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Columnar(Protocol):
+    """Rows of which a pass reads the columns that are asked for."""
+
+    in_memory: bool
+
+    @property
+    def n(self) -> int: ...
+    def head(self) -> pd.DataFrame: ...
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Return the rows as frames of these columns, or of all."""
+
+
+@dataclass(eq=False, repr=False)
+class ArrowTable:
+    """An Arrow table, or what becomes one without a copy.
+
+    Parameters
+    ----------
+    make : callable
+        Returns it; called once.
+    """
+
+    make: Callable[[], Any]
+    in_memory = True
+
+    @cached_property
+    def table(self) -> Any:
+        from pyarrow import table
+
+        return table(self.make())
+
+    @property
+    def n(self) -> int:
+        return int(self.table.num_rows)
+
+    def head(self) -> pd.DataFrame:
+        return _head(self.table.schema)
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        table = self.table if names is None else self.table.select(list(names))
+        yield from frames_of(table.to_batches())
+
+
+@dataclass(eq=False, repr=False)
+class DuckTable:
+    """A table of DuckDB, or some of its columns, read anew in each pass."""
+
+    relation: Any
+    in_memory = False
+
+    @property
+    def n(self) -> int:
+        return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+
+    def head(self) -> pd.DataFrame:
+        from pyarrow import table
+
+        return _head(table(self.relation.limit(0)).schema)
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        from duckdb import ColumnExpression
+        from pyarrow import RecordBatchReader
+
+        chosen = self.relation if names is None else self.relation.select(*map(ColumnExpression, names))
+        with RecordBatchReader.from_stream(chosen) as reader:
+            yield from frames_of(reader)
+
+
+@dataclass(eq=False, repr=False)
+class ParquetFiles:
+    """Parquet files, which must stay as they are during a call.
+
+    Each file is read by its own types. A column of some files only is missing in the others; keys in the names of
+    folders, as in ``year=2020/part.parquet``, are columns of texts.
+
+    Parameters
+    ----------
+    fragments : callable
+        Returns the files as pairs: a Fragment of pyarrow, and what the names of its folders say. Called once.
+    only : tuple of str, optional
+        Columns that are offered; by default all.
+
+    Raises
+    ------
+    SourceChangedError
+        In a pass, if a file has another size, time of change, or number of row groups or rows than it had at first.
+    """
+
+    fragments: Callable[[], list[tuple[Any, dict[str, Any]]]]
+    only: tuple[str, ...] | None = None
+    in_memory = False
+
+    @cached_property
+    def files(self) -> list[tuple[Any, dict[str, Any]]]:
+        return self.fragments()
+
+    @cached_property
+    def pins(self) -> list[tuple[Any, ...]]:
+        return _pins([file for file, _ in self.files])
+
+    @property
+    def n(self) -> int:
+        return int(sum(rows for *_, rows in self.pins))
+
+    def head(self) -> pd.DataFrame:
+        import pyarrow as pa
+
+        names, kinds = list[str](), dict[str, set[Any]]()
+        for file, keys in self.files:
+            fields = [(field.name, field.type) for field in file.physical_schema]
+            fields += [(key, pa.string()) for key in keys.keys() - {name for name, _ in fields}]
+            names += [name for name, _ in fields if name not in kinds]
+            for name, kind in fields:
+                kinds.setdefault(name, set()).add(kind)
+        offered = [name for name in names if self.only is None or name in self.only]
+        return frame_of(offered, [pa.array([], _common(kinds[name])) for name in offered])
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        wanted = list(self.head().columns) if names is None else list(names)
+        for file, keys in self._unchanged():
+            try:
+                yield from _frames_of_file(file, keys, wanted)
+            except Exception:
+                self._unchanged()
+                raise
+        self._unchanged()
+
+    def _unchanged(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the files as they are now, which must be as they were."""
+        anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]
+        try:
+            same = _pins([file for file, _ in anew]) == self.pins
+        except Exception:  # such as a file that is gone, or cut off
+            same = False
+        if not same:
+            raise SourceChangedError
+        return anew
+
+
+def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Return path, size, time of change, row groups and rows of each file."""
+    found = []
+    for file in files:
+        info = file.filesystem.get_file_info(file.path)
+        found.append((file.path, info.size, info.mtime_ns, file.metadata.num_row_groups, file.metadata.num_rows))
+    return found
+
+
+def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
+    import pyarrow as pa
+    from pyarrow.dataset import ParquetFragmentScanOptions
+
+    named = [name for name in wanted if name in file.physical_schema.names]
+    options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER)
+    batches = file.to_batches(columns=named, batch_size=BATCH_ROWS, batch_readahead=2, fragment_scan_options=options)
+    for batch in whole_batches(batches):
+        others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
+        others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}
+        yield frame_of(wanted, [batch.column(name) if name in named else others[name] for name in wanted])
+
+
+def _head(schema: Any) -> pd.DataFrame:
+    """Return a frame of the columns and no rows."""
+    from pyarrow import array
+
+    return frame_of(schema.names, [array([], kind) for kind in schema.types])
+
+
+def _common(kinds: set[Any]) -> Any:
+    """Return the type under which a column of several types is offered: that of floats for numbers, else of nothing."""
+    import pyarrow as pa
+
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return pa.float64() if all(any(is_a(kind) for is_a in numeric) for kind in kinds) else pa.null()
+
+
+def parquet_files(path: str) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the Parquet files of a path, which may be a folder or have wildcards, with the keys of their folders."""
+    from pyarrow.dataset import ParquetFileFormat
+    from pyarrow.fs import LocalFileSystem
+
+    fixed = Path(path)
+    if glob.has_magic(path) and not fixed.exists():
+        files = [Path(name) for name in glob.glob(path, recursive=True)]
+        while glob.has_magic(str(fixed)):
+            fixed = fixed.parent
+    else:
+        files = list(fixed.rglob("*.parquet")) if fixed.is_dir() else [fixed]
+    hidden = {file for file in files if any(part[0] in "._" for part in file.relative_to(fixed).parts)}
+    files = sorted(file for file in files if file not in hidden and file.is_file())
+    found = []
+    for file in files:
+        pairs = (part.partition("=") for part in file.relative_to(fixed).parts[:-1])
+        keys = {unquote(key): unquote(value) for key, sign, value in pairs if sign}
+        missing = dict.fromkeys(key for key, value in keys.items() if value == NO_KEY)
+        found.append((ParquetFileFormat().make_fragment(str(file), LocalFileSystem()), keys | missing))
+    return found
