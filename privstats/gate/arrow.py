@@ -7,21 +7,24 @@ not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-BATCH_ROWS = 1 << 16  # of a batch
-FEW_ROWS = 1 << 15  # rows of a batch that is not put together with the next ones
+from privstats.formula.block import CHUNK
+
+BATCH_ROWS = 8 * CHUNK  # of a batch: whole blocks of rows
+FEW_ROWS = 4 * CHUNK  # rows of a batch that is not put together with the next ones
 DIGITS_A_BIT = 0.30103  # log10 of 2
 
 
 # Cells
 
 
-def column(array: Any) -> pd.Series:
+def column(array: Any) -> NDArray[Any] | pd.Categorical:
     """Return an Arrow array as cells that `formula.cells` reads as it reads pandas' cells of its type; null is missing.
 
     Numbers and truth values stay numbers, decimals are the nearest floats, dates and moments are in UTC, texts come as
@@ -49,8 +52,9 @@ def column(array: Any) -> pd.Series:
     elif not any(
         known(kind) for known in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_timestamp, _is_bytes)
     ):
-        return pd.Series(np.full(len(array), None, dtype=object))
-    return pd.Series(array.to_numpy(zero_copy_only=False), copy=False)
+        return np.full(len(array), None, dtype=object)
+    cells: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return cells
 
 
 def _is_text(kind: Any) -> bool:
@@ -66,7 +70,7 @@ def _is_bytes(kind: Any) -> bool:
     return any(known(kind) for known in binary)
 
 
-def _texts(coded: Any) -> pd.Series:
+def _texts(coded: Any) -> pd.Categorical:
     """Return a dictionary of texts, and the place of each row in it, as categories and codes."""
     import pyarrow as pa
 
@@ -78,7 +82,7 @@ def _texts(coded: Any) -> pd.Series:
     texts = [_decoded(value) for value in values.to_pylist()]
     code = {text: k for k, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
     codes = np.array([*(-1 if text is None else code[text] for text in texts), -1])[places]
-    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(list(code), dtype=object)), copy=False)
+    return pd.Categorical.from_codes(codes, pd.Index(list(code), dtype=object))
 
 
 def _decoded(value: bytes | None) -> str | None:
@@ -106,9 +110,10 @@ def _plain(array: Any) -> Any:
     return _plain(array.dictionary).take(array.indices)
 
 
-def frame_of(names: Iterable[str], arrays: Iterable[Any]) -> pd.DataFrame:
+def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
     """Return arrays as a frame with these names, of which some may be alike."""
-    frame = pd.DataFrame(dict(enumerate(map(column, arrays))), copy=False)
+    n = len(arrays[0]) if arrays else 0
+    frame = pd.DataFrame(dict(enumerate(map(column, arrays))), index=range(n), copy=False)
     frame.columns = pd.Index(list(names), dtype=object)
     return frame
 

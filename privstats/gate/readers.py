@@ -15,11 +15,12 @@ from typing import Any
 import pandas as pd
 
 from privstats.errors import OptionError
+from privstats.formula.block import CHUNK
 from privstats.gate.arrow import is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 1 << 15  # of small frames that are put together
+READ_ROWS = 4 * CHUNK  # of small frames that are put together
 
 
 Asked = Callable[

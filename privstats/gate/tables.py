@@ -19,7 +19,7 @@ import pandas as pd
 from privstats.errors import SourceChangedError
 from privstats.gate.arrow import BATCH_ROWS, frame_of, frames_of, whole_batches
 
-BUFFER = 1 << 20  # bytes that are read of a column at a time
+BUFFER = 1 << 18  # bytes that are read of a column at a time
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -172,16 +172,17 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Return the rows of a file; a batch of them is in memory at a time, where a scan would hold a whole row group."""
     import pyarrow as pa
-    from pyarrow.dataset import ParquetFragmentScanOptions
+    from pyarrow.parquet import ParquetFile
 
     named = [name for name in wanted if name in file.physical_schema.names]
-    options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=BUFFER)
-    batches = file.to_batches(columns=named, batch_size=BATCH_ROWS, batch_readahead=2, fragment_scan_options=options)
-    for batch in whole_batches(batches):
-        others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
-        others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}
-        yield frame_of(wanted, [batch.column(name) if name in named else others[name] for name in wanted])
+    with file.open() as opened:
+        parquet = ParquetFile(opened, metadata=file.metadata, buffer_size=BUFFER, pre_buffer=False)
+        for batch in whole_batches(parquet.iter_batches(BATCH_ROWS, columns=named, use_threads=False)):
+            others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
+            others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}
+            yield frame_of(wanted, [batch.column(name) if name in named else others[name] for name in wanted])
 
 
 def _head(schema: Any) -> pd.DataFrame:

@@ -61,7 +61,7 @@ LEVELS = ["a", "", "12.5", "\u00e9", 1, 7, True, 1.5, 5, b"a", DAY, NOON, NOON.r
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
 def test_each_type_is_read_as_its_cells_are_read_one_by_one(array):
     stored = array.storage if isinstance(array, pa.ExtensionArray) else array
-    column, one_by_one = arrow.column(array), pd.Series(stored.to_pylist(), dtype=object)
+    column, one_by_one = pd.Series(arrow.column(array)), pd.Series(stored.to_pylist(), dtype=object)
     place = {read(level): k for k, level in enumerate(LEVELS)}
     np.testing.assert_array_equal(numbers(column), numbers(one_by_one))
     np.testing.assert_array_equal(positions(column, place), positions(one_by_one, place))
@@ -75,7 +75,7 @@ def test_no_decimal_fails_where_arrow_cannot_write_it_but_is_missing(kind, digit
     five = pa.py_buffer((5).to_bytes(size, "little"))
     for scale, number in ((sign * digits, float(f"5e{-sign * digits}")), (sign * (digits + 1), np.nan)):
         array = pa.Array.from_buffers(getattr(pa, kind)(digits, scale), 1, [None, five])
-        np.testing.assert_array_equal(numbers(arrow.column(array)), [number])
+        np.testing.assert_array_equal(numbers(pd.Series(arrow.column(array))), [number])
 
 
 def test_decimals_are_the_nearest_floats():
@@ -84,8 +84,8 @@ def test_decimals_are_the_nearest_floats():
     digits = rng.integers(-(10**18), 10**18, 100_000).astype(object) * rng.integers(1, 10**18, 100_000)
     exact = [decimal.Decimal(int(number)).scaleb(-18) for number in digits]
     array = pa.array(exact, pa.decimal128(38, 18))
-    assert (numbers(arrow.column(array)) == np.array([float(number) for number in exact])).all()
-    assert (array.cast(pa.float64()).to_numpy() != numbers(arrow.column(array))).any()
+    assert (numbers(pd.Series(arrow.column(array))) == np.array([float(number) for number in exact])).all()
+    assert (array.cast(pa.float64()).to_numpy() != numbers(pd.Series(arrow.column(array)))).any()
 
 
 @pytest.mark.parametrize("kind", ["string", "large_string", "dictionary", "several batches"])

@@ -125,6 +125,14 @@ def test_each_file_of_a_folder_is_read_by_its_own_types(tmp_path):
     ps.dp_mean("x", folder, eps=1, domain={"x": (0, 10)})
 
 
+def test_of_a_large_row_group_only_a_batch_is_in_memory_at_a_time(tmp_path):
+    values, file = np.random.default_rng(1).uniform(0, 1, (4, 1 << 20)), tmp_path / "a.parquet"
+    pq.write_table(pa.table(dict(zip("abcd", values, strict=True))), file, use_dictionary=False)
+    source, before = source_of(file), pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in source.batches()]
+    assert max(held) < values.nbytes / 3
+
+
 CHANGES = {
     "rewritten": lambda file: data_of().assign(y=0.0).to_parquet(file),
     "touched": lambda file: os.utime(file, ns=(1, 1)),
