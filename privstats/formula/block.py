@@ -120,8 +120,9 @@ class Block:
     present : ndarray of bool, shape (n,)
         Which rows count.
     numbers : ndarray, shape (n, p), by columns
-        In a regression within [-1, 1] and whole multiples of 2^-21, the response last; of columns whose location is
-        asked in the user's units. Zero in rows that are not present.
+        In a regression within [-1, 1] and whole multiples of 2^-21, the response last, as float32, which holds them
+        exactly, where there is no offset; of columns whose location is asked in the user's units. Zero in rows that
+        are not present.
     codes : tuple of integer arrays, shape (n,)
         Of each factor: the place of the row's level, 0 in rows that are not present.
     layout : Layout
@@ -157,20 +158,21 @@ class Block:
         out = np.empty((len(constant), len(self)))
         for start in range(0, len(self), CHUNK):
             rows = slice(start, start + CHUNK)
+            numbers = self.numbers[rows].astype(np.float64, copy=False)
             out[:, rows] = constant
             for one in summands:
                 table = one.table
                 if one.factor is not None:
                     table = np.take(table, self.codes[one.factor][rows], axis=1, mode="clip")
                 if one.number is not None:
-                    table = table * self.numbers[rows, one.number]
+                    table = table * numbers[:, one.number]
                 out[one.columns, rows] += table
         return out.T
 
     @property
     def response(self) -> FloatArray:
         """The last column of z, shape (n,)."""
-        return self.numbers[:, -1]
+        return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -178,9 +180,10 @@ class Block:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
-def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, NaN to zero; into `out`, if given."""
-    rounded: FloatArray = np.rint(np.multiply(values, 2.0**ROW_BITS, out=out), out=out)
-    rounded *= 2.0**-ROW_BITS
-    rounded[np.isnan(rounded)] = 0.0
+def on_block_grid(values: FloatArray) -> FloatArray:
+    """Return numbers rounded to whole multiples of 2^-21, NaN to zero."""
+    rounded: FloatArray = values * 2.0**ROW_BITS
+    np.multiply(np.rint(rounded, out=rounded), 2.0**-ROW_BITS, out=rounded)
+    if (missing := np.isnan(rounded)).any():
+        rounded[missing] = 0.0
     return rounded

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
-from privstats.formula.block import CHUNK, Block, Layout, on_block_grid
+from privstats.formula.block import Block, Layout, on_block_grid
 from privstats.formula.declarations import Estimated, Levels
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.factors import (
@@ -186,20 +186,22 @@ class Design:
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        numbers = np.empty((n, self.layout.numbers), order="F")
+        kind = np.float64 if self.offset else np.float32  # whose 24 bits are enough for the grid in [-1, 1]
+        numbers = np.empty((n, self.layout.numbers), kind, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
         if self._offset is not None:
             added = self._offset.values(rows)[:, 0]
             present &= ~np.isnan(added)
-            on_block_grid(added, out=numbers[:, -2])
+            numbers[:, -2] = on_block_grid(added)
         response = _numbers_of(self._outcome, rows)
         _fill(numbers[:, -1], present, response, self.response_center, self.response_half)
         codes = self._made.codes(rows, present)
         present &= self._selection.keeps(rows, n)
         present |= self.complete
-        numbers[~present] = 0.0
-        codes = tuple(np.where(present, code, 0) for code in codes) if not present.all() else codes
+        if not present.all():
+            numbers[~present] = 0.0
+            codes = tuple(np.where(present, code, 0) for code in codes)
         return Block(present, numbers, codes, self.layout, self._selection.weighs(rows))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
@@ -322,12 +324,10 @@ class Design:
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
     """Write scaled numbers on the grid; one that is no number makes its row absent."""
-    for start in range(0, len(values), CHUNK):
-        rows = slice(start, start + CHUNK)
-        scaled = np.subtract(values[rows], center, out=out[rows])
-        scaled /= half
-        present[rows] &= ~np.isnan(scaled)
-        on_block_grid(np.clip(scaled, -1.0, 1.0, out=scaled), out=scaled)
+    scaled = values - center
+    scaled /= half
+    present &= ~np.isnan(scaled)
+    out[:] = on_block_grid(scaled.clip(-1.0, 1.0, out=scaled))
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:

@@ -115,3 +115,15 @@ def test_an_empty_block_has_no_rows():
 
 def test_no_number_becomes_zero_on_the_grid():
     assert on_block_grid(np.array([np.nan, 0.3, -1.0])).tolist() == [0.0, np.rint(0.3 * 2**21) / 2**21, -1.0]
+
+
+@pytest.mark.parametrize("offset", [None, "1e3 * k"])
+def test_short_floats_hold_the_numbers_of_a_block_exactly(offset):
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame(rng.uniform(-1, 1, (5000, 2)), columns=["x", "y"]).assign(k=rng.uniform(-1, 1, 5000))
+    data.loc[0] = 1 - 2.0**-21
+    block = bind_regression("y ~ 0 + x", dict.fromkeys("xyk", (-1, 1)), offset=offset).block(data)
+    exact = np.column_stack([data["x"], *([] if offset is None else [1e3 * data["k"]]), data["y"]])
+    np.testing.assert_array_equal(block.numbers, on_block_grid(exact))
+    assert block.numbers.dtype == (np.float32 if offset is None else np.float64)
+    assert block.response.dtype == block.times(np.eye(block.layout.width)).dtype == np.float64
