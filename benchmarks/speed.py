@@ -51,6 +51,7 @@ from privstats.mechanisms.order.rank import draw_ends
 from privstats.mechanisms.order.rank_sampler import draw_rank
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.mechanisms.random import public_stream
+from privstats.numerics.memory import keep_what_is_freed
 from privstats.numerics.rank_law import Ends
 from privstats.privacy.promise import REPLACE_ROW
 from privstats.sets.vectors import Ball, Products
@@ -257,6 +258,7 @@ def passes(n: int, seed: int, d: int = 5) -> list[Case]:
         kept = rows(limit)
         return [Case(Work(f"{name}, {what}", partial(kept.totals, [q])), xx, most) for what, q in of.items()]
 
+    keep_what_is_freed()  # as the gate does
     made = Case(Work("making blocks", lambda: list(rows().blocks())), xx, 3.0)
     written = Case(Work("making and writing them", lambda: list(rows(1).blocks())), xx)
     return [made, written, *again("a later pass", None, 2.5), *again("a later pass from a file", 1, None)]

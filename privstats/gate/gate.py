@@ -20,6 +20,7 @@ from privstats.errors import PrivacyError, SourceChangedError
 from privstats.gate.questions import AnyMechanism, Question, Sum, Values
 from privstats.gate.rows import BlockRows, RowMap, RowValues, changed
 from privstats.numerics.exact import Total
+from privstats.numerics.memory import keep_what_is_freed
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
@@ -281,6 +282,7 @@ class Gate(Conversation):
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
         self._open: set[str] = set()  # branches whose shares hold what was spent before the choice; none: all of them
         self.lengths: Mapping[str, float] = {}
+        keep_what_is_freed()
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         branches = {planned.branch for planned in self._planned.values()} - {None}
