@@ -158,14 +158,13 @@ class Block:
         out = np.empty((len(constant), len(self)))
         for start in range(0, len(self), CHUNK):
             rows = slice(start, start + CHUNK)
-            numbers = self.numbers[rows].astype(np.float64, copy=False)
             out[:, rows] = constant
             for one in summands:
                 table = one.table
                 if one.factor is not None:
                     table = np.take(table, self.codes[one.factor][rows], axis=1, mode="clip")
                 if one.number is not None:
-                    table = table * numbers[:, one.number]
+                    table = table * self.numbers[rows, one.number].astype(np.float64, copy=False)
                 out[one.columns, rows] += table
         return out.T
 
@@ -180,9 +179,9 @@ class Block:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
-def on_block_grid(values: FloatArray) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, NaN to zero."""
-    rounded: FloatArray = values * 2.0**ROW_BITS
+def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Return numbers rounded to whole multiples of 2^-21, NaN to zero; into `out`, if given."""
+    rounded: FloatArray = np.multiply(values, 2.0**ROW_BITS, out=out)
     np.multiply(np.rint(rounded, out=rounded), 2.0**-ROW_BITS, out=rounded)
     if (missing := np.isnan(rounded)).any():
         rounded[missing] = 0.0

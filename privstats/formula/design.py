@@ -327,7 +327,7 @@ def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, cente
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)
-    out[:] = on_block_grid(scaled.clip(-1.0, 1.0, out=scaled))
+    out[:] = on_block_grid(scaled.clip(-1.0, 1.0, out=scaled), out=scaled)
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:

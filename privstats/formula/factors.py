@@ -73,7 +73,8 @@ class NumericFactor:
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
         """Return its values in admitted rows, shape (n, 1); NaN where it is no number."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
-        return (self.within.clamp(values) if clamp else values)[:, None]
+        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # which was clamped when admitted
+        return (self.within.clamp(values) if clamp and not column else values)[:, None]
 
     @cached_property
     def is_condition(self) -> bool:

@@ -6,6 +6,9 @@ import pytest
 
 from privstats.formula.block import CHUNK, Block, Layout, Term, on_block_grid
 from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from privstats.formula.factors import numeric
+from privstats.formula.values import admit
 from tests.conftest import thinned
 from tests.formula.zoo import DOMAIN, FORMULAS, INCOMPLETE, OURS, all_columns, frame, odd_frame
 
@@ -127,3 +130,10 @@ def test_short_floats_hold_the_numbers_of_a_block_exactly(offset):
     np.testing.assert_array_equal(block.numbers, on_block_grid(exact))
     assert block.numbers.dtype == (np.float32 if offset is None else np.float64)
     assert block.response.dtype == block.times(np.eye(block.layout.width)).dtype == np.float64
+
+
+def test_numbers_are_held_at_what_is_declared_of_the_expression_where_it_differs_from_its_columns():
+    domain = Domain({"a b": (0, 10), "Q('a b')": (0, 5), "np.sqrt(Q('a b'))": (1, 2)})
+    rows, _ = admit(pd.DataFrame({"a b": [-1.0, 2.0, 7.0, 12.0]}), ["a b"], domain, ())
+    for code, expected in (("Q('a b')", [0, 2, 5, 5]), ("np.sqrt(Q('a b'))", [1, np.sqrt(2), 2, 2])):
+        assert numeric(code, domain).values(rows)[:, 0].tolist() == expected
