@@ -47,6 +47,7 @@ MOST_LEAN = (
     50.0  # std errors by which they may ever move what is given: beyond, the std error says nothing of the error
 )
 WIDEST_ETA = 10.0  # of the linear predictor, std dev: an interval that moves it further either way is not given
+FULL_RANK = 1e-6  # of a triangle's diagonal: from it on a system is solved as it is, as fast as a few products
 EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
 CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
 VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
@@ -76,6 +77,15 @@ class Coordinates:
     def plain(cls, c: int) -> Coordinates:
         """Return theta's own coordinates."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
+
+    @cached_property
+    def back(self) -> FloatArray:
+        """From differences of theta to t, shape (m, c): the pseudo-inverse of `matrix`."""
+        Q, R = np.linalg.qr(self.matrix)
+        size = np.abs(np.diag(R))
+        if len(R) < R.shape[1] or not size.min(initial=np.inf) > FULL_RANK * size.max(initial=0.0):
+            return np.asarray(np.linalg.pinv(self.matrix), dtype=float)
+        return np.asarray(np.linalg.solve(R, Q.T), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,10 +292,9 @@ class EstimatingEquation:
 
     def _ranges(self) -> FloatArray:
         """Return how large each coefficient can be, shape (c,), if it alone explains no more than `signal` squared."""
-        back = np.linalg.pinv(self.coordinates.matrix)
         values, vectors, least = self.hessian.eigen
         at_least = np.where(values < least, np.minimum(least, self.usual), values)
-        information = ((vectors.T @ back) ** 2 * at_least[:, None]).sum(axis=0)
+        information = ((vectors.T @ self.coordinates.back) ** 2 * at_least[:, None]).sum(axis=0)
         return self.signal / np.sqrt(np.maximum(information, 1e-300))
 
 
@@ -538,7 +547,7 @@ class NormalEstimate(Estimate):
         """Return draws of the errors of ``R theta`` that are not normal, shape (draws, q): jointly, or each apart."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
-        if all(len(one.matrix.T) == len(other.matrix.T) for one, other in zip(narrow, large, strict=True)):
+        if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
             return self._draws @ R.T
         return noise_draws((*(R @ one for one in self.simulated if remembered(one)), *narrow))
 
@@ -661,7 +670,7 @@ def _root(equation: EstimatingEquation) -> FloatArray:
     With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2``, whatever G is.
     """
     G = equation.coordinates.matrix
-    back = np.linalg.pinv(G)
+    back = equation.coordinates.back
     values, vectors = np.linalg.eigh(_symmetric(back.T @ equation.meat @ back))
     half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return G @ equation.hessian.power(-1.0) @ G.T @ half

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from privstats.inference.noise import Loading
+from privstats.inference.noise import Loading, Sums, covariance_of
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
 from privstats.numerics.law import FloatArray, Law, Rng
 
@@ -68,17 +68,81 @@ class Uncorrelated:
 
 
 @dataclass(frozen=True, eq=False)
+class MatrixNoise:
+    """Noise as a symmetric matrix U, whose entries are coordinates of a draw: what a matrix and its images share.
+
+    Coordinates that stand beside the diagonal alone, at i, j and j, i, are uncorrelated with all others.
+
+    Parameters
+    ----------
+    law : Law
+    where : ndarray of int, shape (P, P)
+        Which coordinate stands at each place of U; -1 where none does.
+    """
+
+    law: Law
+    where: NDArray[np.intp]
+
+    @cached_property
+    def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+        """Places i, j of coordinates that stand on the diagonal, each of shape (k,), and the covariance of U there."""
+        on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
+        i, j = np.nonzero(np.isin(self.where, on))
+        at = np.searchsorted(on, self.where[i, j])
+        pick = scipy.sparse.csr_array(
+            (np.ones(len(on)), (np.arange(len(on)), on)), shape=(len(on), len(self.law.variance()))
+        )
+        return i, j, covariance_of(self.law, pick)[np.ix_(at, at)]
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """Variances of the other entries of U, shape (P, P); zero at the places of `on`."""
+        variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
+        variance[self.on[:2]] = 0.0
+        return variance
+
+    def times(self, a: FloatArray) -> Sums:
+        """Return U a."""
+        i, j = np.nonzero(self.where >= 0)
+        shape = (len(self.where), len(self.law.variance()))
+        return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
+
+    def squared(self, G: FloatArray) -> FloatArray:
+        """Return E U G U for a symmetric G, shape (P, P).
+
+        The diagonal is added up in one order: eigenvectors of equal eigenvalues follow from its last bits.
+        """
+        i, j, covariance = self.on
+        rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
+        on = np.asarray(rows @ (covariance * G[np.ix_(j, j)]) @ rows.T)
+        terms, squared = self.beside * np.diag(G), self.beside * G + on
+        np.fill_diagonal(terms, np.diag(on))
+        np.fill_diagonal(squared, np.cumsum(terms, axis=1)[:, -1])
+        return squared
+
+    def variance_of_trace(self, G: FloatArray) -> float:
+        """Return the variance of the trace of U G for a symmetric G."""
+        i, j, covariance = self.on
+        return float(2 * (self.beside * G**2).sum() + G[i, j] @ covariance @ G[i, j])
+
+    def variance_along(self, V: FloatArray) -> FloatArray:
+        """Return the variance of ``v' U v`` for each column v, shape (q,): that of the trace of U vv'."""
+        i, j, covariance = self.on
+        squared, products = V**2, V[i] * V[j]
+        beside: FloatArray = 2 * (squared * (self.beside @ squared)).sum(axis=0)
+        return beside + (products * (covariance @ products)).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class NoisyMatrix:
-    """``value`` = truth + N, with N = map' U map, and U the symmetric matrix whose entries are coordinates of a draw.
+    """``value`` = truth + N, with N = map' U map.
 
     Parameters
     ----------
     value : ndarray, shape (p, p)
         What was released, mapped.
-    law : Law, optional
-        Law of the draw; None where the matrix is known exactly.
-    where : ndarray of int, shape (P, P)
-        Which coordinate of the draw stands at each place of U; -1 where none does.
+    noise : MatrixNoise, optional
+        U; None where the matrix is known exactly.
     map : ndarray, shape (P, p)
         From the coordinates of the matrix to those of U.
     floor : float
@@ -86,8 +150,7 @@ class NoisyMatrix:
     """
 
     value: FloatArray
-    law: Law | None
-    where: NDArray[np.intp]
+    noise: MatrixNoise | None
     map: FloatArray
     floor: float = 0.0
 
@@ -104,13 +167,12 @@ class NoisyMatrix:
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
         """Return zero plus noise of this law: a release that is yet to come."""
         P = len(within.where)
-        return cls(np.zeros((P, P)), law, within.where, np.eye(P))
+        return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
     @classmethod
     def known(cls, value: FloatArray) -> NoisyMatrix:
         """Return a matrix without noise."""
-        p = len(value)
-        return cls(np.asarray(value, dtype=float), None, np.full((p, p), -1, dtype=np.intp), np.eye(p))
+        return cls(np.asarray(value, dtype=float), None, np.eye(len(value)))
 
     def plus(self, exact: FloatArray) -> NoisyMatrix:
         """Return the sum with a matrix that is known exactly, such as public counts."""
@@ -120,6 +182,10 @@ class NoisyMatrix:
         """Return B' (matrix) B."""
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
+    def first(self, k: int) -> NoisyMatrix:
+        """Return the corner of the first k rows and columns."""
+        return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
+
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variance of ``v_i' N v_j`` for columns of V, shape (q, q).
 
@@ -127,18 +193,18 @@ class NoisyMatrix:
         with variance s^2 off the diagonal and d^2 on it, that of ``a'U b`` is
         ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
-        if self.law is None:
+        if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
-        variance, on = self.law.variance(), np.diag(self.where)
-        B = self.map @ V
-        if isinstance(self.law, Uncorrelated):
-            S, squared = variance[self.where], B**2
+        variance, where = self.noise.law.variance(), self.noise.where
+        B, on = self.map @ V, np.diag(where)
+        if isinstance(self.noise.law, Uncorrelated):
+            S, squared = variance[where], B**2
             off = S - np.diag(np.diag(S))
             both = (B[:, :, None] * B[:, None, :]).reshape(len(B), -1)
             crossed = ((off @ both) * both).sum(axis=0).reshape(B.shape[1], -1)
             mixed: FloatArray = squared.T @ S @ squared + crossed
             return mixed
-        other = np.setdiff1d(self.where, on)
+        other = np.setdiff1d(where, on)
         d2 = float(variance[on[0]])
         s2 = float(variance[other[-1]]) if other.size else d2 / 2
         G = B.T @ B
@@ -169,55 +235,27 @@ class NoisyMatrix:
         i, j = np.triu_indices(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
-        return cls((value + value.T) / 2, Uncorrelated(variances[i, j]), where, V.T, floor)
+        return cls((value + value.T) / 2, MatrixNoise(Uncorrelated(variances[i, j]), where), V.T, floor)
 
     def times(self, v: FloatArray) -> Loading:
         """Return the noise N v, shape (p,), as a loading."""
-        if self.law is None:
+        if self.noise is None:
             return Loading(np.zeros((len(self.value), 0)))
-        i, j = np.nonzero(self.where >= 0)
-        onto = np.zeros((len(self.where), self._coordinates))
-        np.add.at(onto, (i, self.where[i, j]), (self.map @ v)[j])
-        return Loading(self.map.T @ onto, self.law)
+        return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
-        """Return the variance of ``v' N v`` for each column v, shape (q,).
-
-        With a = map v: coordinates that stand beside the diagonal alone, at i, j and j, i, are uncorrelated, and have
-        ``2 a_i a_j`` as their factor; of the others all places are added up.
-        """
-        if self.law is None:
-            return np.zeros(directions.shape[1])
-        V, (on, block) = self.map @ directions, self._squares
-        variance = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
-        at = np.full(self._coordinates + 1, -1)
-        at[on] = np.arange(len(on))
-        at = at[self.where]
-        i, j = np.nonzero(at >= 0)
-        variance[i, j] = 0.0
-        factors = np.zeros((len(on), V.shape[1]))
-        np.add.at(factors, at[i, j], V[i] * V[j])
-        beside: FloatArray = 2 * (V**2 * (variance @ V**2)).sum(axis=0)
-        return beside + (factors * (block @ factors)).sum(axis=0)
+        """Return the variance of ``v' N v`` for each column v, shape (q,)."""
+        return np.zeros(directions.shape[1]) if self.noise is None else self.noise.variance_along(self.map @ directions)
 
     def trace_variance(self) -> float:
         """Return the variance of the trace of N."""
-        if self.law is None:
-            return 0.0
-        i, j = np.nonzero(self.where >= 0)
-        onto = np.asarray(self._places @ (self.map @ self.map.T)[i, j])[None]
-        return float(np.asarray(self.law.covariance(onto), dtype=float)[0, 0])
+        return 0.0 if self.noise is None else self.noise.variance_of_trace(self.map @ self.map.T)
 
     def mean_square(self) -> FloatArray:
         """Return E N N', shape (p, p)."""
-        if self.law is None:
+        if self.noise is None:
             return np.zeros_like(self.value)
-        i, j = np.nonzero(self.where >= 0)
-        together = (self._places.T @ self._covariance @ self._places).tocoo()  # of the entries of U, pair by pair
-        (a, k), (c, b) = (i[together.row], j[together.row]), (i[together.col], j[together.col])
-        G, inner = self.map @ self.map.T, np.zeros(self.where.shape)
-        np.add.at(inner, (a, b), together.data * G[k, c])
-        return self.map.T @ inner @ self.map
+        return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
         """Return the covariance of N v, shape (p, p), for a vector v of this length: the mean over its directions."""
@@ -283,46 +321,6 @@ class NoisyMatrix:
     def nearest_positive(self, least: float = 0.0) -> FloatArray:
         """Return the symmetric matrix nearest to the value whose eigenvalues are at least `least`."""
         return raise_eigenvalues(self.value, least)
-
-    @property
-    def _coordinates(self) -> int:
-        return int(self.where.max(initial=-1)) + 1
-
-    @cached_property
-    def _places(self) -> Any:
-        """One row a coordinate of the draw, one column an entry of U that it fills (sparse)."""
-        filled = self.where[self.where >= 0]
-        return scipy.sparse.csr_matrix(
-            (np.ones(len(filled)), (filled, np.arange(len(filled)))), shape=(self._coordinates, len(filled))
-        )
-
-    @cached_property
-    def _squares(self) -> tuple[NDArray[np.intp], FloatArray]:
-        """Which coordinates of the draw stand on the diagonal of U, and their covariance."""
-        law: Any = self.law
-        on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
-        return on, _among(law, tuple(on.tolist()))
-
-    @cached_property
-    def _covariance(self) -> Any:
-        """Covariance of the draw (sparse): only coordinates on the diagonal of U may be correlated with others."""
-        assert self.law is not None
-        variance = np.asarray(self.law.variance(), dtype=float)
-        squares, block = self._squares
-        apart = block - np.diag(np.diag(block))
-        row, column = np.nonzero(apart)
-        others = scipy.sparse.coo_matrix(
-            (apart[row, column], (squares[row], squares[column])), shape=(len(variance),) * 2
-        )
-        return (scipy.sparse.diags(variance) + others).tocsr()
-
-
-@lru_cache(maxsize=4)
-def _among(law: Law, coordinates: tuple[int, ...]) -> FloatArray:
-    """Return the covariance of some coordinates of a draw: computed once for a matrix and all that it is mapped to."""
-    pick = np.zeros((len(coordinates), len(law.variance())))
-    pick[np.arange(len(coordinates)), coordinates] = 1.0
-    return np.asarray(law.covariance(pick), dtype=float)
 
 
 def tied(values: FloatArray) -> list[slice]:

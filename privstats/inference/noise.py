@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy
 
 from privstats.numerics.law import FloatArray, Law
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """A few sums of coordinates of a draw, ``onto @ draw``: what loadings of one noise have in common.
+
+    A matrix of noise times a vector has as many sums as the matrix has rows, and each coordinate stands in two of them:
+    they take the room of the matrix, where a loading of the coordinates would take as much for each number that it
+    enters.
+
+    Parameters
+    ----------
+    onto : sparse array, shape (r, k)
+    law : Law
+        Of the draw.
+    """
+
+    onto: Any
+    law: Law
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the sums, shape (r, r)."""
+        return covariance_of(self.law, self.onto)
+
+
+def covariance_of(law: Law, onto: Any) -> FloatArray:
+    """Return the covariance of ``onto @ draw`` for a sparse array `onto`."""
+    found: Any = law.covariance(onto)
+    return np.asarray(found.toarray() if scipy.sparse.issparse(found) else found, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ draw``.
+    """Noise ``matrix @ draw``; with `sums`, ``matrix @ sums`` of the draw.
 
     ``F @ loading`` is the loading of F times that noise.
 
     Parameters
     ----------
-    matrix : ndarray, shape (m, k)
-        How each coordinate of the draw enters.
+    matrix : ndarray, shape (m, k), or (m, r) with `sums`
+        How each coordinate of the draw, or each sum of them, enters.
     law : Law, optional
         Law of the draw; None for independent standard normal coordinates.
+    sums : Sums, optional
+        Of coordinates of the draw.
     """
 
     matrix: FloatArray
     law: Law | None = None
+    sums: Sums | None = None
 
     __array_ufunc__ = None  # so that ``array @ loading`` is left to `__rmatmul__`
 
@@ -32,12 +68,24 @@ class Loading:
         return replace(self, matrix=np.asarray(F) @ self.matrix)
 
     @property
+    def coordinates(self) -> int:
+        """How many coordinates the draw has."""
+        return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
+
+    @property
     def normal(self) -> bool:
         """Whether the noise is normal: then its covariance says all."""
         return self.law is None or bool(getattr(self.law, "normal", False))
 
+    def of(self, draws: FloatArray) -> FloatArray:
+        """Return the noise of some draws, shape (n, m), from their coordinates, shape (n, k)."""
+        inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
+        return np.asarray(inner @ self.matrix.T, dtype=float)
+
     def covariance(self) -> FloatArray:
         """Return the covariance of the noise, shape (m, m)."""
+        if self.sums is not None:
+            return self.matrix @ self.sums.covariance @ self.matrix.T
         if self.law is None:
             return self.matrix @ self.matrix.T
         return np.asarray(self.law.covariance(self.matrix), dtype=float)

@@ -6,6 +6,10 @@ W is ``<C, W>``, the sum of products of entries, with a symmetric C. With orthon
 it is ``<U'CU, U'WU>``, and U'WU has the law of a corner of as many rows as C has rank. Noise ``f'W v`` in a coefficient
 has rank 2, however many coefficients there are; missing entries of W (products of two dummies of one factor) raise the
 rank by a few.
+
+No C is ever written out. U a is linear in W, and so is each of its entries, the i-th one in W's row i: ``<C, W> = f'(U
+a)`` with ``2 C = diag(f) B + B' diag(f)``. Entries of U are those of W times public scales, the products of two numbers
+each, so that B has rank 1, or a few more where entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
 """
 
 from __future__ import annotations
@@ -31,41 +35,61 @@ def reduced(noise: Loading, apart: bool) -> Loading:
         Whether it is enough that each coordinate has its law by itself; else all have theirs jointly.
     """
     law: Any = noise.law
-    if not hasattr(law, "beyond"):
+    if noise.sums is None or not hasattr(law, "beyond"):
         return noise
     i, j = law.pairs
     joined = bool(((i == 0) & (j > 0)).any())
-    if not joined and noise.matrix[:, i == 0].any():  # the count is a matrix of its own
-        return noise
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
-    indices, place = np.unique(np.concatenate([i[inside], j[inside]]), return_inverse=True)
-    C, (a, b) = np.zeros((len(noise.matrix), len(indices), len(indices))), place.reshape(2, -1)
-    half = noise.matrix[:, inside] * law.scale[inside] / 2
-    C[:, a, b] += half
-    C[:, b, a] += half
-    columns = C[:, hollow:]
-    V = _spans(columns if apart else np.concatenate(list(columns), axis=1)[None])
+    onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
+    most = len(indices) // 2
+    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the count is a matrix of its own
+        return noise
+    if not apart and len(noise.matrix) > most:  # as many directions, at least
+        return noise
+    B = _by_places(onto, law)[np.ix_(indices, indices)]
+    (L,) = _spans(B[None], most + 1)
+    if L.shape[1] > most:
+        return noise
+    R, scaled = np.broadcast_to(B.T @ L, (len(noise.matrix), *L.shape)), noise.matrix[:, indices, None] * L
+    X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # C = X Y'
+    Q, T = np.linalg.qr(X[:, hollow:])
+    columns = T @ Y.transpose(0, 2, 1)  # of C, in the basis Q
+    if not apart:
+        q, t = np.linalg.qr(np.concatenate(list(Q), axis=1))
+        together = t.reshape(len(t), *columns.shape[:2]).transpose(1, 0, 2) @ columns
+        Q, columns = q[None], np.concatenate(list(together), axis=1)[None]
+    V = Q @ _spans(columns, most + 1)
     rows = hollow + V.shape[2]
-    if 2 * rows > len(indices):
+    if rows > most:
         return noise
     U = np.zeros((len(V), len(indices), rows))
     U[:, :hollow, :hollow], U[:, hollow:, hollow:] = 1.0, V
     a, b = (index[hollow:] for index in np.triu_indices(rows))
-    matrix = (U.transpose(0, 2, 1) @ C @ U)[:, a, b] * np.where(a == b, 1.0, 2.0)
+    small = (U.transpose(0, 2, 1) @ X) @ (Y.transpose(0, 2, 1) @ U)
+    matrix = small[:, a, b] * np.where(a == b, 1.0, 2.0)
     beyond = law.beyond + len(indices) - rows
     return Loading(matrix, replace(law, scale=np.ones(len(a)), pairs=(a, b), beyond=beyond))
 
 
-def _spans(matrices: FloatArray) -> FloatArray:
+def _by_places(onto: Any, law: Any) -> FloatArray:
+    """Return B: by entry of U a and entry of W in its row, what the first has of the second."""
+    size = onto.shape[0]
+    other = sum(index[onto.col] for index in law.pairs) - onto.row
+    B: FloatArray = np.zeros((size, size))
+    B[onto.row, other] = onto.data * law.scale[onto.col]
+    return B
+
+
+def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return orthonormal columns that span those of each matrix, shape (r, p, u), from r matrices of shape (p, k).
 
-    The longest column is taken and its direction taken out of all others, until nothing is left or u exceeds p / 2.
+    The longest column is taken and its direction taken out of all others, until nothing is left or u is `most`.
     Where one matrix has fewer directions than another, its last columns are zero.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]
     least = LEFT_OUT**2 * (left**2).sum(axis=(1, 2))
-    for _ in range(p // 2 + 1):
+    for _ in range(most):
         squares = (left**2).sum(axis=1)
         open_ = squares.sum(axis=1) > least
         if not open_.any():

@@ -6,7 +6,7 @@ The stream is public and fixed, so that an interval does not change when it is a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -84,27 +84,27 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
         used = noise.matrix.any(axis=1)  # of many groups each has noise of its own
-        start = 0
+        some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
-            total[start : start + len(draws), used] += draws @ noise.matrix[used].T
+            total[start : start + len(draws), used] += some.of(draws)
             start += len(draws)
     return total
 
 
 def remembered(noise: Loading) -> bool:
     """Return whether draws of a noise are so few numbers that they are remembered, but for their scale."""
-    return hasattr(noise.law, "standard") and DRAWS * noise.matrix.shape[1] <= KEPT_COORDINATES
+    return hasattr(noise.law, "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _work(noise: Loading) -> float:
     """Return how long a draw takes, in coordinates: those of a matrix are not independent."""
-    k = max(1, noise.matrix.shape[1])
+    k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
     """Yield independent draws of the coordinates of a noise, block by block."""
-    stream, k = PublicStream(key), noise.matrix.shape[1]
+    stream, k = PublicStream(key), noise.coordinates
     law: Any = noise.law
     if remembered(noise):
         yield law.scale * _unit_draws(_Unit(key, draws, _unit_of(law), law))

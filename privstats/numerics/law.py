@@ -30,4 +30,4 @@ class Law(Protocol):
         """Return the variance of each coordinate, shape (dim,)."""
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a matrix of shape (q, dim)."""
+        """Return the covariance of ``onto @ draw`` for a matrix of shape (q, dim): of a sparse one, sparse or not."""

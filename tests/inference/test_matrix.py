@@ -1,12 +1,16 @@
 """Laws of released symmetric matrices: the law of their noise, mapped, in products and in quadratic forms."""
 
 import time
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
+from privstats.inference.noise import Loading
+from privstats.inference.reduce import reduced
+from privstats.inference.simulate import noise_draws
 from privstats.mechanisms.additive.cube import CubeLaw
 from privstats.mechanisms.additive.gaussian import NormalLaw
 from privstats.mechanisms.additive.matrixt import MatrixTLaw
@@ -42,8 +46,13 @@ cases = pytest.mark.parametrize(
 
 def drawn(N, within, size=40_000):
     """Return draws of the mapped noise matrix."""
-    values = N.law.sample(public_stream(3), size)
+    values = N.noise.law.sample(public_stream(3), size)
     return np.array([N.map.T @ within.unpacked(v) @ N.map for v in values])
+
+
+def dense(loading):
+    """Return how each coordinate of the draw enters, written out."""
+    return loading.of(np.eye(loading.coordinates)).T
 
 
 @thinned(4)
@@ -81,7 +90,7 @@ def test_the_variance_of_the_trace_is_that_of_the_sum_of_the_diagonal(kind, name
     p = len(N.value)
     N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
     one = N.times(np.eye(p)[0])  # all loadings are of the same draw
-    trace = sum(N.times(e).matrix[k] for k, e in enumerate(np.eye(p)))
+    trace = sum(dense(N.times(e))[k] for k, e in enumerate(np.eye(p)))
     assert N.trace_variance() == pytest.approx(float(one.law.covariance(trace[None])[0, 0]), rel=1e-9)
 
 
@@ -97,9 +106,9 @@ def test_the_variance_along_a_direction_is_that_of_the_product_with_it(kind, nam
 @cases
 def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, name):
     N, within = noise(kind, name)
-    draw = N.law.sample(public_stream(5), 1)[0]
+    draw = N.noise.law.sample(public_stream(5), 1)[0]
     v = np.arange(1.0, 1 + len(N.value))
-    np.testing.assert_allclose(N.times(v).matrix @ draw, within.unpacked(draw) @ v)
+    np.testing.assert_allclose(N.times(v).of(draw), within.unpacked(draw) @ v)
 
 
 @pytest.mark.parametrize("kind", ["matrixt", "normal"])
@@ -149,13 +158,13 @@ def test_a_mapped_release_is_the_map_of_the_released_matrix():
     B = rng.normal(size=(4, 2))
     np.testing.assert_allclose(A.mapped(B).value, B.T @ within.unpacked(Released.value) @ B)
     twice = A.mapped(B).mapped(np.eye(2)[:, :1])
-    np.testing.assert_allclose(twice.times(np.ones(1)).matrix, A.mapped(B[:, :1]).times(np.ones(1)).matrix)
+    np.testing.assert_allclose(dense(twice.times(np.ones(1))), dense(A.mapped(B[:, :1]).times(np.ones(1))))
 
 
 def with_value(value, sd=1.0, floor=0.0):
     within = Products(len(value))
     N = NoisyMatrix.noise_of(NormalLaw(np.full(within.size, sd)), within).plus(np.asarray(value, dtype=float))
-    return NoisyMatrix(N.value, N.law, N.where, N.map, floor)
+    return replace(N, floor=floor)
 
 
 def test_a_direction_is_identified_from_three_standard_deviations_of_its_own_noise_on():
@@ -235,3 +244,26 @@ def test_what_is_hidden_does_not_depend_on_the_basis_of_equal_eigenvalues():
         found.append(replace(uneven, value=100 * np.eye(3) + rounding).eigen[2])
     assert np.allclose(found[1:], found[0], rtol=1e-6)
     assert np.ptp(found[0]) > 1
+
+
+@cases
+def test_a_product_with_a_vector_has_the_law_of_its_coordinates_written_out(kind, name):
+    N, _ = noise(kind, name)
+    rng, p = np.random.default_rng(3), len(N.value)
+    lazy = rng.normal(size=(2, p - 1)) @ N.mapped(rng.normal(size=(p, p - 1))).times(rng.normal(size=p - 1))
+    whole = Loading(dense(lazy), lazy.law)
+    assert whole.coordinates == lazy.coordinates
+    np.testing.assert_allclose(lazy.covariance(), whole.covariance(), rtol=1e-12)
+    np.testing.assert_allclose(noise_draws((lazy,)), noise_draws((whole,)), rtol=1e-9, atol=1e-12)
+
+
+def test_noise_of_many_columns_takes_the_room_of_a_few_matrices():
+    """Written out, the loading below has 402 x 80,600 numbers; the functions of the draw are 402 matrices."""
+    within = BoxProducts(401, intercept=True, counted=False)
+    N = NoisyMatrix.noise_of(MatrixTLaw(np.ones(within.size), within.pairs), within)
+    tracemalloc.start()
+    lazy = np.eye(402)[::-1] @ N.times(np.linspace(-1, 1, 402))
+    lazy.covariance(), N.mean_square(), N.variance_along(np.eye(402)), reduced(lazy, apart=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * 8 * 402**2

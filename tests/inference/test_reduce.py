@@ -37,9 +37,9 @@ def loading(name):
 def test_each_function_of_the_noise_has_the_law_that_the_whole_matrix_gives_it(name):
     whole = loading(name)
     small = reduced(whole, apart=True)
-    assert 3 * small.matrix.shape[1] < whole.matrix.shape[1]
+    assert 3 * small.coordinates < whole.coordinates
     np.testing.assert_allclose(np.diag(small.covariance()), np.diag(whole.covariance()), rtol=1e-9)
-    drawn, large = (one.law.sample(public_stream(2), DRAWS) @ one.matrix.T for one in (small, whole))
+    drawn, large = (one.of(one.law.sample(public_stream(2), DRAWS)) for one in (small, whole))
     for k in range(R):
         assert stats.ks_2samp(drawn[:, k], large[:, k]).pvalue > 1e-3
 
@@ -48,9 +48,9 @@ def test_each_function_of_the_noise_has_the_law_that_the_whole_matrix_gives_it(n
 def test_several_functions_have_their_joint_law(name):
     whole = loading(name)
     small = reduced(whole, apart=False)
-    assert 3 * small.matrix.shape[1] < whole.matrix.shape[1]
+    assert 3 * small.coordinates < whole.coordinates
     np.testing.assert_allclose(small.covariance(), whole.covariance(), rtol=1e-9)
-    drawn, large = (one.law.sample(public_stream(3), DRAWS) @ one.matrix.T for one in (small, whole))
+    drawn, large = (one.of(one.law.sample(public_stream(3), DRAWS)) for one in (small, whole))
     for function in (np.linalg.norm, np.prod):  # neither is told by covariances
         assert stats.ks_2samp(function(drawn, axis=1), function(large, axis=1)).pvalue > 1e-3
 
@@ -67,7 +67,7 @@ def test_intervals_of_pure_noise_cover_whole_draws_as_often_as_they_say(name):
     assert not remembered(noise)
     names, zero = tuple(map(str, range(R))), np.zeros((R, R))
     estimate = NormalEstimate.of(names, np.zeros(R), zero, (noise,))
-    drawn = noise.law.sample(public_stream(4), DRAWS) @ noise.matrix.T
+    drawn = noise.of(noise.law.sample(public_stream(4), DRAWS))
     for alpha in (0.5, 0.1, 0.05, 0.01):
         half = estimate.contrast(np.eye(R), alpha)[3]
         tolerance = 4 * np.sqrt(alpha * (1 - alpha) / DRAWS) + 0.06 * alpha  # neighbouring sizes are 12 % apart
