@@ -107,7 +107,9 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
         return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        out += left[:, j, None] * right[j]
+        some = np.flatnonzero(right[j])  # nothing is added to others, most of them where columns are picked
+        columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
+        out[:, columns] += left[:, j, None] * right[j, columns]
     return out
 
 

@@ -30,6 +30,7 @@ GROUPS = 2  # of made-up units: the total is the sum over groups
 UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each other, of which two count at most
 USUAL = 10_000  # rows that are assumed where their number is private
 MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
+AT_ONCE = 1 << 18  # numbers of contributions that are added up at a time
 MOST_MADE_UP = 1 << 14  # values that a mechanism looks at in a rehearsal
 
 T = TypeVar("T")
@@ -258,8 +259,7 @@ class Audit:
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
         """Return whether a total is the sum of contributions: of rows, of blocks, and of units."""
         within, total = question.within, question.within.total(whole)
-        units = within.contribution(whole) / within.step
-        same = bool((units == np.rint(units)).all()) and _exactly(units, within) == total
+        same = _exactly(whole, within) == total
         same = same and _together([within.total(part) for part in parts], within) == total
         if not same or not self.groups:
             return same
@@ -293,6 +293,10 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
     return sum(totals, start=Total.nothing(within.size, within.step))
 
 
-def _exactly(units: FloatArray, within: Set) -> Total:
-    """Return the sum of a few contributions, of far less than 2^53 steps each, as whole numbers."""
-    return Total(tuple(units.astype(np.int64).sum(axis=0).tolist()), within.step)
+def _exactly(rows: FloatArray, within: Set) -> Total:
+    """Return the sum of a few contributions, of far less than 2^53 steps each; NaN where one is no whole number."""
+    units: Any = np.zeros(within.size)
+    for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):
+        steps = within.contribution(some) / within.step
+        units += np.where(steps == np.rint(steps), steps, np.nan).sum(axis=0)
+    return Total(tuple(units.tolist()), within.step)

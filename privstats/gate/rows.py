@@ -22,12 +22,13 @@ from privstats.gate.kept import BLOCKS, CELLS, VALUES, Kept, Memory
 from privstats.gate.questions import Question, Sum
 from privstats.gate.sources import Passes
 from privstats.gate.units import Hashes, Units
-from privstats.numerics.exact import Total
+from privstats.numerics.exact import MOST_ROWS, Total
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
+GATHERED = 8  # times as many numbers of vectors as of their total, before it is made
 LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # of their sum, in int64
 
@@ -184,24 +185,31 @@ def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class Plain:
-    """An exact sum to which each row contributes by itself."""
+    """An exact sum to which each row contributes by itself.
+
+    Vectors wait until they are so many that a total of very many numbers is not made for each block.
+    """
 
     def __init__(self, question: Sum) -> None:
         self.question = question
         self.sum = Total.nothing(question.within.size, question.within.step)
+        self.waiting: list[FloatArray] = []
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
         """Add the rows of a block."""
-        vectors, _ = counting(self.question, block, units)
-        self.sum += self.question.within.total(self.question.within.project(vectors))
+        within = self.question.within
+        self.waiting.append(within.project(counting(self.question, block, units)[0]))
+        rows = sum(map(len, self.waiting))
+        if rows * within.dim >= GATHERED * within.size or rows > MOST_ROWS - BLOCK_ROWS:
+            self.sum, self.waiting = self.total(), []
 
     def merge(self, other: Plain) -> None:
         """Add what another one has of other rows."""
-        self.sum += other.sum
+        self.sum += other.total()
 
     def total(self) -> Total:
         """Return the exact sum."""
-        return self.sum
+        return self.sum + self.question.within.total(np.concatenate(self.waiting)) if self.waiting else self.sum
 
 
 class Fold:

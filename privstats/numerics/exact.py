@@ -34,11 +34,11 @@ class Total:
         return cls((0,) * size, step)
 
     def __add__(self, other: Total) -> Total:
-        return Total(tuple(a + b for a, b in zip(self.units, other.units, strict=True)), self.step)
+        return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
         """Return the sum that `many` times as many such rows would have."""
-        return Total(tuple(unit * many for unit in self.units), self.step)
+        return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
         """Return the sum as floats."""
@@ -101,9 +101,10 @@ def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     ndarray, shape (dim,)
         The release.
     """
-    noisy = []
-    for unit, draw, size in zip(exact.units, noise.tolist(), scale.tolist(), strict=True):
-        shift = max(0, math.floor(math.log2(size / exact.step)) - NOISE_BITS)
+    sizes, noisy = scale.tolist(), []
+    shifts = {size: max(0, math.floor(math.log2(size / exact.step)) - NOISE_BITS) for size in {*sizes}}
+    for unit, draw, size in zip(exact.units, noise.tolist(), sizes, strict=True):
+        shift = shifts[size]
         half = (1 << shift) >> 1
         coarse = (unit + math.floor(draw / exact.step) + half) >> shift << shift
         noisy.append(coarse * exact.step)

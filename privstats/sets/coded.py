@@ -44,8 +44,9 @@ class CodedProducts(BoxProducts):
 
     *Total*: entries of a table T, one row a level, have with all entries the products ``T'S``, where S has the sums of
     whole rows (1, z) at each level. In S, entries that each row has by itself are added up by level; those of a table U
-    are ``N U``, where N counts the rows at each pair of levels. In steps T is at most 2^21, and each column of S has
-    sizes that add up to at most 2^41 for 2^20 rows: all is exact in float64, where T is multiplied in two halves.
+    are ``N U``, where N counts the rows at each pair of levels. Levels that no row has add nothing and are left out. In
+    steps T is at most 2^21, and each column of S has sizes that add up to at most 2^41 for 2^20 rows: all is exact in
+    float64, where T is multiplied in two halves.
     """
 
     tables: tuple[LevelTable, ...] = ()
@@ -97,9 +98,11 @@ class CodedProducts(BoxProducts):
 
     def total(self, rows: FloatArray) -> Total:
         codes, own = self._parts(rows)
+        occur = [np.bincount(code, minlength=len(values)) > 0 for code, values in zip(codes, self._values, strict=True)]
+        codes = [(np.cumsum(some) - 1)[code] for code, some in zip(codes, occur, strict=True)]  # numbers among these
         units = np.empty((self.q + 1, self.q + 1), dtype=np.int64)
         units[np.ix_(self._others, self._others)] = products(own, own, self.step)
-        tables = [values / self.entry_step for values in self._values]
+        tables = [values[some] / self.entry_step for values, some in zip(self._values, occur, strict=True)]
         for table, values, code in zip(self.tables, tables, codes, strict=True):
             sums = np.empty((len(values), self.q + 1))
             for entry, column in zip(self._others, own.T / self.entry_step, strict=True):

@@ -19,7 +19,14 @@ import privstats as ps
 from privstats.workflow import plan
 from tests.architecture.test_layers import ROOT, tier
 
-DOMAIN = {"y": (-1, 1), "x": (-1, 1), "g": ["a", "b"], "z": [0, 1], "k": (0, 9), "h": ["a", "b", "c"]}
+DOMAIN = {
+    "y": (-1, 1),
+    "x": (-1, 1),
+    "g": ["a", "b"],
+    "z": [0, 1],
+    "k": (0, 9),
+    "h": [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"],
+}
 ROUTES = {
     "lm, eps": lambda rows: ps.dp_lm("y ~ x + g", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
     "lm, levels": lambda rows: ps.dp_lm("y ~ x + h", rows, 1.0, domain=DOMAIN, mech="suffstats", rng=1),

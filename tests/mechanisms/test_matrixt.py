@@ -77,3 +77,35 @@ def test_second_moments_are_those_of_the_draws(order, hollow):
         np.testing.assert_allclose((W[:, 1, 2] ** 2).mean(), cross, rtol=0.03)
         both = (W[:, 1, 1] * W[:, -1, -1]).mean()
         assert abs(both - (square - 2 * cross)) < 0.03 * square
+
+
+@pytest.mark.parametrize(("order", "hollow"), [(2, False), (3, True), (5, False), (9, True)])
+def test_matrices_that_are_bordered_by_many_rows_at_once_have_the_law_of_those_made_row_by_row(
+    order, hollow, monkeypatch
+):
+    row_by_row = sample(public_stream(9), DRAWS, order, exponent(order), hollow)
+    monkeypatch.setattr(matrixt, "ROW_BY_ROW", 1)
+    many = sample(public_stream(10), DRAWS, order, exponent(order), hollow)
+    np.testing.assert_allclose(many, many.mT)
+    assert not (hollow and many[:, 0, 0].any())
+    first = np.ones(order) / order**0.5
+    for function in (
+        log_determinants,
+        lambda W: np.linalg.eigvalsh(W)[:, -1],
+        lambda W: W[:, 0, -1],
+        lambda W: W[:, -1, -1],
+        lambda W: W[:, 0, 1] * W[:, 1, -1],
+        lambda W: first @ W @ first,
+    ):
+        assert stats.ks_2samp(function(row_by_row), function(many)).pvalue > 1e-4
+
+
+def test_the_determinant_of_a_large_draw_has_the_law_of_its_parts():
+    order = 3 * matrixt.ROW_BY_ROW
+    drawn = log_determinants(sample(public_stream(11), 300, order, exponent(order), hollow=True))
+    whole, chance = np.zeros(300), public_stream(12)
+    for k in range(2, order + 1):
+        s_k = exponent(order) - (order - k) / 2
+        whole += np.log1p(matrixt._student(chance, (300, 1), s_k - 0.5)[:, 0] ** 2)
+        whole += 2 * np.log1p((matrixt._student(chance, (300, k - 1), 2 * s_k - 1 - (k - 1) / 2) ** 2).sum(axis=1))
+    assert stats.ks_2samp(drawn, whole).pvalue > 1e-3

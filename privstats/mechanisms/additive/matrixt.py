@@ -12,6 +12,14 @@ more rows has the law of a matrix of its own order, with s less beyond / 2.
 
 The triangular root grows with W: its old part becomes ``R C`` with ``C C' = I + w w'``, and its new corner squared is
 ``(1 + |w|^2)(1 + t^2)``.
+
+Large matrices are bordered by b rows at once. From ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, with
+``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2)
+det(I + w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
+s - b / 2, T with s, and w, k x b, has density proportional to ``det(I + w'w)^-(2 s - (b+1) / 2)``, all independent. The
+last is that of ``Z C^-1``, Z of standard normal entries and ``C C'`` of Wishart's law with ``4 s - k - b - 1`` degrees
+of freedom: given it the rows of w are normal, and its integral is Wishart's constant. C is triangular, with normal
+entries and roots of chi-squares on its diagonal (Bartlett 1933). Above b = 1 this is the step from row to row.
 """
 
 from __future__ import annotations
@@ -27,6 +35,8 @@ from privstats.errors import OptionError
 from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
+
+ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
@@ -162,6 +172,8 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     hollow : bool
         Whether entry (0, 0) is zero.
     """
+    if order > ROW_BY_ROW:
+        return _bordered(rng, size, (order + 1) // 2, order // 2, s, hollow)
     W, root = np.zeros((order, order, size)), np.zeros((order, order, size))  # draws last: long vectors are fast
     for k in range(order):
         s_k = s - (order - k - 1) / 2
@@ -174,12 +186,24 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
         v = np.einsum("ijn,jn->in", R, w)
         Mv = np.einsum("ijn,jn->in", M, v)
         grown = 1 + (w**2).sum(axis=0)
-        m = (Mv * _solve_upper(R, w)).sum(axis=0) + grown * t
+        m = (Mv * _solve(R.swapaxes(0, 1), w, backward=True)).sum(axis=0) + grown * t
         W[k, :k], W[:k, k], W[k, k] = v, v, m
         _grow(R, w)
-        root[k, :k] = _solve_lower(R, Mv + m * v)
+        root[k, :k] = _solve(R, Mv + m * v)
         root[k, k] = np.sqrt(grown * (1 + t**2))
     return np.moveaxis(W, -1, 0)
+
+
+def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
+    """Return `size` independent matrices of order k + b: one of order k, bordered by b rows."""
+    M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
+    C = np.tril(rng.standard_normal((size, b, b)), -1)
+    C[:, range(b), range(b)] = np.sqrt(2 * rng.standard_gamma((4 * s - k - b - 1 - np.arange(b)) / 2, (size, b)))
+    w_t = np.linalg.solve(C.mT, rng.standard_normal((size, b, k)))
+    squared = np.eye(k) + M @ M
+    L, V = np.linalg.cholesky(np.eye(b) + w_t @ w_t.mT), np.linalg.cholesky(squared) @ w_t.mT
+    N = V.mT @ M @ np.linalg.solve(squared, V) + L @ T @ L.mT
+    return np.block([[M, V], [V.mT, N]])
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
@@ -192,19 +216,12 @@ def _grow(R: FloatArray, w: FloatArray) -> None:
         later += column * w[j]
 
 
-def _solve_lower(R: FloatArray, u: FloatArray) -> FloatArray:
-    """Return x with ``R x = u``, for lower triangular R, shape (k, k, size)."""
-    x = np.zeros_like(u)
-    for i in range(len(u)):
-        x[i] = (u[i] - (R[i, :i] * x[:i]).sum(axis=0)) / R[i, i]
-    return x
-
-
-def _solve_upper(R: FloatArray, u: FloatArray) -> FloatArray:
-    """Return x with ``R' x = u``, for lower triangular R, shape (k, k, size)."""
-    x = np.zeros_like(u)
-    for i in reversed(range(len(u))):
-        x[i] = (u[i] - (R[i + 1 :, i] * x[i + 1 :]).sum(axis=0)) / R[i, i]
+def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
+    """Return x with ``R x = u``, for triangular R, shape (k, k, size): lower, or upper if `backward`."""
+    x, rows = np.zeros_like(u), range(len(u))
+    for i in reversed(rows) if backward else rows:
+        known = slice(i + 1, None) if backward else slice(i)
+        x[i] = (u[i] - (R[i, known] * x[known]).sum(axis=0)) / R[i, i]
     return x
 
 
