@@ -38,6 +38,8 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
 from privstats.sets.vectors import BoxProducts, Products
 
+MOST_CONDITION = 1e10  # of contrasts that tell the levels of a factor apart
+
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
 
@@ -200,7 +202,7 @@ class Moments(UnclippedSquares):
     def penalised(self, both: NoisyMatrix) -> Estimate:
         """Return penalised coefficients, without std errors: the bias is not known."""
         c, intercept = self.box.c, self.box.intercept
-        A, slopes = both.mapped(np.eye(c + 1)[:, :c]), self.box.slopes
+        A, slopes = both.first(c), self.box.slopes
         penalty, size = np.zeros(c), "adaptive" if self.ridge is None else self.ridge
         if isinstance(size, str):
             if intercept is not None:  # a released number of rows may be none, or less
@@ -247,7 +249,7 @@ class Moments(UnclippedSquares):
         for k, factor in enumerate(box.design.factors):
             where = [*first, *factor.columns]
             own = np.column_stack([np.ones((len(factor.levels), len(first))), factor.contrasts])
-            if len(where) == len(own) and np.linalg.matrix_rank(own) == len(own):
+            if len(where) == len(own) and np.linalg.cond(own, 1) < MOST_CONDITION:
                 rows, one = np.zeros((len(own), box.c)), np.zeros((box.c, len(own)))
                 rows[:, where], one[where] = own, np.linalg.inv(own)
                 found.append((k, rows, one))
@@ -255,12 +257,12 @@ class Moments(UnclippedSquares):
 
     def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
         """Return a note on each level that noise hides and that coefficients which are not given are about."""
-        found, names, columns = [], self.box.design.names, both.mapped(np.eye(self.box.c + 1)[:, :-1])
+        found, names, columns = [], self.box.design.names, both.first(self.box.c)
         shown = estimate.mapped(*self.box.design.to_original())  # as the reader sees it
         for k, _, one in self.levelled:
             factor = self.box.design.factors[k]
             sds = np.sqrt(columns.variance_along(one))
-            counts = np.einsum("ik,ij,jk->k", one, columns.value, one)
+            counts = quadratic_forms(columns.value, one)
             for level in np.flatnonzero(counts < HIDDEN * sds).tolist():
                 reference = level == factor.reference
                 about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
@@ -283,14 +285,14 @@ class Moments(UnclippedSquares):
             T, T_inverse = A.power(-0.5) * self.rows**0.5, A.power(0.5) / self.rows**0.5
             return T_inverse @ self.meat(start.remapped(T), "meat of moments") @ T_inverse.T
         factor, _, one = max(coded, key=lambda one: len(one[1]))
-        levels = whitened_by_level(one, both.mapped(np.eye(self.box.c + 1)[:, :-1]), self.rows)
+        levels = whitened_by_level(one, both.first(self.box.c), self.rows)
         start = replace(start, frame=self.box.identity(), W=levels.of_row, moments=None)
         within = LevelProducts(self.box.c, levels=one.shape[1])
         question = Sum("meat of moments", BesideLevel(factor, start.scores), within=within)
         back = np.linalg.solve(levels.whole, self.start.to_theta)
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
-    def with_levels(self, meat: FloatArray, both: NoisyMatrix, squares: float) -> FloatArray:
+    def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
         """Return a meat in which a response of two values has, at each level of a factor, the variance of its mean.
 
         A rare level at which a rare outcome is frequent has scores that no sum over all rows shows. Of mean a on
@@ -303,6 +305,8 @@ class Moments(UnclippedSquares):
             In the coordinates of the start.
         both : NoisyMatrix
             Moments of columns and response.
+        back : ndarray, shape (m, c)
+            From differences of theta to the coordinates.
         squares : float
             Sum of squared residuals, or its noise.
         """
@@ -310,14 +314,14 @@ class Moments(UnclippedSquares):
         low, high = self.box.design.response_bounds
         if self.box.offset:
             return meat
-        G, back = self.start.to_theta, np.linalg.pinv(self.start.to_theta)
+        G = self.start.to_theta
         for _, rows, one in self.levelled:
-            count = np.maximum(np.einsum("ik,ij,jk->k", one, A[:-1, :-1], one), 1.0)
+            count = np.maximum(quadratic_forms(A[:-1, :-1], one), 1.0)
             mean = np.clip(one.T @ A[:-1, -1] / count, low, high)
             variance = count * (high - mean) * (mean - low)
             if squares < TWO_ENDED * variance.sum():
                 continue
-            seen = np.einsum("ik,ij,jk->k", back @ one, meat, back @ one)
+            seen = quadratic_forms(meat, back @ one)
             added = G.T @ rows.T
             meat = meat + (added * np.maximum(variance - seen, 0.0)) @ added.T
         return meat
@@ -325,7 +329,7 @@ class Moments(UnclippedSquares):
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
         c, rows = self.box.c, self.sizes.rows
-        A = both.mapped(np.vstack([self.start.to_theta, np.zeros((1, self.start.m))]))
+        A = both.first(c).mapped(self.start.to_theta)
         score = self.start.to_theta.T @ both.value[:c] @ np.r_[-self.start.theta, 1.0]
         start = self.start.moved(A.power(-1.0) @ score)
         residual = np.r_[-start.theta, 1.0]
@@ -335,10 +339,11 @@ class Moments(UnclippedSquares):
         sigma = float(np.sqrt(max(squares, MATRIX_NOISE * blur, FLOOR**2 * max(spread, 1e-6))))
         largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
         start = replace(start, sigma=sigma)
+        coordinates = Coordinates(self.start.theta, self.start.to_theta, self.levels.hidden)
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
         if self.robust:
             value = self.meat_of_columns(start, A, both)
-            value = self.with_levels(value, both, max(squares * rows, blur * rows))
+            value = self.with_levels(value, both, coordinates.back, max(squares * rows, blur * rows))
             meat = Meat(self.small_sample * value, self.freedom)
         else:  # the noise fitted some of itself
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
@@ -351,7 +356,7 @@ class Moments(UnclippedSquares):
             hessian=A,
             meat=meat.value,
             noises=(noise,),
-            coordinates=Coordinates(self.start.theta, self.start.to_theta, self.levels.hidden),
+            coordinates=coordinates,
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
         )
@@ -392,7 +397,7 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
         n.
     """
     other = np.eye(len(one))[:, ~one.any(axis=1)]
-    counts = np.einsum("ik,ij,jk->k", one, columns.value, one, optimize=True)
+    counts = quadratic_forms(columns.value, one)
     counts = np.maximum(counts, HIDDEN * np.sqrt(columns.variance_along(one)))
     means = np.clip(one.T @ columns.value @ other / counts[:, None], -1.0, 1.0)
     rest = other - one @ means
@@ -417,6 +422,11 @@ def moments_of_box(
     )
     levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
     return Moments(ask, by, box, start, levels, sizes, public, robust, ridge=ridge)
+
+
+def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
+    """Return ``v' A v`` for each column v of V, shape (k,)."""
+    return np.asarray((V * (A @ V)).sum(axis=0), dtype=float)
 
 
 def _first(loading: Loading, c: int) -> Loading:

@@ -292,7 +292,13 @@ class Design:
         ndarray, shape (coefficients, directions)
             Orthonormal, in the box.
         """
+        if kept is None:
+            return self._hidden
         return self._made.null_space(kept, self.centers, self.halves, self.intercept)
+
+    @cached_property
+    def _hidden(self) -> FloatArray:
+        return self._made.null_space(None, self.centers, self.halves, self.intercept)
 
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:

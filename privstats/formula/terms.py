@@ -328,8 +328,11 @@ def _null_space(matrix: FloatArray) -> FloatArray:
     norms = np.sqrt((matrix**2).sum(axis=0))
     scale = np.where(norms > 0, norms, 1.0)
     triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
-    _, values, directions = np.linalg.svd(triangle, full_matrices=True)
+    values = np.linalg.svd(triangle, compute_uv=False)
     rank = int((values > 1e-9 * max(values.max(initial=0.0), 1.0)).sum())
+    if rank == matrix.shape[1]:
+        return np.zeros((rank, 0))
+    directions = np.linalg.svd(triangle, full_matrices=True)[2]
     return directions[rank:].T / scale[:, None]
 
 
@@ -391,7 +394,7 @@ class _Builder:
             contrasts = np.column_stack(list(columns.values()))
             at = tuple(start + place for place in columns)
             for column, contrast in zip(at, contrasts.T, strict=True):
-                self.intervals[column] = within * Interval.hull(contrast)
+                self.intervals[column] = within * Interval.hull((contrast.min(), contrast.max()))
             self.products.append(Product(at, _place(self.numbers, number), _place(self.keys, key), contrasts))
 
     def _by_number(
