@@ -316,15 +316,19 @@ def medians(n: int, seed: int) -> list[Case]:
 
 
 def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return moments of a factor beside X'X of its dense columns: of rows that fit into memory, again and again."""
+    """Return moments of a factor beside X'X of its dense columns: of rows that fit into memory, again and again.
+
+    In seconds: the plan, made anew, and a fit whose plan is remembered.
+    """
     codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
     names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
     data = rows_of(n, 1, seed).assign(g=pd.Categorical.from_codes(codes, pd.Index(names)))
     X = np.column_stack([columns_of(data[:part], 1), codes[:part, None] == np.arange(1, many)])
     fit = partial(ps.dp_lm, "y ~ x1 + g", data, 1.0, domain={**domain_of(1), "g": names}, mech="suffstats")
-    work = Work("moments", fit)
+    plan = partial(fit, dry_run=True)
     if seconds is not None:
-        return [Case(work, None, seconds)]
+        return [Case(Work("plan of moments, first", plan, forget)), Case(Work("moments", fit, plan), None, seconds)]
+    work = Work("moments", fit)
     return [Case(work, Work("X'X of dense columns", lambda: gram(X, n / part)), most)]
 
 

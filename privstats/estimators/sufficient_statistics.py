@@ -31,6 +31,7 @@ from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, about_rows, note
 from privstats.inference.tables import PointEstimate
+from privstats.inference.thin import thin
 from privstats.losses.base import SquaredLoss
 from privstats.losses.rows import BesideLevel, CodedColumns, RootWeighted
 from privstats.numerics.law import FloatArray
@@ -330,7 +331,7 @@ class Moments(UnclippedSquares):
         """Return the estimate from released second moments of (columns, response less offset)."""
         c, rows = self.box.c, self.sizes.rows
         A = both.first(c).mapped(self.start.to_theta)
-        score = self.start.to_theta.T @ both.value[:c] @ np.r_[-self.start.theta, 1.0]
+        score = self.start.to_theta.T @ (both.value[:c] @ np.r_[-self.start.theta, 1.0])
         start = self.start.moved(A.power(-1.0) @ score)
         residual = np.r_[-start.theta, 1.0]
         spread = both.value[-1, -1] / rows
@@ -426,6 +427,7 @@ def moments_of_box(
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
     """Return ``v' A v`` for each column v of V, shape (k,)."""
+    V = thin(V)
     return np.asarray((V * (A @ V)).sum(axis=0), dtype=float)
 
 

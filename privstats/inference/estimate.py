@@ -27,6 +27,7 @@ from privstats.inference.notes import (
 )
 from privstats.inference.reduce import reduced
 from privstats.inference.simulate import PublicStream, noise_draws, remembered
+from privstats.inference.thin import thin
 from privstats.numerics.law import FloatArray
 
 __all__ = [
@@ -257,7 +258,7 @@ class EstimatingEquation:
             The Hessian's `noise_to_signal` is added.
         """
         G = self.coordinates.matrix
-        F = G @ self.hessian.power(-1.0)
+        F = thin(G) @ self.hessian.power(-1.0)
         lost, hides, back = self.unidentified()
         went = float(np.hypot(self.remaining, np.linalg.norm(back)))
         noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(went)
@@ -273,7 +274,7 @@ class EstimatingEquation:
             noise=_symmetric(F @ noise @ F.T),
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
-            unidentified=G @ (lost * hides),
+            unidentified=thin(G) @ (lost * hides),
             ranges=self._ranges(),
             per_eta=self.per_eta,
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
@@ -394,15 +395,16 @@ class NormalEstimate(Estimate):
         return (*self.remarks, *self._not_given(), *self._leaning(), *self._moved(), *self._unreliable())
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Self:
+        M = thin(matrix)
         return replace(
             self,
             names=self.names if names is None else tuple(names),
             theta=matrix @ self.theta + shift,
-            sampling=_symmetric(matrix @ self.sampling @ matrix.T),
-            noise=_symmetric(matrix @ self.noise @ matrix.T),
-            hidden=matrix @ self.hidden,
+            sampling=_symmetric(M @ self.sampling @ M.T),
+            noise=_symmetric(M @ self.noise @ M.T),
+            hidden=M @ self.hidden,
             hidden_size=np.abs(matrix) @ self.hidden_size,
-            unidentified=matrix @ self.unidentified,
+            unidentified=M @ self.unidentified,
             ranges=np.abs(matrix) @ self.ranges,
             per_eta=None if self.per_eta is None else np.abs(matrix) @ self.per_eta,
             allowances=tuple(matrix @ allowance for allowance in self.allowances),
@@ -500,7 +502,7 @@ class NormalEstimate(Estimate):
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return whether unidentified directions are a small part of the half-length, or leave less than the range."""
-        lean = np.abs(R @ self.unidentified).sum(axis=1)
+        lean = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * sd)
         return np.asarray((lean <= LEAN * half) | says_less)
 
@@ -522,7 +524,7 @@ class NormalEstimate(Estimate):
     def _law_of(self, R: FloatArray) -> ErrorLaw:
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
-        allowance = sum((a.of(R) for a in self.allowances), np.abs(R @ self.unidentified).sum(axis=1))
+        allowance = sum((a.of(R) for a in self.allowances), np.abs(thin(R) @ self.unidentified).sum(axis=1))
         apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
         return mixed_law(
             total,
@@ -708,4 +710,4 @@ def _symmetric(matrix: FloatArray) -> FloatArray:
 
 def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
     """Return ``r V r'`` for each row of R, shape (q,), not negative."""
-    return np.maximum(np.einsum("qi,ij,qj->q", R, V, R, optimize=True), 0.0)
+    return np.maximum(((thin(R) @ V) * R).sum(axis=1), 0.0)

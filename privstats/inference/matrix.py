@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.inference.noise import Loading, Sums, covariance_of
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
+from privstats.inference.thin import thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
@@ -180,6 +181,7 @@ class NoisyMatrix:
 
     def mapped(self, B: FloatArray) -> NoisyMatrix:
         """Return B' (matrix) B."""
+        B = thin(B)
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
     def first(self, k: int) -> NoisyMatrix:
@@ -245,7 +247,9 @@ class NoisyMatrix:
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
         """Return the variance of ``v' N v`` for each column v, shape (q,)."""
-        return np.zeros(directions.shape[1]) if self.noise is None else self.noise.variance_along(self.map @ directions)
+        if self.noise is None:
+            return np.zeros(directions.shape[1])
+        return self.noise.variance_along(self.map @ thin(directions))
 
     def trace_variance(self) -> float:
         """Return the variance of the trace of N."""
@@ -259,6 +263,8 @@ class NoisyMatrix:
 
     def noise_in(self, length: float) -> FloatArray:
         """Return the covariance of N v, shape (p, p), for a vector v of this length: the mean over its directions."""
+        if length == 0:
+            return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privstats.inference.thin import thin
 from privstats.numerics.law import FloatArray, Law
 
 
@@ -65,7 +66,7 @@ class Loading:
     __array_ufunc__ = None  # so that ``array @ loading`` is left to `__rmatmul__`
 
     def __rmatmul__(self, F: FloatArray) -> Loading:
-        return replace(self, matrix=np.asarray(F) @ self.matrix)
+        return replace(self, matrix=thin(np.asarray(F)) @ self.matrix)
 
     @property
     def coordinates(self) -> int:

@@ -125,7 +125,8 @@ def parts(pairs: Pairs) -> Iterator[Part]:
         yield Part(np.zeros(1, dtype=np.intp), alone, hollow=False)
     rest = np.ones(len(i), dtype=bool) if joined else ~alone
     if rest.any():
-        yield Part(np.unique(np.concatenate([i[rest], j[rest]])), rest, hollow=joined and not alone.any())
+        places = np.flatnonzero(np.bincount(np.concatenate([i[rest], j[rest]])))
+        yield Part(places, rest, hollow=joined and not alone.any())
 
 
 @dataclass(frozen=True)
