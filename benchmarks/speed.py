@@ -332,6 +332,17 @@ def levels(n: int, seed: int, many: int, most: float | None = None, seconds: flo
     return [Case(work, Work("X'X of dense columns", lambda: gram(X, n / part)), most)]
 
 
+def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
+    """Return plans of moments of a factor, each made anew, beside X'X of the factor's dense columns."""
+    (moments,) = levels(n, seed, many)
+    ask: Any = moments.work.call
+    plans = [
+        Work(f"plan of moments, {kind}", partial(ask.func, *ask.args[:2], **{**ask.keywords, **budget}), forget)
+        for kind, budget in {"eps": {"eps": 1.0, "dry_run": True}, "mu": {"mu": 1.0, "dry_run": True}}.items()
+    ]
+    return [Case(plan, moments.beside, most) for plan in plans]
+
+
 def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
     """Return means and medians by group beside pandas' means, and means by groups that are texts beside categories."""
     rng = np.random.default_rng([seed, n, many])

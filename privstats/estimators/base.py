@@ -136,7 +136,8 @@ def score_sd(ask: Laws, question: Question, by: Noises) -> float:
     """Return the standard deviation of the noise of a coordinate of a sum of scores, with their products or without."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
-        return float(np.sqrt(law.covariance(question.within.sums()[:1])[0, 0]))
+        within, unit = question.within, 1 / question.within.corner
+        return float(np.sqrt(unit * law.variance()[within.where[0, 1]] * unit))
     return sd_of(law)
 
 

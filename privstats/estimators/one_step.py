@@ -221,10 +221,10 @@ class LastRelease:
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
-        sums = within.sums()
-        sd = float(np.sqrt(release.law.covariance(sums[:1])[0, 0]))
-        products = NoisyMatrix.of(release).mapped(np.eye(within.m + 1)[:, 1:])
-        return cls(sums @ release.value, Loading(sums, release.law), sd, within.radius, at, products=products)
+        both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the corner stands beside the scores
+        value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
+        return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:

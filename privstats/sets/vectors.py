@@ -269,12 +269,6 @@ class SumAndProducts(Packed):
     def total(self, rows: FloatArray) -> Total:
         return super().total(self._beside(rows))
 
-    def sums(self) -> FloatArray:
-        """Return the matrix, shape (m, size), that takes a release to the sum of s."""
-        onto = np.zeros((self.m, self.size))
-        onto[np.arange(self.m), self.where[0, 1:]] = 1 / self.corner
-        return onto
-
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         i, j = self.pairs
         return np.where(i == j, known(norm, {"l2": math.sqrt(0.5)}), 1.0)

@@ -50,6 +50,21 @@ def people(n=3000, seed=0):
     return data.assign(who=names)
 
 
+@pytest.mark.parametrize(("gathered", "most"), [(0, 1 << 20), (1e9, 1 << 20), (1e9, 120)])
+def test_rows_that_wait_for_a_total_are_in_it_once(monkeypatch, gathered, most):
+    data = people(1000)
+    whole = rows_of(data, Neighbors()).totals(QUESTIONS)
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(rows_module, "GATHERED", gathered)
+    monkeypatch.setattr(rows_module, "MOST_ROWS", most)
+    assert rows_of(data, Neighbors()).totals(QUESTIONS) == whole
+    one, other = (rows_of(data, Neighbors()).accumulator(QUESTIONS[0]) for _ in range(2))
+    for k, (block, units) in enumerate(rows_of(data, Neighbors()).blocks()):
+        (one if k % 3 else other).add(block, units)
+    one.merge(other)
+    assert one.total() == whole[0]
+
+
 @thinned(2)
 @pytest.mark.parametrize("neighbors", [Neighbors(), UNITS], ids=["rows", "units"])
 @pytest.mark.parametrize("block_rows", [1, 7, 2048, 4999])

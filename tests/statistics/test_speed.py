@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.speed import calls, levels, measured
+from benchmarks.speed import calls, level_plans, levels, measured
 
 NOISE = 1.3  # of other work on the machine, which repetitions do not take out
 HELD = {  # what is over its target: may get no worse
@@ -13,6 +13,7 @@ HELD = {  # what is over its target: may get no worse
 CASES = {
     "n = 100": lambda: [case for case in calls(100, 1) if case.most],
     "levels": lambda: levels(100_000, 1, 100, 2.0),
+    "plan of levels": lambda: level_plans(100_000, 1, 150, 8.0),
 }
 
 
