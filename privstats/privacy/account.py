@@ -11,6 +11,9 @@ from typing import Protocol
 from privstats.errors import BudgetError
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, sums
 
+COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ApproxDP: Promise}  # kinds of promises, by that of a budget
+_ONE_AT_A_TIME = threading.Lock()  # charges in memory
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -60,19 +63,13 @@ class InMemory:
 
     name, kept = "in memory", False
 
-    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
-        self.entries, self._lock = entries, threading.Lock()
+    def __init__(self) -> None:
+        self.entries: tuple[Entry, ...] = ()
 
     def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
-        with self._lock:
+        with _ONE_AT_A_TIME:
             check(self.entries)
             self.entries = (*self.entries, entry)
-
-    def __getstate__(self) -> dict[str, tuple[Entry, ...]]:
-        return {"entries": self.entries}
-
-    def __setstate__(self, state: dict[str, tuple[Entry, ...]]) -> None:
-        self.entries, self._lock = state["entries"], threading.Lock()
 
 
 class Account:
@@ -118,7 +115,9 @@ class Account:
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
         """Refuse an entry that the budget cannot count, or cannot pay after those before it."""
-        self._check_kind(entry)
+        for _, promise in entry.parts:
+            if not isinstance(promise, COUNTED[type(self.budget)]):
+                raise _uncounted(self.budget, promise)
         if not self.budget.covers(promises_of((*before, entry)), self.prove):
             left, cost = self.budget.less(self._spent_on(before)), self._spent_on((entry,))
             raise BudgetError(
@@ -136,24 +135,22 @@ class Account:
     def _spent_on(self, entries: Iterable[Entry]) -> Promise:
         return self.budget.spent_on(promises_of(entries), self.prove)
 
-    def _check_kind(self, entry: Entry) -> None:
-        """Refuse promises that the budget cannot count."""
-        for _, promise in entry.parts:
-            if isinstance(self.budget, PureDP) and not isinstance(promise, PureDP):
-                raise BudgetError(
-                    f"the ledger counts pure eps and this fit costs {promise.budget}; open it with "
-                    "ps.Ledger(ps.GaussianDP(1)) or ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with eps="
-                )
-            if isinstance(self.budget, GaussianDP) and isinstance(promise, ApproxDP):
-                raise BudgetError(
-                    f"the ledger counts mu and this fit costs {promise.budget}; open it with "
-                    "ps.Ledger(ps.ApproxDP(1, 1e-6)), or fit with mu="
-                )
-
 
 def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
     """Return all promises of some entries."""
     return tuple(promise for entry in entries for _, promise in entry.parts)
+
+
+def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
+    """Return the refusal of a promise that a budget cannot count."""
+    counts, other, instead = (
+        ("pure eps", "ps.Ledger(ps.GaussianDP(1)) or ps.Ledger(ps.ApproxDP(1, 1e-6))", "eps")
+        if isinstance(budget, PureDP)
+        else ("mu", "ps.Ledger(ps.ApproxDP(1, 1e-6))", "mu")
+    )
+    return BudgetError(
+        f"the ledger counts {counts} and this fit costs {promise.budget}; open it with {other}, or fit with {instead}="
+    )
 
 
 def _affordable(left: Promise) -> str:
