@@ -23,7 +23,7 @@ from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # powers that are products
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's way to write C(...)
-REMEMBERED = 1024  # syntax trees
+TREES = 1024  # syntax trees
 MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
@@ -57,7 +57,7 @@ class _Normal(ast.NodeTransformer):
         return node
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=TREES)
 def parse(code: str) -> ast.expr:
     """Return the syntax tree of one factor of a formula: quoted column names are names, and ``x * x`` is ``x ** 2``.
 

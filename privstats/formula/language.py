@@ -29,7 +29,7 @@ CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Hel
 SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
-REMEMBERED = 64  # formulas
+FORMULAS = 64  # formulas
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
     return read
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=FORMULAS)
 def _read(formula: str) -> Formula | None:
     """Return what a formula says; None where it cannot be read."""
     try:

@@ -140,7 +140,7 @@ def test_means_of_clipped_values_take_one_column_and_say_so_before_the_charge():
     ledger, data = ps.Ledger(ps.GaussianDP(1.0)), normal()
     with pytest.raises(FormulaError, match="one column at a time"):
         ps.dp_mean("x + z ~ g", data, mu=1.0, mech="clipped", domain=DOMAIN, ledger=ledger)
-    assert not ledger.entries
+    assert ledger.entries.empty
 
 
 def test_the_limit_of_clipped_means_is_that_of_statsmodels_in_the_same_units():
