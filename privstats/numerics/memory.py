@@ -1,10 +1,13 @@
 """Memory: what one block of rows leaves is used by the next."""
 
+from functools import cache
+
 import numpy as np
 
 LARGEST = 32_000_000  # bytes: of more than 2^25, with what surrounds an array, glibc learns nothing
 
 
+@cache  # what has been learnt lasts as long as the process
 def keep_what_is_freed() -> None:
     """Let the C library keep freed memory, up to 64 MB, for the next arrays, in place of giving it back to the system.
 
