@@ -483,7 +483,6 @@ def filed(path: Path, rounds: int) -> list[Row]:
 
     The fits come first: reading as the reference does has a peak of its own.
     """
-
     cases, start = parquet(path), held()
     for case in cases:
         case.work.call()
