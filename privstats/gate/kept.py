@@ -1,6 +1,7 @@
 """What is kept of the rows from one pass to the next: in memory up to a limit, and beyond it in files.
 
-Rows that do not lie in memory stay where they are: nothing of them is written, and they are read in each pass.
+Rows that do not lie in memory stay where they are: nothing of them is written, and they are read in each pass; those of
+files that are seen to stay as they are may be kept in memory, within a limit that the user gives.
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ class Kept(Generic[T]):
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return
-        items, left = list[Any](), self._limit
+        items: list[Any] | None = []
+        left = self._limit
         for item in made:
             left -= self._size(item)
-            items.append(item if left >= 0 else self._filed(item))
+            kept = item if left >= 0 else self._filed(item)
+            items = None if items is None or kept is None else [*items, kept]
             yield item
-        self._items = None if any(item is None for item in items) else items
+        self._items = items
 
     def _filed(self, item: T) -> partial[T] | None:
         """Write something; return what reads it again, None where there is no room for it."""

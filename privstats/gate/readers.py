@@ -18,7 +18,7 @@ from privstats.errors import OptionError
 from privstats.formula.block import CHUNK
 from privstats.gate.arrow import is_stream, streamed
 from privstats.gate.engines import columnar
-from privstats.gate.tables import Columnar
+from privstats.gate.tables import Columnar, ParquetFiles
 
 READ_ROWS = 4 * CHUNK  # of small frames that are put together
 
@@ -171,6 +171,16 @@ class ColumnReader(Own):
 
     def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
         return self.source.batches(names)
+
+    def steady(self) -> bool:
+        """Return whether the rows are known to be the same as in the first pass, so that what that kept may be used.
+
+        Raises
+        ------
+        SourceChangedError
+            If they are known to be others.
+        """
+        return isinstance(self.source, ParquetFiles) and self.source.steady()
 
 
 def reader_of(data: Any) -> Batches:

@@ -71,7 +71,7 @@ class BlockRows:
     memory : Memory
         For what is kept from one pass to the next.
     again : bool
-        Whether another pass may follow, so that blocks of rows in memory are kept for it.
+        Whether another pass may follow, so that blocks of rows in memory, or in pinned files, are kept for it.
     read : callable
         Is told how many rows of a pass have been read.
     """
@@ -82,6 +82,7 @@ class BlockRows:
         self.source, self.design, self.neighbors = source, design, neighbors
         self.memory, self.again = Memory(), True
         self.read: Callable[[int], None] = lambda rows: None
+        self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
         self._met: dict[str, Any] = {} if offered is None else {"rows": offered}  # by the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
@@ -125,8 +126,9 @@ class BlockRows:
         if self._units is not None and self._units.counting is None:
             self._units.choose(self._candidates(self._units))
         counting = None if self._units is None else self._units.counting
-        if self._kept is None and self.again and self.source.in_memory:
-            self._kept = Kept(_size, self.memory.part(BLOCKS, True), self.memory)
+        steady, inside = self._steady(), self.source.in_memory
+        if self._kept is None and self.again and steady and (inside or self.memory.limit is not None):
+            self._kept = Kept(_size, self.memory.part(BLOCKS, inside), self.memory if inside else None)
         made, start = (self.design.block(columns) for columns, _ in self._parts(self.design)), 0
         for block in made if self._kept is None else self._kept.again(made):
             many = len(block.numbers)

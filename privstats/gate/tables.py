@@ -150,6 +150,10 @@ class ParquetFiles:
                 raise
         self._unchanged()
 
+    def steady(self) -> bool:
+        """Return that the files are as they were at first, if they are."""
+        return bool(self._unchanged() or not self.files)
+
     def _unchanged(self) -> list[tuple[Any, dict[str, Any]]]:
         """Return the files as they are now, which must be as they were."""
         anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]

@@ -4,6 +4,7 @@ import decimal
 import itertools
 import os
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import privstats as ps
 from privstats.errors import SourceChangedError
 from privstats.formula.cells import numbers
 from privstats.gate import tables
+from privstats.gate.readers import ColumnReader
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import source_of
 from privstats.privacy.promise import Neighbors
@@ -158,6 +160,41 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_tells_nothing(monke
     assert "in each pass; leave files as they are" in str(error)
     assert not any(reveals(text) for text in spill(error))
     assert len(ledger.entries) == 1
+
+
+def test_files_are_kept_within_a_limit_that_the_user_gives_while_they_stay_as_they_are(monkeypatch, tmp_path):
+    file, passes, read, released = tmp_path / "a.parquet", [], tables._frames_of_file, {}
+    data_of().to_parquet(file)
+
+    def reads(*args):
+        passes.append(1)
+        yield from read(*args)
+
+    monkeypatch.setattr(tables, "_frames_of_file", reads)
+    for limit, few in ((None, False), (1e6, True), (10, False)):
+        passes.clear()
+        fit = CALLS["lm newton"](file, eps=1.0, mech="newton", memory_limit=limit, rng=1)
+        released[limit] = [release.value.tobytes() for release in fit.releases]
+        assert len(passes) == 1 if few else len(passes) > 3
+    assert released[None] == released[1e6] == released[10]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_is_kept_and_changes_between_passes_ends_the_fit_as_well(monkeypatch, tmp_path, change):
+    file, calls, totals = tmp_path / "a.parquet", itertools.count(), BlockRows.totals
+    data_of().to_parquet(file)
+
+    def totals_and_change(self, questions):
+        found = totals(self, questions)
+        if self.source.__class__ is ColumnReader and next(calls) == 1:
+            change(file)
+        return found
+
+    monkeypatch.setattr(BlockRows, "totals", totals_and_change)
+    call = partial(CALLS["lm newton"], file, eps=1.0, mech="newton", memory_limit=1e6)
+    error = refusal(call, ps.PrivacyError)
+    assert "in each pass; leave files as they are" in str(error)
+    assert not any(reveals(text) for text in spill(error))
 
 
 def test_a_file_that_is_cut_off_while_it_is_read_is_said_to_have_changed(monkeypatch, tmp_path):
