@@ -5,6 +5,9 @@ import subprocess
 import sys
 from functools import cache
 
+import pandas as pd
+import pytest
+
 from tests.architecture.reading import BEGIN, PAGE, TITLES, split
 
 MOST = {
@@ -27,6 +30,7 @@ def lists():
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=PAGE.parent).stdout
 
 
+@pytest.mark.skipif(pd.__version__ < "3", reason="texts of a plain frame are read by other lines before pandas 3")
 def test_the_reading_lists_of_privacy_md_are_those_of_the_code():
     """After a change: python -m tests.architecture.reading."""
     text = PAGE.read_text()
