@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,7 +13,10 @@ from privstats.errors import BudgetError
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, sums
 
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ApproxDP: Promise}  # kinds of promises, by that of a budget
-_ONE_AT_A_TIME = threading.Lock()  # charges in memory
+CHARGING = threading.RLock()  # one at a time; a fork waits for its end, as no thread is in a child to end it
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class InMemory:
         self.entries: tuple[Entry, ...] = ()
 
     def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
-        with _ONE_AT_A_TIME:
+        with CHARGING:
             check(self.entries)
             self.entries = (*self.entries, entry)
 

@@ -3,8 +3,9 @@
 *Never free.* A charge is one transaction: other writers are locked out, all entries are read, the budget is checked,
 the entry is written and is on the disk (`synchronous=EXTRA`: the file, and the folder in which its journal was) before
 `add` returns, which is before a row is read. Whatever ends the process, or fails, the charge is either in the file or
-nothing has been read. Each charge opens the file for itself, so that neither threads nor forks share a connection. The
-journal is a rollback journal, never a write-ahead log, whose shared memory other machines do not see.
+nothing has been read. Each charge opens the file for itself, and no process forks during one, so that neither threads
+nor forks share a connection, or what SQLite believes of its locks. The journal is a rollback journal, never a
+write-ahead log, whose shared memory other machines do not see.
 
 *Append-only.* Triggers refuse changes, and each entry's digest (SHA-256 of the one before and of what the entry holds)
 chains it to the others; a file whose chain is broken is refused. The file knows which file it is (its inode): a copy is
@@ -22,11 +23,12 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from privstats.errors import BudgetError, quote
-from privstats.privacy.account import Entry
+from privstats.privacy.account import CHARGING, Entry
 from privstats.privacy.ledger_text import digest_of, entry_as_text, entry_of_text, promise_as_text, promise_of_text
 from privstats.privacy.promise import Promise
 
@@ -121,7 +123,8 @@ class LedgerFile:
         """Open the file, and commit at the end, or roll back."""
         try:
             uri = f"{Path(self.path).as_uri()}?mode={'rwc' if new else 'rw'}"
-            with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+            connect = partial(sqlite3.connect, uri, uri=True, timeout=PATIENCE, isolation_level=None)
+            with CHARGING, closing(connect()) as connection:
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     connection.execute("PRAGMA journal_mode=DELETE")
                 connection.execute("PRAGMA synchronous=EXTRA")

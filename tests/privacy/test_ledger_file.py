@@ -4,7 +4,10 @@ import multiprocessing
 import os
 import pickle
 import shutil
+import signal
 import sqlite3
+import threading
+import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -240,6 +243,32 @@ def test_a_fork_between_charge_and_release_releases_once(path):
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(rows.child, 0)[1]) == 7
     assert len(ledger.entries) == 1 and len(fit.releases)
+
+
+@forking
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.5)
+    ledger, charging = Ledger(PureDP(1.0), path if kept else None), threading.Event()
+
+    def slowly(before):
+        charging.set()
+        time.sleep(0.3)
+
+    thread = threading.Thread(target=lambda: ledger.book.add(Entry("slow", "", ()), slowly))
+    thread.start()
+    charging.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)  # of one that waits for a thread that it has not
+        try:
+            ledger.charge([("a part", PureDP(0.25))])
+            os._exit(7)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    thread.join()
+    assert len(ledger.book.entries) == 1 + kept
 
 
 # ------------------------------------------------------------------ what becomes of the file
