@@ -101,6 +101,7 @@ class LedgerFile:
             entries, head = self._read(connection)
             check(entries)
             text = entry_as_text(entry)
+            entry_of_text(text)  # what could not be read again is refused now, and not by each later charge
             row = (len(entries) + 1, text, digest_of(head, text))
             connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
 

@@ -68,6 +68,15 @@ def test_what_is_charged_is_found_again_to_the_bit(path, budget):
     pd.testing.assert_frame_equal(memory.entries, again.entries)  # digests too
 
 
+@pytest.mark.parametrize("budget", [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
+def test_a_promise_of_nothing_is_refused_and_the_file_can_be_read_on(path, budget):
+    ledger = Ledger(budget, path)
+    with pytest.raises(BudgetError):
+        ledger.charge([("nothing", ledger.spent())])
+    ledger.charge([("all", budget)])
+    assert len(Ledger(path=path).entries) == 1
+
+
 def test_the_budget_is_the_one_of_the_file(path):
     assert "there is no ledger 'study.sqlite'; give a budget" in refused(path)
     assert not path.exists()
