@@ -22,7 +22,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -62,20 +62,23 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
         raise BudgetError(
             f"the ledger {quote(file.name)} has the budget {found} and not {budget}; leave the budget out"
         )
-    return found, file
+    return found, replace(file, budget=found)
 
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """The entries of a ledger in a file; a pickle of it is its path.
+    """The entries of a ledger in a file; a pickle of it is its path, and its budget.
 
     Parameters
     ----------
     path : str
         Absolute, of the file itself and not of a link to it.
+    budget : Promise, optional
+        That it had when it was opened.
     """
 
     path: str
+    budget: Promise | None = None
     kept = True
 
     @property
@@ -186,12 +189,15 @@ class LedgerFile:
 
     def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
         """Return all entries, and the head digest."""
-        head, entries = digest_of("", promise_as_text(self._header(connection))), []
+        budget = self._header(connection)
+        head, entries = digest_of("", promise_as_text(budget)), []
         for k, (number, text, digest) in enumerate(connection.execute("SELECT * FROM entries ORDER BY number"), 1):
             head = digest_of(head, text)
             if number != k or digest != head:
                 raise BudgetError(f"the ledger {quote(self.name)} was changed from outside; restore it")
             entries.append(entry_of_text(text))
+        if self.budget not in (None, budget):
+            raise BudgetError(f"the ledger {quote(self.name)} was begun anew with another budget; open it again")
         return tuple(entries), head
 
 

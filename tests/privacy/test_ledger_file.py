@@ -86,6 +86,18 @@ def test_the_budget_is_the_one_of_the_file(path):
         assert "has the budget eps = 1 for any one row" in refused(path, budget=other)
 
 
+@pytest.mark.parametrize("anew", [PureDP(1.0), PureDP(10.0, "add_remove")], ids=str)
+def test_a_ledger_that_was_begun_anew_is_not_charged_under_the_budget_of_the_old_one(path, anew):
+    old = Ledger(PureDP(10.0), path)
+    copy = pickle.dumps(old)
+    path.unlink()
+    new = Ledger(anew, path)
+    for ledger in (old, pickle.loads(copy)):
+        with pytest.raises(BudgetError, match=r"'study\.sqlite' was begun anew with another budget; open it again"):
+            ledger.charge([("a part", PureDP(5.0))])
+    assert not new.book.entries
+
+
 def test_a_copy_and_a_pickle_of_a_ledger_are_the_ledger(path):
     ledger = Ledger(PureDP(1.0), path)
     copy = pickle.loads(pickle.dumps(ledger))
