@@ -58,10 +58,13 @@ def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
     Raises
     ------
     BudgetError
-        If the promise is none, or about other neighbours than the budget of the whole.
+        If the promise is none, or about other neighbours than the budget of the whole; if the whole is a part itself,
+        which would not count what others charge to it.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")
+    if isinstance(whole.book, Allotted):
+        raise BudgetError(f"the part of {quote(whole.analyst)} cannot be divided again; allot from the whole ledger")
     part = Ledger(promise, analyst=analyst)
     if promise.neighbors != whole.budget.neighbors:
         own, other = whole.budget.neighbors, promise.neighbors

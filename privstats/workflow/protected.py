@@ -51,7 +51,7 @@ class Protected:
         Raises
         ------
         BudgetError
-            If `promise` is none, or has other neighbours.
+            If `promise` is none, or has other neighbours; if these data are a part themselves.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 

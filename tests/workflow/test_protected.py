@@ -106,6 +106,13 @@ def test_parts_have_the_neighbours_of_the_whole_and_kinds_that_it_counts():
     assert mixed.ledger.spent().eps > 0
 
 
+def test_an_analyst_cannot_spend_more_than_a_part_under_another_name():
+    ann = protected(PureDP(4.0)).allot("ann", PureDP(0.5))
+    for name in ("ben", "ann"):
+        with pytest.raises(BudgetError, match="the part of 'ann' cannot be divided again; allot from the whole ledger"):
+            ann.allot(name, PureDP(0.5))
+
+
 def test_what_is_no_domain_or_no_budget_is_refused():
     with pytest.raises(BudgetError, match="a ledger needs a budget"):
         ps.protect(frame(10), domain=DOMAIN)
