@@ -17,7 +17,7 @@ from privstats.privacy.promise import REPLACE_ROW, Promise
 BRINGS = ("domain", "ledger")  # what protected data bring with them
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Protected:
     """Confidential rows with what is public of them, and with the budget that all fits on them share.
 

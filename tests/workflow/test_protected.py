@@ -57,6 +57,8 @@ def test_no_cell_is_shown(capsys):
     for double in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(PrivacyError, match="cannot be copied or pickled"):
             double(data)
+    with pytest.raises(TypeError):
+        vars(data)
     for wrong in (lambda: ps.dp_mean("nothing", data, 0.1), lambda: data.rows, lambda: ps.dp_mean("x", data, -1)):
         try:
             wrong()
