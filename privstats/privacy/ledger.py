@@ -29,13 +29,13 @@ class Ledger(Account):
         All that may ever be spent, with its neighbouring relation. May be left out where the file exists.
     path : str or PathLike, optional
         An SQLite file, which all processes share that open it. Keep it on a disk of this machine: locks of others may
-        not hold. What cannot be noticed: entries cut off at its end, and an older state written over it. Keep the last
-        digest of `entries` elsewhere, and see whether it still is among them.
+        not hold. What cannot be noticed: entries cut off at its end, and an older state written over it, or in its
+        place after it was deleted. Keep the last digest of `entries` elsewhere, and see whether it still is among them.
     analyst : str, optional
         Who charges; by default the user of this machine.
     moved : bool
-        Take over a file that was moved to another disk, or restored. It is refused otherwise, since it might be a copy
-        of a ledger that is in use.
+        Take over a file that was moved to another disk, or restored. It is refused otherwise, as far as the number of a
+        file (inode) tells, since it might be a copy of a ledger that is in use.
 
     Raises
     ------

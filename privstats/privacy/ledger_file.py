@@ -12,8 +12,9 @@ chains it to the others; a file whose chain is broken is refused. The file knows
 refused, and so is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` says
 that no other one is in use. A file with several names is refused, as each would have a journal of its own.
 
-*What cannot be noticed*: entries cut off at the end, or an older state written over the same file, with the chain of
-that time; keep the head digest elsewhere. The chain has no key: who can write to the file can write another chain.
+*What cannot be noticed*: entries cut off at the end, or an older state with the chain of that time, written over the
+same file, or in its place after it was deleted, as disks give the inodes of deleted files to new ones; keep the head
+digest elsewhere. The chain has no key: who can write to the file can write another chain.
 """
 
 from __future__ import annotations
