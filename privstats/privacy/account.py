@@ -123,10 +123,7 @@ class Account:
             if not isinstance(promise, COUNTED[type(self.budget)]):
                 raise _uncounted(self.budget, promise)
         if not self.budget.covers(promises_of((*before, entry)), self.prove):
-            left, cost = self.budget.less(self._spent_on(before)), self._spent_on((entry,))
-            raise BudgetError(
-                f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {_affordable(left)}"
-            )
+            raise _short(self.budget.less(self._spent_on(before)), self._spent_on((entry,)))
 
     def spent(self) -> Promise:
         """Return what all charges so far cost together."""
@@ -157,10 +154,12 @@ def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
     )
 
 
-def _affordable(left: Promise) -> str:
+def _short(left: Promise, cost: Promise) -> BudgetError:
+    """Return the refusal of a charge that costs more than is left."""
     name = "mu" if isinstance(left, GaussianDP) else "eps"
     most = getattr(left, name, 0.0)
-    return f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
+    cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
+    return BudgetError(f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {cure}")
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
