@@ -189,6 +189,30 @@ class PublicBox:
         """(column, parent, parent) of columns that are made about the centres of their parents: with an intercept."""
         return tuple(self.design.products) if self.design.intercept else ()
 
+    @cached_property
+    def public_range(self) -> FloatArray:
+        """M, shape (c, p): theta is M phi with each ``|phi| <= 1`` where the response's mean is in [-1, 1] in the box.
+
+        Means at levels of the factor with most of them, at the mean codes of all others; differences of levels of
+        another factor from their mean, which are at most 2; and the coefficients of other columns.
+        """
+        first = [] if self.intercept is None else [self.intercept]
+        parts, left = [], set(range(self.c))
+        for factor in sorted(self.design.factors, key=lambda one: -len(one.levels)):
+            where, codes = list(factor.columns), np.asarray(factor.contrasts, dtype=float)
+            one = np.ones((len(codes), len(first)))
+            if first and first[0] not in left:
+                mean = codes.mean(axis=0)
+                part = np.zeros((self.c, len(codes)))
+                part[where] = 2 * np.linalg.pinv(codes - mean)
+                part[first] = -mean @ part[where]
+            else:
+                part = np.zeros((self.c, len(codes)))
+                part[[*first, *where]] = np.linalg.pinv(np.column_stack([one, codes]))
+            parts.append(part)
+            left -= {*first, *where}
+        return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
+
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
         """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)

@@ -360,6 +360,7 @@ class Moments(UnclippedSquares):
             coordinates=coordinates,
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
+            within=self.box.public_range * (1.0 + self.box.offset_reach) if A.unidentified()[0].size else None,
         )
         known = {"sigma": sigma, **self.sizes.diagnostics}
         estimate = equation.solve(self.box.design.names, self.clamped(both), known)

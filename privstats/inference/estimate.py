@@ -227,6 +227,9 @@ class EstimatingEquation:
         freedom do.
     per_eta : ndarray, shape (c,), optional
         Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
+    within : ndarray, shape (c, p), optional
+        theta is ``within @ phi`` with each ``|phi| <= 1``, as public bounds say: then unidentified directions hide as
+        much as these allow, whatever `signal` is.
     """
 
     score: FloatArray
@@ -243,6 +246,7 @@ class EstimatingEquation:
     freedom: float = np.inf
     meat_noise: NoisyMatrix | None = None
     per_eta: FloatArray | None = None
+    within: FloatArray | None = None
 
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
@@ -259,7 +263,7 @@ class EstimatingEquation:
         """
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
-        lost, hides, back = self.unidentified()
+        lost, _, back = self.unidentified()
         went = float(np.hypot(self.remaining, np.linalg.norm(back)))
         noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(went)
         identified, unidentified = self.hessian.noise_to_signal()
@@ -267,6 +271,7 @@ class EstimatingEquation:
         if lost.size:
             known["noise_to_signal_unidentified"] = unidentified
         hidden = self.coordinates.hidden
+        lean, leaning = self._leaning(F)
         return NormalEstimate(
             names=tuple(names),
             theta=self.coordinates.origin + F @ self.score + G @ back,
@@ -274,7 +279,8 @@ class EstimatingEquation:
             noise=_symmetric(F @ noise @ F.T),
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
-            unidentified=thin(G) @ (lost * hides),
+            unidentified=lean,
+            leaning=leaning,
             ranges=self._ranges(),
             per_eta=self.per_eta,
             allowances=(*(F @ allowance for allowance in self.clipped), *self.moved),
@@ -291,12 +297,35 @@ class EstimatingEquation:
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
+    def _leaning(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
+        """Return how far unidentified directions move theta, shape (c, l), and how wrong noise may make that.
+
+        The Hessian is H = A + N, v an unidentified direction, t the truth. Besides the noise at the estimate, theta
+        lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made v small where the sum is
+        not, so that both are allowed for, the latter by its standard deviation at the largest v't. Nothing but `within`
+        bounds v't: the information of v may be far less than noise could hide, and v't as much larger.
+        """
+        G = thin(self.coordinates.matrix)
+        lost, hides, _ = self.unidentified()
+        if self.within is None or not lost.size:
+            return np.asarray(G @ (lost * hides)), ()
+        most = lost.T @ self.coordinates.back @ self.within
+        length = float(np.linalg.norm(np.abs(most).sum(axis=1)))
+        values, vectors = np.linalg.eigh(self.hessian.noise_in(length))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
+
     def _ranges(self) -> FloatArray:
-        """Return how large each coefficient can be, shape (c,), if it alone explains no more than `signal` squared."""
+        """Return loadings whose sizes add up to the most that each coefficient can be, shape (c, p).
+
+        As `within` says; else a coefficient that alone explains all explains no more than `signal` squared.
+        """
+        if self.within is not None:
+            return self.within
         values, vectors, least = self.hessian.eigen
         at_least = np.where(values < least, np.minimum(least, self.usual), values)
         information = ((vectors.T @ self.coordinates.back) ** 2 * at_least[:, None]).sum(axis=0)
-        return self.signal / np.sqrt(np.maximum(information, 1e-300))
+        return np.diag(self.signal / np.sqrt(np.maximum(information, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,8 +352,8 @@ class NormalEstimate(Estimate):
         Largest size that entries of `hidden` had before cancellation: what rounding is relative to.
     unidentified : ndarray, shape (k, l)
         Directions that noise hides, each as long as it may be.
-    ranges : ndarray, shape (k,)
-        How large each coefficient can be at most, were it the only one.
+    ranges : ndarray, shape (k, p)
+        Before any release ``R theta`` is at most the sum of the sizes of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
         Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
     allowances : tuple of Allowance
@@ -342,6 +371,8 @@ class NormalEstimate(Estimate):
         Average marginal effects, where they were released.
     from_start : bool
         Whether allowances are for the start of steps.
+    leaning : tuple of Allowance
+        How wrong noise may make `unidentified`.
     """
 
     names: tuple[str, ...]
@@ -361,6 +392,7 @@ class NormalEstimate(Estimate):
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     margins: Any = None
     from_start: bool = False
+    leaning: tuple[Allowance, ...] = ()
 
     @classmethod
     def of(
@@ -383,7 +415,7 @@ class NormalEstimate(Estimate):
             hidden=np.zeros((k, 0)),
             hidden_size=np.zeros(k),
             unidentified=np.zeros((k, 0)),
-            ranges=np.zeros(k),
+            ranges=np.zeros((k, 0)),
             simulated=tuple(one for one in noises if not one.normal),
             freedom=freedom,
             remarks=tuple(notes),
@@ -405,9 +437,10 @@ class NormalEstimate(Estimate):
             hidden=M @ self.hidden,
             hidden_size=np.abs(matrix) @ self.hidden_size,
             unidentified=M @ self.unidentified,
-            ranges=np.abs(matrix) @ self.ranges,
+            ranges=M @ self.ranges,
             per_eta=None if self.per_eta is None else np.abs(matrix) @ self.per_eta,
             allowances=tuple(matrix @ allowance for allowance in self.allowances),
+            leaning=tuple(matrix @ allowance for allowance in self.leaning),
             simulated=tuple(matrix @ one for one in self.simulated),
             meat_noise=tuple(one.mapped(matrix.T) for one in self.meat_noise),
             margins=None if self.margins is None else self.margins.in_units(np.diag(matrix)),
@@ -467,7 +500,8 @@ class NormalEstimate(Estimate):
         statistic, rank = float(distance @ distance), int(kept.sum())
         if len(R) == 1:
             return statistic, rank, float(self.contrast(R, q=q)[4][0])
-        moved = sum(a.size * float(np.linalg.norm(to_white @ R @ a.loading, 2)) for a in self.allowances)
+        moves = (*self.allowances, *self.leaning)
+        moved = sum(a.size * float(np.linalg.norm(to_white @ R @ a.loading, 2)) for a in moves)
         moved += float(np.linalg.norm(to_white @ R @ self.unidentified, axis=0).sum())
         return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
 
@@ -502,9 +536,14 @@ class NormalEstimate(Estimate):
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return whether unidentified directions are a small part of the half-length, or leave less than the range."""
-        lean = np.abs(thin(R) @ self.unidentified).sum(axis=1)
-        says_less = (lean < NEW * (np.abs(R) @ self.ranges)) & (lean < MOST_LEAN * sd)
+        lean = self.lean(R)
+        says_less = (lean < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (lean < MOST_LEAN * sd)
         return np.asarray((lean <= LEAN * half) | says_less)
+
+    def lean(self, R: FloatArray) -> FloatArray:
+        """Return how far unidentified directions may have moved ``R theta``, shape (q,)."""
+        moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
+        return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
         """Return by how many std devs half-lengths of ``R theta`` move the linear predictor; 0 without a link."""
@@ -524,7 +563,7 @@ class NormalEstimate(Estimate):
     def _law_of(self, R: FloatArray) -> ErrorLaw:
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
-        allowance = sum((a.of(R) for a in self.allowances), np.abs(thin(R) @ self.unidentified).sum(axis=1))
+        allowance = sum((a.of(R) for a in self.allowances), self.lean(R))
         apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
         return mixed_law(
             total,
@@ -590,7 +629,7 @@ class NormalEstimate(Estimate):
 
     def _leaning(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""
-        lean, sd = np.abs(self.unidentified).sum(axis=1), self._sd
+        lean, sd = self.lean(np.eye(len(self.names))), self._sd
         visible = self._given & (lean > VISIBLE * sd)
         if not visible.any():
             return ()
@@ -656,8 +695,9 @@ class Stacked:
             hidden=scipy.linalg.block_diag(*(part.hidden for part in parts)),
             hidden_size=np.concatenate([part.hidden_size for part in parts]),
             unidentified=scipy.linalg.block_diag(*(part.unidentified for part in parts)),
-            ranges=np.concatenate([part.ranges for part in parts]),
+            ranges=scipy.linalg.block_diag(*(part.ranges for part in parts)),
             allowances=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.allowances),
+            leaning=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.leaning),
             simulated=tuple(E @ one for E, part in zip(lift, parts, strict=True) for one in part.simulated),
             freedom=min(part.freedom for part in parts),
             meat_noise=tuple(one.mapped(E.T) for E, part in zip(lift, parts, strict=True) for one in part.meat_noise),

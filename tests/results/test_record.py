@@ -41,7 +41,7 @@ def normal(design, **more):
         "hidden": np.zeros((k, 0)),
         "hidden_size": np.zeros(k),
         "unidentified": np.zeros((k, 0)),
-        "ranges": np.zeros(k),
+        "ranges": np.zeros((k, 0)),
         "remarks": (note("no ridge"),),
         "diagnostics": {"noise_to_signal": 0.2, "sigma": np.float64(0.5), "nothing": np.nan},
     }

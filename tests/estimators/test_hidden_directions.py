@@ -1,0 +1,41 @@
+"""Directions that noise hides, however large their coefficients are: what leans on them allows for that, or is NaN."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from tests.estimators.test_coded_moments import moments
+
+LEVELS, ROWS = 60, 500  # noise of moments hides the direction "first level against all others"
+NAMES = [f"l{k:02d}" for k in range(LEVELS)]
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
+def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the_others(tied):
+    rng = np.random.default_rng(1)
+    effect = np.where(np.arange(LEVELS) == 0, -2.5, 1.5)
+    truth = pd.Series({"Intercept": -1.5, **{f"g[T.{name}]": 4.0 for name in NAMES[1:]}, "x": 0.5})
+    for seed in range(4):
+        g, x = rng.integers(0, LEVELS, LEVELS * ROWS), rng.uniform(-1, 1, LEVELS * ROWS)
+        x = np.where((g == 0) & tied, np.abs(x) ** 0.2, x)
+        y = (1 + 0.5 * x + effect[g] + rng.normal(size=len(x))).clip(-6, 6)
+        rows = pd.DataFrame({"x": x, "y": y, "g": np.array(NAMES)[g]})
+        domain = {"x": (-1, 1), "y": (-6, 6), "g": NAMES}
+        ends = ps.dp_lm("y ~ x + g", rows, domain=domain, mech="suffstats", mu=15, rng=seed).conf_int()
+        low, high = ends.iloc[:, 0].dropna(), ends.iloc[:, 1].dropna()
+        assert ((low <= truth[low.index]) & (truth[high.index] <= high)).all()
+        assert tied or "x" in low.index
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ x + C(a)", "y ~ 0 + C(a) + x", "y ~ C(a, Sum) + C(b) + x", "y ~ x + w", "y ~ 1"]
+)
+def test_the_public_range_contains_all_coefficients_that_keep_the_response_within_its_bounds(formula):
+    box = moments(formula).box
+    rng = np.random.default_rng(2)
+    for theta in rng.standard_normal((200, box.c)):
+        inside = theta / box.identity().reach(theta)
+        R = np.vstack([rng.standard_normal((50, box.c)), np.eye(box.c), inside])
+        assert (np.abs(R @ inside) <= np.abs(R @ box.public_range).sum(axis=1) * (1 + 1e-9)).all()
+    assert box.public_range.shape[0] == box.c
