@@ -327,6 +327,16 @@ class Moments(UnclippedSquares):
             meat = meat + (added * np.maximum(variance - seen, 0.0)) @ added.T
         return meat
 
+    def hideable(self, A: NoisyMatrix) -> FloatArray | None:
+        """Return how large coefficients may be where noise hides some; None without factors.
+
+        Levels may have far less information along a direction than noise can hide, as all columns of a factor add up
+        to it. Numbers that fill a part of their bounds have about as much along all.
+        """
+        if not self.box.design.factors or not A.unidentified()[0].size:
+            return None
+        return self.box.public_range * (1.0 + self.box.offset_reach)
+
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
         c, rows = self.box.c, self.sizes.rows
@@ -360,7 +370,7 @@ class Moments(UnclippedSquares):
             coordinates=coordinates,
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
-            within=self.box.public_range * (1.0 + self.box.offset_reach) if A.unidentified()[0].size else None,
+            within=self.hideable(A),
         )
         known = {"sigma": sigma, **self.sizes.diagnostics}
         estimate = equation.solve(self.box.design.names, self.clamped(both), known)
