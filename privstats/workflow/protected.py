@@ -58,8 +58,9 @@ class Protected:
     def __repr__(self) -> str:
         public = isinstance(self._data, pd.DataFrame) and self.ledger.budget.neighbors == REPLACE_ROW
         rows = f"{len(self._data):,} rows (public), " if public else ""
+        named = "column" if len(self.domain) == 1 else "columns"
         spent = repr(self.ledger).partition(" ")[2].rpartition(" in ")[0]
-        return f"<Protected data: {rows}{len(self.domain)} declared columns,\n {spent}; no cell is shown>"
+        return f"<Protected data: {rows}{len(self.domain)} declared {named},\n {spent}; no cell is shown>"
 
     def __dir__(self) -> list[str]:
         return ["allot", "domain", "ledger"]

@@ -66,6 +66,7 @@ def test_no_cell_is_shown(capsys):
             shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
             assert "0.7345" not in shown
     assert dir(data) == ["allot", "domain", "ledger"]
+    assert "1 declared column,\n" in repr(ps.protect(frame(50), domain={"x": (-1, 1)}, budget=PureDP(1.0)))
     private = ps.protect(frame(50), domain=DOMAIN, budget=PureDP(1.0, "add_remove"))
     assert repr(private).startswith(f"<Protected data: {len(DOMAIN)} declared columns")
     assert "0.7345" not in capsys.readouterr().out
