@@ -441,9 +441,8 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
     asked: tuple[Asked, ...] = ()
     division: Division | None = None
     planned: tuple[Planned, ...] = ()
-    audited: set[str] = set()
     for turn in range(ROUNDS):
-        again, turns = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked, audited)
+        again, turns = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked)
         if division is not None and again == asked:
             break
         asked = again
@@ -563,13 +562,12 @@ def rehearsed(
     promise: Promise,
     turn: int,
     before: tuple[Asked, ...],
-    audited: set[str],
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the conversation for each branch on made-up rows; return all questions, and the turns of each branch.
 
-    A question is audited when it is first asked with its part of the promise, and its label added to `audited`: without
-    a plan none is. Where the questions are those of the turn `before`, each branch is run once more without its
-    optional questions. What follows the last question is rehearsed where there is no plan yet.
+    In a turn that has a plan each question is audited, with its own part of the promise. Where the questions are those
+    of the turn `before`, each branch is run once more without its optional questions. What follows the last question is
+    rehearsed where there is no plan yet.
 
     Raises
     ------
@@ -578,7 +576,7 @@ def rehearsed(
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")
-    audit = Audit.of(public.design, spec.neighbors, lambda *_: chance, audited if planned else None)
+    audit = Audit.of(public.design, spec.neighbors, lambda *_: chance, set() if planned else None)
     said: dict[Any, list[Release]] = {}
 
     def talk(branch: str | None, optional: bool) -> Rehearsal:

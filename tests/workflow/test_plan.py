@@ -337,9 +337,7 @@ def test_an_estimator_whose_questions_mix_rows_is_refused():
         toy("line, mixing rows")
 
 
-def test_questions_are_audited_once_with_their_parts_and_those_before_the_choice_answered_once_a_turn(
-    monkeypatch,
-):
+def test_questions_are_audited_where_there_is_a_plan_and_those_before_the_choice_answered_once_a_turn(monkeypatch):
     audited, answered = [], []
     seen, answer = rehearsal_module._seen, Conversation._answer
     monkeypatch.setattr(rehearsal_module, "_seen", lambda rows, of: audited.append(of.label) or seen(rows, of))
