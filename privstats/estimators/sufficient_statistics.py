@@ -29,7 +29,7 @@ from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquati
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, about_rows, note
+from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.inference.thin import thin
 from privstats.losses.base import SquaredLoss
@@ -269,7 +269,8 @@ class Moments(UnclippedSquares):
                 about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
                 at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
                 other = factor.compared_with(factor.levels[int(np.argmax(counts))])
-                what = {"level": factor.levels[level], "factor": factor.name, "count": about_rows(counts[level])}
+                count = about_rows(counts[level]) if sds[level] < self.sizes.rows else UNKNOWN_ROWS
+                what = {"level": factor.levels[level], "factor": factor.name, "count": count}
                 code = f", or compare with another level, {other}" if reference else ""
                 hidden = [names[j] for j in at if np.isnan(shown.params()[j])]
                 if hidden:

@@ -319,6 +319,9 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
+UNKNOWN_ROWS = "an unknown number of rows"  # where a released count errs by more than there are
+
+
 def about_rows(rows: float) -> str:
     """Return a released number of rows for prose: no row is not known to be none.
 

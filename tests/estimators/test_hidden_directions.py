@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 
 import privstats as ps
 from tests.estimators.test_coded_moments import moments
@@ -26,6 +27,25 @@ def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the
         low, high = ends.iloc[:, 0].dropna(), ends.iloc[:, 1].dropna()
         assert ((low <= truth[low.index]) & (truth[high.index] <= high)).all()
         assert tied or "x" in low.index
+
+
+def test_prices_by_zip_code_cover_and_auto_gives_them():
+    """By moments 85 % were given at mu = 40, of which .72 covered, and 95 % at eps = 80, of which .16."""
+    try:
+        sales = ps.datasets.load_housing().data
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
+    sales = pd.DataFrame(
+        {"p": np.log(sales["price"]), "s": sales["sqft_living"] / 1000, "z": sales["zipcode"].astype(str)}
+    )
+    truth = smf.ols("p ~ s + z", sales).fit().params
+    domain = {"p": (9, 17), "s": (0, 15), "z": sorted(sales["z"].unique())}
+    for mech, budget in (("suffstats", {"mu": 40.0}), ("suffstats", {"eps": 80.0}), ("auto", {"mu": 40.0})):
+        rows = sales.sample(20_000, replace=True, random_state=1, ignore_index=True)
+        low, high = ps.dp_lm("p ~ s + z", rows, domain=domain, mech=mech, rng=1, **budget).conf_int().to_numpy().T
+        given, missed = np.isfinite(low).sum(), ((truth < low) | (high < truth)).sum()
+        assert missed <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5
+        assert mech != "auto" or given == len(truth)
 
 
 @pytest.mark.parametrize(
