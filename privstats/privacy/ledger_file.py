@@ -36,6 +36,7 @@ from privstats.privacy.promise import Promise
 MARK = 0x70737473  # application_id of a ledger
 VERSION = 1  # of its tables
 PATIENCE = 60.0  # seconds to wait for other writers
+OTHER_FILE = "is no ledger; begin one elsewhere, as in ps.Ledger(ps.GaussianDP(1), path='study.sqlite')"
 TABLES = """
 CREATE TABLE ledger (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL, inode TEXT NOT NULL);
 CREATE TABLE entries (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);
@@ -154,8 +155,8 @@ class LedgerFile:
             sqlite3.SQLITE_READONLY: "cannot be written; give a path where you may write",
             sqlite3.SQLITE_CANTOPEN: "cannot be opened; give a path where it is, or where you may write",
             sqlite3.SQLITE_FULL: "cannot be written, the disk is full; make room",
-            sqlite3.SQLITE_NOTADB: "is no ledger; give a path where none is yet, with a budget",
-            sqlite3.SQLITE_CORRUPT: "is damaged; restore it, and open it with moved=True",
+            sqlite3.SQLITE_NOTADB: OTHER_FILE,
+            sqlite3.SQLITE_CORRUPT: "is damaged; restore it, and open it with ps.Ledger(path=..., moved=True)",
         }
         cure = cures.get(code & 0xFF if code is not None else -1, "cannot be read and written; look at its disk")
         return f"the ledger {quote(self.name)} {cure}"
@@ -171,7 +172,7 @@ class LedgerFile:
 
     def _check_kind(self, connection: sqlite3.Connection) -> None:
         if _number(connection, "application_id") != MARK:
-            raise BudgetError(f"{quote(self.name)} is no ledger; give a path where no file is yet, with a budget")
+            raise BudgetError(f"{quote(self.name)} {OTHER_FILE}")
         if _number(connection, "user_version") != VERSION:
             raise BudgetError(
                 f"the ledger {quote(self.name)} was begun by another version of privstats; open it with that version"
