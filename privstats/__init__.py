@@ -10,7 +10,7 @@ from privstats.formula.domain import Domain
 from privstats.formula.functions import rowwise
 from privstats.formula.scale import Scale
 from privstats.privacy.ledger import Ledger
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 
 try:
@@ -34,6 +34,7 @@ __all__ = [
     "PrivstatsError",
     "PureDP",
     "Scale",
+    "ZeroCDP",
     "datasets",
     "dp_glm",
     "dp_hist",

@@ -6,7 +6,7 @@ import pytest
 
 import privstats as ps
 
-EPS, MU, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}
+EPS, MU, RHO, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"rho": 0.5}, {"eps": 1.0, "delta": 1e-6}
 DOMAIN = {"y": (0, 100), "x": (0, 100), "z": (0, 10), "g": ["a", "b"], "b": bool, "w": (0, 2), "count": (0, 60)}
 
 
@@ -25,7 +25,7 @@ class Call(NamedTuple):
 
     def __call__(self, data, budget=None, **more):
         """Make the call, by default with its first budget."""
-        price = {} if {"eps", "mu"} & set(more) else self.budgets[0] if budget is None else budget
+        price = {} if {"eps", "mu", "rho"} & set(more) else self.budgets[0] if budget is None else budget
         arguments = {"domain": DOMAIN, **price, **self.options, **more}
         return getattr(ps, f"dp_{self.verb}")(self.formula, data, **arguments)
 
@@ -51,7 +51,7 @@ LM = {
     "lm sgd": call("lm", "y ~ x + g", BOTH, loss="huber", mech="sgd", steps=5),
     "lm newton": call("lm", "y ~ x + g", MU, EPS, BOTH, mech="newton"),
     "lm collinear": call("lm", "y ~ x + I(x + z / 50)", MU, EPS, mech="newton"),
-    "lm suffstats": call("lm", "y ~ x + g", EPS, MU, BOTH, mech="suffstats"),
+    "lm suffstats": call("lm", "y ~ x + g", EPS, MU, RHO, BOTH, mech="suffstats"),
     **{f"lm {noise}": call("lm", "y ~ x + z", EPS, mech="suffstats", noise=noise) for noise in NOISES},
     **{f"lm {mech}": call("lm", "y ~ x + g", EPS, mech=mech) for mech in ("kng", "objpert", "expmech")},
     "lm objpert in the box": call("lm", "y ~ x + g", EPS, mech="objpert", theta_bound=2.0),
@@ -63,7 +63,7 @@ LM = {
 }  # fmt: skip
 GLM = {
     "logit": call("glm", "g ~ x", EPS, MU, BOTH),
-    "logit objpert": call("glm", "g ~ x + b", EPS, MU, BOTH, mech="objpert"),
+    "logit objpert": call("glm", "g ~ x + b", EPS, MU, RHO, BOTH, mech="objpert"),
     "logit newton": call("glm", "b ~ x + g", MU, BOTH, mech="newton"),
     "logit ngd": call("glm", "b ~ x + g", MU, BOTH, mech="ngd", steps=5),
     "logit sgd": call("glm", "b ~ x + g", BOTH, mech="sgd", steps=5),
@@ -77,7 +77,7 @@ GLM = {
 }
 RQ = {
     "rq": call("rq", "y ~ x + g", EPS, MU, BOTH),
-    "rq newton": call("rq", "y ~ x + g", MU, BOTH, mech="newton"),
+    "rq newton": call("rq", "y ~ x + g", MU, RHO, BOTH, mech="newton"),
     "rq objpert": call("rq", "y ~ x + g", EPS, MU, mech="objpert"),
     "rq several": call("rq", "y ~ x", MU, EPS, tau=[0.25, 0.5]),
 }
@@ -92,21 +92,21 @@ LOCATION = {
     "median ptr": call("median", "x", BOTH, mech="ptr", eta=5.0),
     "point": call("median", "x + z", EPS, MU, BOTH, geometric=True),
     "quantiles": call("quantile", "x", EPS, MU, BOTH, q=[0.1, 0.5, 0.9]),
-    "quantiles by group": call("quantile", "x ~ g", EPS, MU, q=[0.2, 0.7]),
+    "quantiles by group": call("quantile", "x ~ g", EPS, MU, RHO, q=[0.2, 0.7]),
     "quantiles duff": call("quantile", "x ~ g", EPS, MU, q=[0.3, 0.6], mech="duff"),
     "quantiles on a grid": call("quantile", "x", EPS, MU, q=[0.4, 0.6], mech="kng", grid=0.5),
     "mean": call("mean", "x + z", EPS, MU, BOTH),
-    "mean by group": call("mean", "x ~ g", EPS, MU, BOTH),
+    "mean by group": call("mean", "x ~ g", EPS, MU, RHO, BOTH),
     "mean clipped": call("mean", "x", MU, EPS, BOTH, mech="clipped"),
     "mean clipped by group": call("mean", "x ~ g", MU, EPS, mech="clipped"),
     "mean duff": call("mean", "x", EPS, MU, BOTH, mech="duff"),
     **{f"mean {noise}": call("mean", "x + z ~ g", EPS, mech="knorm", noise=noise) for noise in ("l1", "l2", "linf")},
-    "mode": call("mode", "g", EPS, MU, BOTH),
+    "mode": call("mode", "g", EPS, MU, RHO, BOTH),
     "mode by group": call("mode", "x ~ g", EPS, MU, BOTH, bins=5),
     "mode expmech": call("mode", "b", EPS, MU, mech="expmech"),
     "mode duff": call("mode", "g", EPS, MU, mech="duff"),
     "hist": call("hist", "x", EPS, MU, BOTH, bins=[0, 10, 50, 100]),
-    "hist of levels": call("hist", "g", EPS, MU, BOTH),
+    "hist of levels": call("hist", "g", EPS, MU, RHO, BOTH),
     "density by group": call("hist", "x ~ g", EPS, MU, BOTH, bins=4, density=True),
     **{f"hist {noise}": call("hist", "x", EPS, bins=4, mech="knorm", noise=noise) for noise in ("l1", "l2", "linf")},
 }  # fmt: skip

@@ -25,6 +25,7 @@ def dp_mode(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -53,7 +54,7 @@ def dp_mode(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
         "permute_and_flip" (taken by "auto") errs least. The others are for comparison: the exponential mechanism on
         counts, and that on the distance to data with another mode.
@@ -61,6 +62,8 @@ def dp_mode(
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
@@ -137,6 +140,7 @@ def dp_hist(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -163,16 +167,18 @@ def dp_hist(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None
         Number of equal bins, or edges in ascending order, which must cover the bounds; None for a column with levels.
     mech : {"auto", "laplace", "knorm", "gaussian"}
-        Noise on counts: "laplace" (taken by "auto" under pure eps), "gaussian" (taken under `mu` or `delta`), or
+        Noise on counts: "laplace" (taken by "auto" under pure eps), "gaussian" (taken under `mu`, `rho` or `delta`), or
         "knorm" in the norm `noise`.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.

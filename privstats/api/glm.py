@@ -27,6 +27,7 @@ def dp_glm(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -69,7 +70,7 @@ def dp_glm(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     family : {"binomial", "poisson", "gamma", "gaussian"} or statsmodels family
         Distribution of the response. "gaussian" is `dp_lm`.
     link : str, optional
@@ -79,17 +80,19 @@ def dp_glm(
         responses, under pure `eps`, one of clipped scores), "newton" follows clipped scores. "auto" takes the one with
         the shorter expected intervals; the summary says which and why. "ngd" and "noisy_newton" are noisy gradient
         descent and Newton steps as Avella-Medina, Bradshaw and Loh (2023) state them, for teaching and comparison: a
-        logit under `mu` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`: an estimate without an interval.
+        logit under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`: an estimate, no interval.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
         Distribution of the noise, by default the one with the least error; for "objpert" with ``inference="none"`` the
-        norm in which scores are compared. "gaussian" needs `mu` or `delta`.
+        norm in which scores are compared. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.

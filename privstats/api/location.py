@@ -25,6 +25,7 @@ def dp_median(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -54,7 +55,7 @@ def dp_median(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (taken by "auto") is the exponential mechanism on ranks, interpolated. The others are for comparison:
         "duff" uses the distance to data with another median; "smoothsens" adds noise to the median in proportion to its
@@ -63,11 +64,13 @@ def dp_median(
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
-        For "smoothsens": distribution of the noise. "cauchy", the default, keeps `eps` or `mu`; others need `delta`.
+        For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
@@ -150,6 +153,7 @@ def dp_quantile(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -178,7 +182,7 @@ def dp_quantile(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     q : float or list of float
         Quantiles, between 0 and 1. Several are released together, and never cross.
     tau : float or list of float, optional
@@ -193,11 +197,13 @@ def dp_quantile(
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
-        For "smoothsens": distribution of the noise. "cauchy", the default, keeps `eps` or `mu`; others need `delta`.
+        For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
@@ -276,6 +282,7 @@ def dp_mean(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -302,9 +309,9 @@ def dp_mean(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
-        Noise on sums, which goes by the bounds: "laplace" (under pure eps), "gaussian" (under `mu` or `delta`), or
+        Noise on sums, which goes by the bounds: "laplace" (pure eps), "gaussian" (`mu`, `rho` or `delta`), or
         "knorm" in the norm `noise`. "clipped" takes one column at a time and fits a dummy to each group, as dp_lm does:
         its noise goes by the spread of the values, so it is shorter where bounds extend far beyond most values and
         there are several thousand rows, and longer elsewhere. "auto" takes noise on sums; of one column it asks first,
@@ -314,6 +321,8 @@ def dp_mean(
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.

@@ -53,7 +53,7 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
         Number of rows; of units, where `unit` is given. Where their number is private it is an assumption. Or protected
         data, which bring their number and their domain.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     **options
         The other arguments of the function, `domain` among them, by its own names.
 

@@ -32,7 +32,7 @@ def protect(
         The confidential rows.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
-    budget : PureDP, ApproxDP or GaussianDP, optional
+    budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
         All that may ever be spent. May be left out where `path` exists.
     path : str or PathLike, optional
         The file of the ledger, see `Ledger`; by default it is in memory.

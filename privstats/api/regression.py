@@ -26,6 +26,7 @@ def dp_lm(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -66,24 +67,26 @@ def dp_lm(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores, "objpert" under pure `eps` the
         minimiser of a randomly tilted loss of clipped rows. "auto" takes the one with the shorter expected intervals;
         the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with
         units, without an intercept, or at budgets that leave no noise to speak of), are for comparison: they choose
         coefficients within `theta_bound`. "ngd" and "noisy_newton" are noisy gradient descent and Newton steps as in
-        [2]_, for teaching and comparison, of a robust `loss` under `mu` or `delta`; "sgd" is NoisySGD, under `eps` with
-        `delta`: an estimate without an interval.
+        [2]_, for teaching and comparison, of a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under
+        `eps` with `delta`: an estimate without an interval.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the one with the least error; "gaussian" needs `mu` or `delta`.
+        Distribution of the noise, by default the one with the least error; "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.
@@ -172,6 +175,7 @@ def dp_rq(
     mech: str = "auto",
     delta: float = 0.0,
     mu: float | None = None,
+    rho: float | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     noise: str | None = None,
     neighbors: str = "replace",
@@ -205,25 +209,27 @@ def dp_rq(
         a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
         are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
-        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give either `eps` or `mu`.
+        Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
         Quantile to model, between 0 and 1. Several share the budget, outer ones have more of it, and give one table.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" follows clipped scores, "objpert" minimises a randomly tilted smooth loss, "kng" (K-norm
         gradient) draws the coefficients by the length of their score. "auto" chooses by public numbers, rows times eps
-        for each coefficient, where intervals are expected to be shorter: "newton" where they are many and under `mu`,
+        for each coefficient, where intervals are expected to be shorter: "newton" where many and under `mu` or `rho`,
         "objpert" for a median where they are fewer, "kng" where they are fewest and at most three coefficients have an
         exact sampler. "expmech" is for comparison, and has no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
+    rho : float, optional
+        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
         Distribution of the noise; for "kng" the norm in which it compares scores ("hull", the default, is the smallest
-        that one row's change allows). "gaussian" needs `mu` or `delta`.
+        that one row's change allows). "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
         removed. Under "add_remove" the number of rows is private.

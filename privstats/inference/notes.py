@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -306,6 +306,11 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
         return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
     except (KeyError, ValueError, TypeError):
         raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
+
+
+def in_rho(one: Note) -> Note:
+    """Return a note for a budget in rho, whose root counts as rows do."""
+    return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
 def percent(share: float) -> str:

@@ -12,7 +12,7 @@ from privstats.estimators.noisy_descent import NoisyGradientDescent, NoisyNewton
 from privstats.estimators.noisy_sgd import NoisyStochasticDescent
 from privstats.losses.base import Loss
 from privstats.models.base import Candidate
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise
+from privstats.privacy.promise import ApproxDP, Neighbors, Promise
 
 DESCENTS: Mapping[str, type[NoisyGradientDescent | NoisyStochasticDescent]] = MappingProxyType(
     {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton, "sgd": NoisyStochasticDescent}
@@ -48,7 +48,7 @@ def refuse_descent(
         return
     if mech in SUBSAMPLED and not isinstance(promise, ApproxDP):
         raise BudgetError(f"mech='{mech}' keeps eps with a delta, and no other promise; give delta=1e-6 beside eps=1")
-    if mech not in SUBSAMPLED and not isinstance(promise, GaussianDP):
+    if mech not in SUBSAMPLED and not promise.normal:
         raise BudgetError(f"mech='{mech}' has normal noise, which no eps alone covers; give mu=, or delta= beside eps")
     needs = {
         "neighbours that replace a row: leave neighbors= out": not neighbors.exchange,

@@ -35,7 +35,7 @@ from privstats.mechanisms.comparison.smooth import SmoothCauchy, SmoothGaussian,
 from privstats.mechanisms.order.mode import DuffMode, ModeExponential, PermuteAndFlip
 from privstats.models.base import Candidate, Choice, Labels, Model, chosen, levels_of, one_of
 from privstats.models.regression import Carrying
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, is_number
+from privstats.privacy.promise import ApproxDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
 EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
@@ -232,7 +232,7 @@ class ColumnMean(Location):
     ) -> Choice:
         table, auto, given = _noisy(mech, promise, options, Means, {"neighbors": neighbors})
         table["duff"] = Candidate(ChosenMeans, {"neighbors": neighbors})
-        by = NORMAL if isinstance(promise, GaussianDP) else PURE
+        by = NORMAL if promise.normal else PURE
         clipped = Candidate(ClippedMeans, {"noises": by}, "gaussian" if by is NORMAL else "l2")
         table["clipped"] = clipped
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
@@ -371,7 +371,7 @@ def _noisy(
     if noise is not None and mech != "knorm":
         raise OptionError(f"noise= belongs to mech='knorm', and not to mech={quote(mech)}; leave noise out")
     one_of("noise", "linf" if noise is None else noise, tuple(KNORM_NOISES))
-    normal = isinstance(promise, GaussianDP)
+    normal = promise.normal
     if mech == "gaussian":
         promise.as_normal()
     table = {

@@ -15,7 +15,7 @@ from privstats.estimators.quantile_regression import PerturbedQuantile, Quantile
 from privstats.mechanisms.quantile_regression.rejection import exact_for
 from privstats.models.base import Candidate, Choice, Labels, chosen, levels_of, one_of
 from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises_of, refuse_scales
-from privstats.privacy.promise import GaussianDP, Neighbors, Promise
+from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
 # rows times eps a coefficient, counted twice beyond the quantile: with fewer, steps lose to a sampler even where bounds
@@ -113,7 +113,7 @@ class QuantileModel(Regression):
         A sampler's intervals are about as short as those of steps where predictors fill their bounds, and many times
         longer where they fill a fifth; steps need rows enough to find the scales of the columns.
         """
-        if isinstance(promise, GaussianDP):
+        if promise.normal:
             return "newton", "shortest expected intervals under this budget"
         beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
         each = np.inf if rows is None else beyond * rows * promise.as_pure().eps / coefficients

@@ -34,7 +34,7 @@ from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import Mechanism
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
 from privstats.models.descent import NAMED, SUBSAMPLED, descends, descents, refuse_descent
-from privstats.privacy.promise import GaussianDP, Neighbors, Promise, Relation, is_number
+from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_number
 
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
@@ -113,7 +113,7 @@ class Carrying:
 
         Without an intercept columns keep their means, and rows that are whitened about them are far too long.
         """
-        pure = not isinstance(self.promise, GaussianDP)
+        pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
@@ -124,7 +124,7 @@ class Carrying:
         OptionError
         """
         needs = {
-            "a pure eps: give eps= in place of mu=": isinstance(self.promise, GaussianDP),
+            f"a pure eps: give eps= in place of {self.promise.currency}=": self.promise.normal,
             "intervals: leave inference= out": not self.intervals,
             "rows without units: leave unit= out": self.neighbors.unit is not None,
             "an intercept: take 0 out of the formula": not design.intercept,
@@ -168,9 +168,10 @@ class Carrying:
         times = self.lacks(choice.estimator)
         if times > 1:
             cure = f"give {other}" if other else "leave terms out"
+            budget = "sqrt(rho)" if isinstance(self.promise, ZeroCDP) else "budget"
             raise BudgetError(
                 f"mech='{choice.mech}' starts from a matrix that would be noise at {self.rows:,} rows; {cure}, or "
-                f"inference='sandwich', or make rows x budget {max(times, 1.1):.1f} times as large"
+                f"inference='sandwich', or make rows x {budget} {max(times, 1.1):.1f} times as large"
             )
         return choice
 
@@ -448,7 +449,7 @@ class GeneralizedLinearModel(Regression):
         table = {"newton": Candidate(LikelihoodSteps, own, shown)}
         if logit:
             table |= descending
-            taken = mech == "objpert" or (mech == "auto" and not isinstance(promise, GaussianDP))
+            taken = mech == "objpert" or (mech == "auto" and not promise.normal)
             hessian = hessian_share(public.foretold_noise(by, design))
             own_noise = noise if taken or not intervals else None
             table["objpert"] = _perturbed(given, own_noise, {**own, "hessian": hessian}, intervals)
@@ -458,7 +459,7 @@ class GeneralizedLinearModel(Regression):
         elif isinstance(family, LogLink):
             public.refuse_minimiser(mech, design, noise)
         auto, because = "newton", "the method for this family under this budget"
-        if logit and not (isinstance(promise, GaussianDP) and public.carries(LikelihoodSteps(by))):
+        if logit and not (promise.normal and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
             because = because if intervals else "the whole budget for one question"
         elif perturbs and not public.is_ample(by, design):
@@ -499,7 +500,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     OptionError, BudgetError
         If there is none of this name, or it cannot keep the promise.
     """
-    normal = isinstance(promise, GaussianDP)
+    normal = promise.normal
     if noise is None:
         return (NORMAL, "gaussian") if normal else (PURE, "matrixt" if "matrixt" in names else "l2")
     if noise == "gaussian":

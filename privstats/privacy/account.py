@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from privstats.errors import BudgetError
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, sums
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, ZeroCDP, sums
 
-COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ApproxDP: Promise}  # kinds of promises, by that of a budget
+# kinds of promises, by that of a budget
+COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
 CHARGING = threading.RLock()  # one at a time; a fork waits for its end, as no thread is in a child to end it
 
 if hasattr(os, "register_at_fork"):
@@ -83,7 +84,7 @@ class Account:
 
     Parameters
     ----------
-    budget : PureDP, ApproxDP or GaussianDP
+    budget : PureDP, ApproxDP, GaussianDP or ZeroCDP
         All that may ever be spent, with its neighbouring relation.
     book : Book, optional
         Where charges are kept, by default in memory.
@@ -144,20 +145,19 @@ def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
 
 def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
     """Return the refusal of a promise that a budget cannot count."""
-    counts, other, instead = (
-        ("pure eps", "ps.Ledger(ps.GaussianDP(1)) or ps.Ledger(ps.ApproxDP(1, 1e-6))", "eps")
-        if isinstance(budget, PureDP)
-        else ("mu", "ps.Ledger(ps.ApproxDP(1, 1e-6))", "mu")
-    )
+    counts = "pure eps" if isinstance(budget, PureDP) else budget.currency
+    kinds = {GaussianDP: "GaussianDP(1)", ZeroCDP: "ZeroCDP(0.5)", ApproxDP: "ApproxDP(1, 1e-6)"}
+    other = " or ".join(f"ps.Ledger(ps.{kind})" for of, kind in kinds.items() if isinstance(promise, COUNTED[of]))
     return BudgetError(
-        f"the ledger counts {counts} and this fit costs {promise.budget}; open it with {other}, or fit with {instead}="
+        f"the ledger counts {counts} and this fit costs {promise.budget}; open it with {other}, or fit with "
+        f"{budget.currency}="
     )
 
 
 def _short(left: Promise, cost: Promise) -> BudgetError:
     """Return the refusal of a charge that costs more than is left."""
-    name = "mu" if isinstance(left, GaussianDP) else "eps"
-    most = getattr(left, name, 0.0)
+    name = left.currency
+    most = left.numbers[name]
     cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
     return BudgetError(f"the ledger has {left.budget} left and this fit costs {cost.budget}; give {cure}")
 
@@ -165,7 +165,7 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 def check_affordable(account: Account | None, promise: Promise) -> None:
     """Refuse a call for more than the account has before its reader is asked for anything; nothing is recorded.
 
-    A promise in eps, or in mu, is the sum of its parts: if it does not fit, no division of it does. Others, and other
+    A promise in eps, mu or rho is the sum of its parts: if it does not fit, no division of it does. Others, and other
     neighbours than the budget's, are left to the charge.
     """
     if account is None or isinstance(promise, ApproxDP):

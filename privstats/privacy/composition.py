@@ -5,7 +5,8 @@ and the second has the profile delta. Randomised response dominates every pure m
 pairs add up to one normal pair; and a mechanism that may fail is, with probability delta, one that tells all (Kairouz,
 Oh and Viswanath 2015). So no grid is needed for promises of few kinds (adaptive composition of dominating pairs: Zhu,
 Dong and Wang 2022, Theorem 10). Those of many kinds, and trade-off functions of other kinds, are put onto a grid from
-above; the latter are composed with themselves by a transform.
+above; the latter are composed with themselves by a transform. Of a promise in rho only Renyi divergences are known:
+where there is one, those of all promises are added, order by order, and converted as rho is.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from functools import lru_cache
 
 import numpy as np
 import scipy
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from privstats.numerics.law import FloatArray
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, sums
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
 MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, they are put onto a grid
@@ -31,6 +32,8 @@ WRAPPED = 1e-9  # part of a tilted distribution beyond either end of the window 
 STEEPEST = 1e3  # tilt that is tried at most, over the standard deviation of the composed loss
 TRANSFORMED = 2.0**-51  # error of a transform, in parts of the length of what is transformed
 ROUNDED = 2.0**-44  # covers what rounding takes from the probabilities, and from the losses, of one composed copy
+
+ORDERS = (-20.0, 20.0)  # logarithms of an order less 1 between which the best one is looked for
 
 Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -73,6 +76,26 @@ class LossDistribution:
             return most if most < 1e6 else math.inf
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
+    def eps_beside(self, rho: float, delta: float) -> float:
+        """Return the smallest known eps at `delta` of what these losses are of, with rho-zCDP beside it.
+
+        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, and eps that of
+        the best order, as in `tradeoff.zcdp_delta` (Canonne, Kamath and Steinke 2020, Proposition 12). Any order proves
+        its eps, however near to the best one a search has come.
+        """
+        if delta <= self.failure:
+            return math.inf
+        kept = math.log((delta - self.failure) / (1 - self.failure))
+        normal = rho + self.mu**2 / 2
+
+        def eps(log_order: float) -> float:
+            x = math.exp(log_order)  # the order less 1
+            rest = logsumexp(x * self.atoms, b=self.weights) - math.log(x) - kept
+            return (1 + x) * normal - math.log1p(1 / x) + float(rest - math.log1p(1 / x)) / x
+
+        found = scipy.optimize.minimize_scalar(eps, bounds=ORDERS, method="bounded", options={"xatol": 1e-9})
+        return max(0.0, float(found.fun))
+
 
 def together(promises: tuple[Promise, ...], delta: float) -> float:
     """Return the smallest eps that these promises are proved to keep together at `delta`.
@@ -94,11 +117,13 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
     >>> round(together(mixture, 1e-6), 2)
     4.44
     """
-    return losses(promises).eps(delta, sums(promises, delta))
+    rho = math.fsum(promise.rho for promise in promises if isinstance(promise, ZeroCDP))
+    known = losses(tuple(promise for promise in promises if not isinstance(promise, ZeroCDP)))
+    return known.eps_beside(rho, delta) if rho else known.eps(delta, sums(promises, delta))
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:
-    """Return the privacy-loss distribution of promises that are kept one after the other."""
+    """Return the privacy-loss distribution of promises that are kept one after the other, none of them in rho."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))

@@ -25,7 +25,7 @@ class Ledger(Account):
 
     Parameters
     ----------
-    budget : PureDP, ApproxDP or GaussianDP, optional
+    budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
         All that may ever be spent, with its neighbouring relation. May be left out where the file exists.
     path : str or PathLike, optional
         An SQLite file, which all processes share that open it. Keep it on a disk of this machine: locks of others may
@@ -70,7 +70,8 @@ class Ledger(Account):
             super().__init__(budget, analyst=analyst)
         else:
             raise BudgetError(
-                "a ledger needs a budget; write ps.Ledger(ps.PureDP(1)), ApproxDP(1, 1e-6) or GaussianDP(1)"
+                "a ledger needs a budget; write ps.Ledger(ps.PureDP(1)), ApproxDP(1, 1e-6), GaussianDP(1) or "
+                "ZeroCDP(0.5)"
             )
 
     @classmethod

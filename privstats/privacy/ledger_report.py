@@ -16,10 +16,6 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 LINE = "-" * 80
 FIT = 38  # characters of a line of the column that names the fit
 COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "digest")
-ADDED = {
-    GaussianDP: "Costs in mu add in squares.",
-    ApproxDP: "Costs are composed, not added.",
-}
 
 
 def frame(account: Account) -> pd.DataFrame:
@@ -67,10 +63,17 @@ def report(account: Account) -> str:
             f"Spent        {_rounded(account.spent().budget)}; left {_rounded(account.remaining().budget)}",
             LINE,
             *([listed, LINE] if rows else []),
-            f"{ADDED.get(type(account.budget), 'Costs in eps add.')} Every fit was charged before its rows were read.",
+            f"{_added(account.budget)} Every fit was charged before its rows were read.",
             *(_head(account) if account.book.kept else ["Gone when Python ends; with a path it stays."]),
         ]
     )
+
+
+def _added(budget: Promise) -> str:
+    """Return how costs add up."""
+    if isinstance(budget, ApproxDP):
+        return "Costs are composed, not added."
+    return f"Costs in {budget.currency} add{' in squares' if isinstance(budget, GaussianDP) else ''}."
 
 
 def _head(account: Account) -> list[str]:

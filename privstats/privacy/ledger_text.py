@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import Any
 
 from privstats.privacy.account import Entry
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, ZeroCDP
 
-PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP)}
+PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, GaussianDP, ZeroCDP)}
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
@@ -50,9 +49,8 @@ def promise_of_text(text: str) -> Promise:
 
 
 def _written(promise: Promise) -> dict[str, Any]:
-    own, of = promise.neighbors, fields(promise)  # type: ignore[arg-type]
-    numbers = {field.name: getattr(promise, field.name) for field in of if field.name != "neighbors"}
-    return {"kind": type(promise).__name__, **numbers, "neighbors": own.kind, "unit": own.unit}
+    own = promise.neighbors
+    return {"kind": type(promise).__name__, **promise.numbers, "neighbors": own.kind, "unit": own.unit}
 
 
 def _read(written: dict[str, Any]) -> Promise:

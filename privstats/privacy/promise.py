@@ -1,8 +1,9 @@
 """Promises of privacy, what a share of them is, and what neighbours are.
 
-Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), so does delta, and mu^2 adds up (Dong, Roth and Su 2022,
-Corollary 3.3), whatever was released before, provided that each question keeps its own promise for every value of the
-earlier releases. So the price of a fit is the sum of its parts, and `part` is the only arithmetic on a budget.
+Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), so does delta, mu^2 adds up (Dong, Roth and Su 2022,
+Corollary 3.3), and so does rho (Bun and Steinke 2016, Lemma 2.3), whatever was released before, provided that each
+question keeps its own promise for every value of the earlier releases. So the price of a fit is the sum of its parts,
+and `part` is the only arithmetic on a budget.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privstats.errors import BudgetError, OptionError, quote
+from privstats.errors import BudgetError, OptionError, listed, quote
 from privstats.privacy import tradeoff
 
 if TYPE_CHECKING:
@@ -124,9 +125,30 @@ REPLACE_ROW = Neighbors()
 
 
 class Promise(ABC):
-    """How much any release may tell about one unit."""
+    """How much any release may tell about one unit.
 
+    Attributes
+    ----------
+    currency : str
+        Name of the number that a budget of this kind is given by: "eps", "mu" or "rho".
+    normal : bool
+        Whether normal noise has a price in it, so that pure mechanisms are counted by the worst of them.
+    """
+
+    currency: ClassVar[str] = "eps"
+    normal: ClassVar[bool] = False
     neighbors: Neighbors
+
+    def __post_init__(self) -> None:
+        for name, value in self.numbers.items():
+            object.__setattr__(self, name, positive(name, value))
+        if isinstance(self.neighbors, str):
+            object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers of the promise, by name."""
+        return {name: value for name, value in vars(self).items() if name != "neighbors"}
 
     @abstractmethod
     def part(self, share: float) -> Self:
@@ -162,10 +184,14 @@ class Promise(ABC):
     def to_approx(self, delta: float) -> ApproxDP:
         """Return the best (eps, delta) promise that this one implies at `delta`."""
 
+    def kept_by(self, *mechanisms: Any) -> Promise:
+        """Return what the mechanisms keep that spend this promise together: itself, or one that implies it."""
+        return self
+
     @property
-    @abstractmethod
     def budget(self) -> str:
         """The numbers of the promise, as text."""
+        return ", ".join(f"{name} = {value:g}" for name, value in self.numbers.items())
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
@@ -203,17 +229,10 @@ class Promise(ABC):
     def __str__(self) -> str:
         return f"{self.budget} for {self.neighbors.protected} (neighbours: {self.neighbors})"
 
-    def _settle(self, **numbers: Any) -> None:
-        """Check the numbers, and take neighbours by their name, too."""
-        for name, value in numbers.items():
-            object.__setattr__(self, name, positive(name, value))
-        if isinstance(self.neighbors, str):
-            object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
-
-    def _shown(self, **numbers: float) -> str:
+    def __repr__(self) -> str:
         if self.neighbors == REPLACE_ROW:
-            return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in numbers.items())})"
-        values = ", ".join(f"{value:g}" for value in numbers.values())
+            return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in self.numbers.items())})"
+        values = ", ".join(f"{value:g}" for value in self.numbers.values())
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
@@ -253,9 +272,6 @@ class PureDP(Promise):
     eps: float
     neighbors: Neighbors = REPLACE_ROW
 
-    def __post_init__(self) -> None:
-        self._settle(eps=self.eps)
-
     def part(self, share: float) -> PureDP:
         return replace(self, eps=self.eps * share)
 
@@ -290,13 +306,6 @@ class PureDP(Promise):
     def less(self, spent: PureDP) -> PureDP:
         return self._nothing(eps=_left(self.eps - spent.eps, self.eps))
 
-    @property
-    def budget(self) -> str:
-        return f"eps = {self.eps:g}"
-
-    def __repr__(self) -> str:
-        return self._shown(eps=self.eps)
-
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Promise):
@@ -329,7 +338,7 @@ class ApproxDP(Promise):
     def __post_init__(self) -> None:
         if is_number(self.delta) and self.delta == 0:
             raise BudgetError("delta is 0; write PureDP(eps) for a promise without a delta")
-        self._settle(eps=self.eps, delta=self.delta)
+        super().__post_init__()
         if self.delta >= 1:
             raise BudgetError(f"delta is {self.delta:g}; choose one far below 1 / n, such as delta=1e-6")
 
@@ -377,9 +386,6 @@ class ApproxDP(Promise):
     def budget(self) -> str:
         return f"eps = {self.eps:g}" + (f", delta = {self.delta:g}" if self.delta else "")
 
-    def __repr__(self) -> str:
-        return self._shown(eps=self.eps, delta=self.delta)
-
 
 @dataclass(frozen=True, repr=False)
 class GaussianDP(Promise):
@@ -405,11 +411,10 @@ class GaussianDP(Promise):
     eps = 4.88655, delta = 1e-06 for any one row (neighbours: replace one row)
     """
 
+    currency: ClassVar[str] = "mu"
+    normal: ClassVar[bool] = True
     mu: float
     neighbors: Neighbors = REPLACE_ROW
-
-    def __post_init__(self) -> None:
-        self._settle(mu=self.mu)
 
     def part(self, share: float) -> GaussianDP:
         return replace(self, mu=self.mu * math.sqrt(max(0.0, share)))
@@ -445,12 +450,84 @@ class GaussianDP(Promise):
     def less(self, spent: GaussianDP) -> GaussianDP:
         return self._nothing(mu=math.sqrt(_left(self.mu**2 - spent.mu**2, self.mu**2)))
 
-    @property
-    def budget(self) -> str:
-        return f"mu = {self.mu:g}"
 
-    def __repr__(self) -> str:
-        return self._shown(mu=self.mu)
+@dataclass(frozen=True, repr=False)
+class ZeroCDP(Promise):
+    """rho-zero-concentrated differential privacy: Renyi divergences of order a are at most rho a, for all a > 1.
+
+    Bun and Steinke (2016), Definition 1.1. N(0, 1) against N(mu, 1) has exactly rho = mu^2 / 2, and a mu-GDP mechanism
+    has no more, since its laws are a function of these two. A pure mechanism has at most ``eps tanh(eps / 2)``
+    (`tradeoff.pure_rho`).
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+    neighbors : Neighbors or str
+        Neighbouring relation, by default "replace".
+
+    Raises
+    ------
+    BudgetError
+        If `rho` is not a positive number.
+
+    Examples
+    --------
+    >>> print(ZeroCDP(0.5).to_approx(1e-6))
+    eps = 5.22153, delta = 1e-06 for any one row (neighbours: replace one row)
+    """
+
+    currency: ClassVar[str] = "rho"
+    normal: ClassVar[bool] = True
+    rho: float
+    neighbors: Neighbors = REPLACE_ROW
+
+    def part(self, share: float) -> ZeroCDP:
+        return replace(self, rho=self.rho * share)
+
+    def for_group(self, k: int) -> ZeroCDP:
+        return replace(self, rho=self.rho / k**2)
+
+    def of_group(self, k: int) -> ZeroCDP:
+        """Return k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        return replace(self, rho=self.rho * k**2)
+
+    def as_pure(self) -> PureDP:
+        return PureDP(tradeoff.pure_eps_of_rho(self.rho), self.neighbors)
+
+    def as_normal(self) -> GaussianDP:
+        return GaussianDP(math.sqrt(2 * self.rho), self.neighbors)
+
+    def kept_by(self, *mechanisms: Any) -> Promise:
+        """Return mu where all noise is normal, eps of one mechanism that is pure by nature, and else rho.
+
+        mu^2 adds up as rho = mu^2 / 2 does, also where later parts depend on earlier releases (Smith and Thakurta
+        2022). Of several pure mechanisms rho adds up; the sum of their eps is more than the eps of that rho.
+        """
+        if mechanisms and all(by.normal for by in mechanisms):
+            return self.as_normal()
+        if len(mechanisms) == 1 and not mechanisms[0].needs_delta:
+            return self.as_pure()
+        return self
+
+    def delta(self, eps: float) -> float:
+        """Return the smallest delta for which this promise is known to imply (eps, delta)-DP."""
+        return tradeoff.zcdp_delta(self.rho, eps)
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        return tradeoff.zcdp_tradeoff(alpha, self.rho)
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        return ApproxDP(tradeoff.zcdp_eps(self.rho, delta), delta, self.neighbors)
+
+    def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
+        return rho_of(promises) <= self.rho * (1 + ROUNDING)
+
+    def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> ZeroCDP:
+        return self._nothing(rho=rho_of(promises))
+
+    def less(self, spent: ZeroCDP) -> ZeroCDP:
+        return self._nothing(rho=_left(self.rho - spent.rho, self.rho))
 
 
 def eps_of(promises: Iterable[Promise]) -> float:
@@ -472,6 +549,22 @@ def _mu(promise: Promise) -> float:
     return math.inf
 
 
+def rho_of(promises: Iterable[Promise]) -> float:
+    """Return the rho of several promises together: it adds up; a pure one has the rho of the worst such mechanism."""
+    return math.fsum(map(_rho, promises))
+
+
+def _rho(promise: Promise) -> float:
+    match promise:
+        case ZeroCDP():
+            return promise.rho
+        case GaussianDP():
+            return promise.mu**2 / 2
+        case PureDP():
+            return tradeoff.pure_rho(promise.eps)
+    return math.inf
+
+
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
     """Return an eps that these promises keep together at `delta`: of sums of eps and delta, or of mu^2.
 
@@ -485,7 +578,7 @@ def sums(promises: tuple[Promise, ...], delta: float) -> float:
     return min(eps if lost <= delta else math.inf, tradeoff.gdp_eps(mu, delta) if math.isfinite(mu) else math.inf)
 
 
-def promise_of(eps: Any, mu: Any, delta: Any, neighbors: Neighbors) -> Promise:
+def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) -> Promise:
     """Return the promise that a call asks for.
 
     Raises
@@ -493,17 +586,17 @@ def promise_of(eps: Any, mu: Any, delta: Any, neighbors: Neighbors) -> Promise:
     BudgetError
         If none, or more than one, is asked for, or a number is out of range.
     """
-    if eps is None and mu is None:
-        raise BudgetError("no budget is given; write eps=1, or eps=1 with delta=1e-6, or mu=1")
-    if eps is not None and mu is not None:
-        raise BudgetError("eps and mu are both given; keep one of them")
-    if mu is not None:
-        if not is_number(delta) or delta != 0:
-            raise BudgetError("delta goes with eps; leave delta out, since mu needs none")
-        return GaussianDP(mu, neighbors)
-    if is_number(delta) and delta == 0:
-        return PureDP(eps, neighbors)
-    return ApproxDP(eps, delta, neighbors)
+    given = [name for name, number in (("eps", eps), ("mu", mu), ("rho", rho)) if number is not None]
+    if not given:
+        raise BudgetError("no budget is given; write eps=1, or eps=1 with delta=1e-6, or mu=1, or rho=0.5")
+    if len(given) > 1:
+        raise BudgetError(f"{listed(given)} are {'both' if len(given) == 2 else 'all'} given; keep one of them")
+    pure = is_number(delta) and delta == 0
+    if eps is not None:
+        return PureDP(eps, neighbors) if pure else ApproxDP(eps, delta, neighbors)
+    if not pure:
+        raise BudgetError(f"delta goes with eps; leave delta out, since {given[0]} needs none")
+    return GaussianDP(mu, neighbors) if rho is None else ZeroCDP(rho, neighbors)
 
 
 def is_number(value: Any) -> bool:
@@ -524,7 +617,7 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
-EXAMPLES = {"eps": "1", "mu": "1", "delta": "1e-6"}
+EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:

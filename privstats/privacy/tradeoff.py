@@ -1,4 +1,4 @@
-"""Conversions between eps, (eps, delta) and mu, exact to double precision, and trade-off functions.
+"""Conversions between eps, (eps, delta), mu and rho to double precision, and trade-off functions.
 
 A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of
 "row i is u" against "row i is v" (Dong, Roth and Su 2022, Definition 2.1).
@@ -240,6 +240,144 @@ def pure_eps(mu: float) -> float:
     return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
+def pure_rho(eps: float) -> float:
+    """Smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
+
+    Harrison and Manurangsi (2025). The worst eps-DP mechanism is randomised response, right with probability ``e^eps /
+    (1 + e^eps)``. For its Renyi divergence D of order a, with ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
+
+        ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = eps^2 / 8 tanh(t) / t``.
+
+    The slope of g falls, so that D / a is largest where a falls to 1: there it is ``4 g'(1)``, the Kullback-Leibler
+    divergence.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        rho.
+
+    Examples
+    --------
+    >>> round(pure_rho(1.0), 4)
+    0.4621
+    """
+    return eps * math.tanh(eps / 2)
+
+
+def pure_eps_of_rho(rho: float) -> float:
+    """Largest eps such that every eps-DP mechanism is rho-zCDP: the inverse of `pure_rho`.
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+
+    Returns
+    -------
+    float
+        eps.
+
+    Examples
+    --------
+    >>> round(pure_eps_of_rho(0.4621), 4)
+    1.0
+    """
+    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # as x / (1 + x) <= tanh(x) <= min(1, x)
+    return _root(lambda eps: pure_rho(eps) / rho - 1, low * (1 - 1e-15), high)
+
+
+def zcdp_delta(rho: float, eps: float) -> float:
+    """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
+
+    The smallest, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
+    Steinke 2020, Proposition 12). Its logarithm is convex in a, and smallest where ``eps = (2 a - 1) rho +
+    log(1 - 1 / a)``; there it is ``-(a - 1)^2 rho - log a``.
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+    eps : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        delta in [0, 1].
+
+    Raises
+    ------
+    BudgetError
+        If ``eps`` is negative or not a number.
+
+    Examples
+    --------
+    >>> round(zcdp_delta(0.5, 5.2215), 8)
+    1e-06
+    """
+    _checked("zcdp_delta", eps=eps)
+    return _delta_at_order(rho, _order_of_eps(rho, eps))
+
+
+def zcdp_eps(rho: float, delta: float) -> float:
+    """Smallest eps for which rho-zCDP is known to imply (eps, delta)-DP: the inverse of `zcdp_delta` in eps.
+
+    Parameters
+    ----------
+    rho : float
+        Positive.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        eps, at least 0.
+
+    Raises
+    ------
+    BudgetError
+        If ``delta`` is out of range.
+
+    Examples
+    --------
+    >>> round(zcdp_eps(0.5, 1e-6), 4)
+    5.2215
+    """
+    _checked("zcdp_eps", delta=delta)
+    return max(0.0, _eps_at_order(rho, _order_of_delta(rho, delta)))
+
+
+def _eps_at_order(rho: float, x: float) -> float:
+    """Return the eps whose delta is smallest at the order 1 + x."""
+    return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
+
+
+def _delta_at_order(rho: float, x: float) -> float:
+    return math.exp(-x * x * rho) / (1 + x)
+
+
+def _order_of_eps(rho: float, eps: float) -> float:
+    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # at most 1, so that its eps is at most 3 rho + log(low)
+    high = 1 + (eps + math.log(2)) / (2 * rho)  # at least 1, so that its eps is at least 2 high rho - log(2)
+    return low if _eps_at_order(rho, low) >= eps else _root(lambda x: _eps_at_order(rho, x) - eps, low, high)
+
+
+def _order_of_delta(rho: float, delta: float) -> float:
+    whole = -math.log(delta)  # sum of two parts that grow in x: at low both are half of it at most, at high one is all
+    low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
+    return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
+
+
+def _root(rises: Callable[[float], float], low: float, high: float) -> float:
+    return float(scipy.optimize.brentq(rises, low, high, xtol=1e-300, rtol=1e-15, maxiter=1000))
+
+
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
@@ -310,6 +448,13 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
     """Trade-off function of mu-GDP: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
     a = np.asarray(alpha, dtype=float)
     return np.asarray(ndtr(-ndtri(a) - mu), dtype=float)
+
+
+def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
+    """Trade-off function that rho-zCDP is known to imply: the largest of those of its (eps, delta), on a grid."""
+    orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
+    pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
+    return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)
 
 
 def new_axes() -> Axes:

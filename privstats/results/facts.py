@@ -70,6 +70,8 @@ class FitFacts:
         Names of the questions, and their shares of the whole.
     accounted : Promise, optional
         The promise that was divided among the questions, where it is not `promise`: mu, in place of (eps, delta).
+    kept : Promise, optional
+        The promise that the mechanisms keep, where it implies more than `promise`: mu of normal noise, in place of rho.
     seeded : int or str, optional
         The seed, or what stood in its place; None where the noise is from the operating system.
     shared : bool
@@ -111,6 +113,7 @@ class FitFacts:
     estimated_bounds: tuple[tuple[str, float, float], ...] = ()
     budget: tuple[tuple[str, float], ...] = ()
     accounted: Promise | None = None
+    kept: Promise | None = None
     seeded: int | str | None = None
     shared: bool = False
     keys: tuple[str, ...] = ("term",)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from privstats.errors import BudgetError
 from privstats.inference.notes import RELIABLE
 from privstats.privacy.account import Account
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
-DELTA = 1e-6  # at which mu is translated
+DELTA = 1e-6  # at which mu and rho are translated
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # names of questions that are written otherwise
 OF_LEVELS = ("hist", "mode")  # functions that take numeric columns and columns with levels
 COVARIANCES = {
@@ -35,14 +35,17 @@ def guarantee(facts: FitFacts, chain: bool = False) -> str:
         )
     most, unit = promise.neighbors.rows_per_unit, promise.neighbors.unit
     each = "" if unit is None else f"; at most {most} rows of each count" if most > 1 else "; one row of each counts"
-    return f"{promise}{each}{implied(promise)}"
+    return f"{promise}{each}{implied(promise, facts.kept)}"
 
 
-def implied(promise: Promise) -> str:
-    """Return what mu implies in eps and delta, as a second line; nothing for other promises."""
-    if not isinstance(promise, GaussianDP):
+def implied(promise: Promise, kept: Promise | None = None) -> str:
+    """Return what mu or rho implies in eps and delta, as a second line; nothing for other promises.
+
+    `kept` is what the mechanisms keep, where it implies more.
+    """
+    if promise.currency == "eps":
         return ""
-    return f"\nimplies eps = {promise.to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
+    return f"\nimplies eps = {(kept or promise).to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
 
 
 def rows(facts: FitFacts) -> str:
@@ -113,29 +116,24 @@ def ledger(facts: FitFacts, charged: Account) -> str:
     except BudgetError:  # a file that lies elsewhere
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
-    of = "mu" if isinstance(budget, GaussianDP) else "eps"
+    of = budget.currency
     rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # differences of mu do not show what is left
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 
 
 def _size(promise: Promise) -> float:
-    match promise:
-        case PureDP() | ApproxDP():
-            return float(f"{promise.eps:.3g}")
-        case GaussianDP():
-            return float(f"{promise.mu:.3g}")
-    return math.nan
+    return float(f"{promise.numbers[promise.currency]:.3g}")
 
 
 def unit_of(promise: Promise) -> str:
-    """Return of which quantity the shares are parts."""
-    match promise:
-        case GaussianDP():
-            return "mu^2"
-        case ApproxDP():
-            return "eps and delta"
-    return "eps"
+    """Return of which quantities the shares are parts."""
+    return "eps and delta" if isinstance(promise, ApproxDP) else shared(promise)
+
+
+def shared(promise: Promise) -> str:
+    """Return the number that adds up: costs are added in it, and shares are parts of it."""
+    return "mu^2" if isinstance(promise, GaussianDP) else promise.currency
 
 
 def budget(facts: FitFacts) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from privstats.inference.estimate import Estimate
-from privstats.inference.notes import Note, explained
+from privstats.inference.notes import Note, explained, in_rho
 from privstats.privacy.account import Account
 from privstats.privacy.ledger import Ledger
-from privstats.privacy.promise import Promise
+from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.privacy.release import Release
 from privstats.results.deltas import delta_note
 from privstats.results.facts import FitFacts, FloatArray
@@ -152,7 +152,8 @@ class FitNumbers:
     def notes(self) -> tuple[Note, ...]:
         """What the reader of the fit must know, in the order of the summary."""
         own = (*self.facts.notes, *delta_note(self.facts, self.estimate, self.releases))
-        return explained(own, self.estimate.notes)
+        notes = explained(own, self.estimate.notes)
+        return tuple(map(in_rho, notes)) if isinstance(self.facts.promise, ZeroCDP) else notes
 
     @property
     def group_rows(self) -> FloatArray | None:

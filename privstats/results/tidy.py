@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.privacy.promise import Promise, PureDP
 from privstats.results.numbers import FitNumbers, exponentials
 
 TIDY = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "bias_bound", "component")
@@ -15,6 +15,7 @@ GLANCE = (
     "eps",
     "delta",
     "mu",
+    "rho",
     "neighbors",
     "unit",
     "nobs",
@@ -58,12 +59,9 @@ def _component(parts: tuple[Any, ...]) -> Any:
 def glance(results: FitNumbers) -> pd.DataFrame:
     """Return one row about the fit: guarantee, rows, method and diagnostics; NaN where there is none."""
     facts, found = results.facts, results.diagnostics
-    eps, delta, mu = numbers_of(facts.promise)
     neighbors = facts.neighbors
     values = (
-        eps,
-        delta,
-        mu,
+        *numbers_of(facts.promise),
         neighbors.kind,
         math.nan if neighbors.unit is None else neighbors.unit,
         results.nobs,
@@ -77,13 +75,7 @@ def glance(results: FitNumbers) -> pd.DataFrame:
     return pd.DataFrame([dict(zip(GLANCE, values, strict=True))])
 
 
-def numbers_of(promise: Promise) -> tuple[float, float, float]:
-    """Return eps, delta and mu of a promise; NaN where it has none."""
-    match promise:
-        case PureDP():
-            return promise.eps, 0.0, math.nan
-        case ApproxDP():
-            return promise.eps, promise.delta, math.nan
-        case GaussianDP():
-            return math.nan, math.nan, promise.mu
-    return math.nan, math.nan, math.nan
+def numbers_of(promise: Promise) -> tuple[float, ...]:
+    """Return eps, delta, mu and rho of a promise; NaN where it has none."""
+    own = {"delta": 0.0} if isinstance(promise, PureDP) else {}
+    return tuple((own | promise.numbers).get(name, math.nan) for name in GLANCE[:4])

@@ -11,7 +11,7 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.formula.domain import Domain
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.privacy.promise import Promise
 
 
 def digest(*parts: Any) -> str:
@@ -61,17 +61,8 @@ def canonical_form(value: Any) -> Any:
 
 def promise_numbers(promise: Promise) -> list[Any]:
     """Return the numbers of a promise, with those whom it protects."""
-    match promise:
-        case PureDP():
-            own: dict[str, float] = {"eps": promise.eps}
-        case ApproxDP():
-            own = {"eps": promise.eps, "delta": promise.delta}
-        case GaussianDP():
-            own = {"mu": promise.mu}
-        case _:
-            raise OptionError(f"a guarantee of type {type(promise).__name__} has no canonical form")
     around = promise.neighbors
-    return [sorted(own.items()), around.kind, around.unit, around.rows_per_unit]
+    return [sorted(promise.numbers.items()), around.kind, around.unit, around.rows_per_unit]
 
 
 def _family(family: Any) -> list[str]:

@@ -1,12 +1,14 @@
 """How a promise is divided among the questions of a plan, and what the ledger is charged. TRUSTED.
 
-Every question gets `promise.part(share)`, and the parts of one plan add up to the promise: eps and delta, or mu^2,
-compose by sums, whatever was released before (`privstats.privacy.promise`).
+Every question gets `promise.part(share)`, and the parts of one plan add up to the promise: eps and delta, mu^2, or rho,
+compose by sums, whatever was released before (`privstats.privacy.promise`). A part of rho is charged as mu or eps where
+the mechanisms that spend it keep that (`ZeroCDP.kept_by`).
 
 Where an estimator chooses once between branches, by what a common beginning has released, the questions of the
 beginning have fractions of the whole and each branch shares what they leave. That rest is one entry of the charge:
 whichever branch is taken keeps it, and only one is. An optional question lies inside the part of another question,
-which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022). Asked before the choice
+which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman
+and Zrnic 2021). Asked before the choice
 it may lie inside a part of each of several branches: only one of these is taken, and spends that much less.
 """
 
@@ -76,12 +78,10 @@ def divided(
     first = [a.label for a in asked if a.name == BOUNDS]
     left = 1.0 - (fraction(bounds_share) if first else 0.0)
     fractions = {label: (1.0 - left) / len(first) for label in first}
-    charge = {label: whole.part(fractions[label]) for label in first}
     prefix, branches = _by_branch(asked)
     spent = math.fsum(share[label] for label in prefix)
     if not branches:
         fractions |= {label: left * share[label] / spent for label in prefix}
-        charge |= {label: whole.part(fractions[label]) for label in prefix}
     else:
         if not spent < 1:
             raise OptionError(
@@ -89,9 +89,7 @@ def divided(
                 f"{' or '.join(branches)} needs the rest"
             )
         fractions |= {label: left * share[label] for label in prefix}
-        charge |= {label: whole.part(fractions[label]) for label in prefix}
         rest = left * (1 - spent)
-        charge[" or ".join(branches)] = whole.part(rest)
         for labels in branches.values():
             together = math.fsum(share[label] for label in labels)
             fractions |= {label: rest * share[label] / together for label in labels}
@@ -105,6 +103,10 @@ def divided(
                 f"{math.fsum(inside.values()):g} of it; make their sum less than 1"
             )
     promises = {label: whole.part(part) for label, part in fractions.items()}
+    spend = {label: [a.mechanism for a in asked if label in (a.label, *a.optional)] for label in (*first, *prefix)}
+    charge = {label: promises[label].kept_by(*mechanisms) for label, mechanisms in spend.items()}
+    if branches:
+        charge[" or ".join(branches)] = whole.part(rest).kept_by(*(a.mechanism for a in asked))
     return Division(promises, tuple(charge.items()), fractions)
 
 

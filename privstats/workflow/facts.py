@@ -51,6 +51,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         estimated_bounds=_estimated(plan, public),
         budget=_budget(plan, gate),
         accounted=None if plan.accounted == spec.promise else plan.accounted,
+        kept=None if plan.kept == spec.promise else plan.kept,
         seeded=seed_shown(rng),
         shared=shared,
         keys=labelled.keys,

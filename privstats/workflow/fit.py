@@ -50,7 +50,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     check_formula(verb, call["formula"])
     check_unit(call["unit"])
     neighbors = Neighbors(call.pop("neighbors"), call.pop("unit"), call.pop("rows_per_unit"))
-    promise = promise_of(call.pop("eps"), call.pop("mu"), call.pop("delta"), neighbors)
+    promise = promise_of(call.pop("eps"), call.pop("mu"), call.pop("rho"), call.pop("delta"), neighbors)
     settings = take(Settings, call)
     fitted = take(model, call)
     options = {name: value for name, value in call.items() if not is_default(value, defaults[name])}

@@ -22,8 +22,9 @@ from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.numerics.exact import Total
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, Relation
+from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
+from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
 from privstats.workflow.digest import digest, promise_numbers
 from privstats.workflow.division import BOUNDS, Division, divided
@@ -93,7 +94,7 @@ class Plan:
 
     Attributes
     ----------
-    guarantee : PureDP, ApproxDP or GaussianDP
+    guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
         The guarantee that was asked for.
     questions : DataFrame
         One row a question: its share of the budget, its mechanism, and what it may spend.
@@ -123,6 +124,11 @@ class Plan:
         return self.division.charge
 
     @property
+    def kept(self) -> Promise:
+        """What the mechanisms keep: the guarantee, or in place of rho the mu of normal noise."""
+        return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
+
+    @property
     def branches(self) -> tuple[str, ...]:
         """The methods between which the fit will choose; empty where there is no choice."""
         return tuple(dict.fromkeys(p.branch for p in self.planned if p.branch is not None))
@@ -142,7 +148,7 @@ class Plan:
     @property
     def questions(self) -> pd.DataFrame:
         """One row a question: share of the budget, mechanism, branch, and what it may spend."""
-        of = "of_mu2" if isinstance(self.accounted, GaussianDP) else "of_eps"
+        of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
                 "question": [p.label for p in self.planned],
@@ -211,7 +217,7 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget that makes intervals narrow enough: eps, or mu where that was asked for.
+        """Return the smallest budget that makes intervals narrow enough: eps, or mu or rho where that was asked for.
 
         Parameters
         ----------
@@ -233,7 +239,7 @@ class Plan:
             If no budget is enough: the interval without privacy is wider.
         """
         width = _positive("width", width)
-        name = "mu" if isinstance(self.guarantee, GaussianDP) else "eps"
+        name = self.guarantee.currency
 
         def excess(budget: float) -> float:
             promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
@@ -241,7 +247,7 @@ class Plan:
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
             return make_plan(other, self._public_rows, self.rows)._widest(term, assumptions) / width
 
-        found = forecast.smallest(excess, float(getattr(self.guarantee, name)), most=1e4)
+        found = forecast.smallest(excess, self.guarantee.numbers[name], most=1e4)
         if found is None:
             raise BudgetError(
                 f"a width of {width:g} is less than that without privacy; take more rows, or choose a larger width"
@@ -254,10 +260,10 @@ class Plan:
         Raises
         ------
         OptionError
-            If the budget of the plan is in mu.
+            If the budget of the plan is in mu or rho.
         """
-        if isinstance(self.guarantee, GaussianDP):
-            raise OptionError("the budget of this plan is in mu; write plan.budget_for(width)")
+        if self.guarantee.currency != "eps":
+            raise OptionError(f"the budget of this plan is in {self.guarantee.currency}; write plan.budget_for(width)")
         return self.budget_for(width, term, **assumptions)
 
     def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
@@ -337,7 +343,7 @@ class Plan:
         ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
         shares = self.questions.iloc[::-1, 0]
         ax.barh(list(shares.index), 100 * shares.to_numpy())
-        ax.set_xlabel("% of mu^2" if isinstance(self.accounted, GaussianDP) else "% of eps")
+        ax.set_xlabel(f"% of {shared(self.accounted)}")
         return ax
 
     def __repr__(self) -> str:

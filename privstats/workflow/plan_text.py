@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.gate.gate import Planned
-from privstats.privacy.promise import GaussianDP
-from privstats.results.header import QUESTIONS, implied
+from privstats.results.header import QUESTIONS, implied, shared
 from privstats.results.text import (
     RULE,
     Column,
@@ -84,7 +83,7 @@ def described(plan: Any) -> str:
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
         "No row was read and no budget was spent.",
-        *labelled("Guarantee", f"{promise}{implied(promise)}"),
+        *labelled("Guarantee", f"{promise}{implied(promise, plan.kept)}"),
         *labelled("Rows", _rows(plan)),
         *labelled("Method", _method(plan)),
         RULE,
@@ -154,7 +153,6 @@ def _assumed(spec: Any) -> str:
 
 def _questions(plan: Any) -> list[str]:
     """Return the table of questions, those of one name in one line."""
-    of = "mu^2" if isinstance(plan.accounted, GaussianDP) else "eps"
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
@@ -171,7 +169,7 @@ def _questions(plan: Any) -> list[str]:
     what = "what is released"
     if marks:
         what += f" ({', '.join(marks.values())}: by {' or '.join(methods)} only)"
-    lines = [f"{'question':<{wide}}{f'of {of}':>8}  {what}"]
+    lines = [f"{'question':<{wide}}{f'of {shared(plan.accounted)}':>8}  {what}"]
     for name, branch in groups:
         mark = f"{marks[branch]} " if branch else ""
         text = filled(f"{mark}{RELEASED.get(name, name)}", " " * (wide + 10), " " * (wide + 12))

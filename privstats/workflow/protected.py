@@ -40,7 +40,7 @@ class Protected:
         ----------
         name : str
             Of the analyst, in the ledger. What stands there under this name counts, whoever has written it.
-        promise : PureDP, ApproxDP or GaussianDP
+        promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
             What the analyst may spend, of the neighbours of the ledger. It is charged to the part and to the whole;
             parts may add up to more than the whole, which then refuses whoever comes last.
 

@@ -19,7 +19,7 @@ from privstats.formula.schema import undeclared
 from privstats.gate.questions import Ask, Values
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
+from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
@@ -112,13 +112,9 @@ def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whol
     eps = min(sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)]) for k in range(len(codes)))
     if rows * eps >= ENOUGH:
         return
-    name, now = ("mu", whole.mu) if isinstance(whole, GaussianDP) else ("eps", _eps(whole))
-    needed = now * ENOUGH / max(rows * eps, 1e-300)
+    name, times = whole.currency, ENOUGH / max(rows * eps, 1e-300)
+    needed = whole.numbers[name] * (times**2 if isinstance(whole, ZeroCDP) else times)
     estimate = "a private estimate of its range" if len(codes) == 1 else "private estimates of their ranges"
     raise DomainError(
         f"{undeclared(dict.fromkeys(codes, 'number'))} ({estimate} would need {name} = {needed:.2g} at {rows:,} rows)"
     )
-
-
-def _eps(promise: Promise) -> float:
-    return promise.eps if isinstance(promise, ApproxDP) else promise.as_pure().eps

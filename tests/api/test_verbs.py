@@ -15,7 +15,7 @@ from privstats.privacy.promise import PureDP
 from tests.conftest import thinned
 
 VERBS = ("lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist")
-SHARED = ("mech", "delta", "mu", "domain", "noise", "neighbors", "inference", "subset", "unit", "rows_per_unit",
+SHARED = ("mech", "delta", "mu", "rho", "domain", "noise", "neighbors", "inference", "subset", "unit", "rows_per_unit",
           "bounds_share", "shares", "memory_limit", "ledger", "rng", "dry_run")  # fmt: skip
 verbs = pytest.mark.parametrize("verb", VERBS)
 

@@ -30,8 +30,8 @@ def plans(monkeypatch):
 
 def promise_of(budget):
     """Return the guarantee of a budget, given by name."""
-    kind = ps.GaussianDP if "mu" in budget else ps.ApproxDP if "delta" in budget else ps.PureDP
-    return kind(**budget)
+    kinds = {("eps",): ps.PureDP, ("eps", "delta"): ps.ApproxDP, ("mu",): ps.GaussianDP, ("rho",): ps.ZeroCDP}
+    return kinds[tuple(budget)](**budget)
 
 
 def fits(promises, whole):
@@ -60,9 +60,7 @@ def paths(plan):
 def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of, plans, capsys, name, k):
     call = CALLS[name]
     budget = call.budgets[k]
-    whole = (
-        ps.GaussianDP(**budget) if "mu" in budget else ps.ApproxDP(**budget) if "delta" in budget else ps.PureDP(1.0)
-    )
+    whole = promise_of(budget)
     ledger = ps.Ledger(whole)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

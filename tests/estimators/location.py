@@ -54,6 +54,6 @@ class Fit:
 
 def fit(estimator, formula, data, domain, eps=None, *, mu=None, delta=0.0, seed=1, neighbors=None, **facts):
     """Return the estimate and the releases of one fit."""
-    promise = promise_of(eps, mu, delta, neighbors or Neighbors())
+    promise = promise_of(eps, mu, None, delta, neighbors or Neighbors())
     planned = Fit(estimator, formula, domain, len(data), promise, neighbors, **facts)
     return planned(data, seed)

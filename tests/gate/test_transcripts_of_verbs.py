@@ -1,5 +1,7 @@
 """Transcripts of the other models: what neighbours shift in all answers together is what was charged, at most."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ CASES = {
     "no intercept": (dp_lm, "y ~ 0 + a + b", COMPLETE, SUMS, "replace", None, 0.8),
     "no intercept of units": (dp_lm, "y ~ 0 + a + b", COMPLETE, SUMS, "add_remove", "who", 0.9),
     "means by group": (dp_mean, "y ~ g", DOMAIN, {"mu": 1.0, "mech": "gaussian"}, "replace", None, 0.99),
+    "means of units under rho": (dp_mean, "y ~ g", DOMAIN, {"rho": 0.5, "mech": "gaussian"}, "replace", "who", 0.99),
     "means by group of either kind": (dp_mean, "y ~ g", DOMAIN, {"mu": 1.0}, "replace", None, 0.8),
     "means of either kind, pure": (dp_mean, "y ~ g", DOMAIN, {"eps": 8.0}, "replace", None, 0.75),
     "means of units": (dp_mean, "y ~ g", DOMAIN, {"eps": 1.0}, "replace", "who", 0.99),
@@ -39,10 +42,10 @@ def test_no_neighbours_shift_all_answers_by_more_than_the_budget(verb, formula, 
         frames = [frame.assign(y=(np.nan_to_num(frame["y"].to_numpy()) > 1).astype(float)) for frame in frames]
     units = {} if unit is None else {"unit": unit, "rows_per_unit": 3}
     plan = verb(formula, base(), domain=domain, neighbors=kind, dry_run=True, **options, **units)
-    answers, between = along(plan, frames, seed=3), mu_between if "mu" in options else eps_between
+    answers, between = along(plan, frames, seed=3), eps_between if "eps" in options else mu_between
     if kind == "replace":
         shifts = [between(here, there) for k, here in enumerate(answers) for there in answers[:k]]
     else:
         shifts = [between(here, answers[1]) for here in answers]
-    whole = options.get("mu") or options["eps"]
+    whole = options.get("eps") or options.get("mu") or math.sqrt(2 * options["rho"])
     assert power * whole <= max(shifts) <= whole * (1 + ROUNDING)

@@ -20,7 +20,8 @@ from privstats.errors import BudgetError
 from privstats.privacy import account, ledger_file
 from privstats.privacy.account import Entry
 from privstats.privacy.ledger import Ledger
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.ledger_text import promise_as_text, promise_of_text
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 
 ROWS = pd.DataFrame({"x": np.linspace(0, 1, 50)})
 FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
@@ -47,6 +48,7 @@ def refused(path, **given):
     [
         PureDP(1.0),
         GaussianDP(1 / 3, Neighbors("add_remove", "id")),
+        ZeroCDP(1 / 3, Neighbors("add_remove")),
         ApproxDP(0.1 + 0.2, 1e-7, Neighbors("replace", "h")),
     ],
     ids=str,
@@ -68,7 +70,20 @@ def test_what_is_charged_is_found_again_to_the_bit(path, budget):
     pd.testing.assert_frame_equal(memory.entries, again.entries)  # digests too
 
 
-@pytest.mark.parametrize("budget", [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
+def test_promises_are_written_as_in_the_files_of_earlier_versions():
+    written = {
+        PureDP(0.5): '{"kind": "PureDP", "eps": 0.5, "neighbors": "replace", "unit": null}',
+        ApproxDP(0.5, 1e-6, Neighbors("add_remove", "id")):
+            '{"kind": "ApproxDP", "eps": 0.5, "delta": 1e-06, "neighbors": "add_remove", "unit": "id"}',
+        GaussianDP(0.5): '{"kind": "GaussianDP", "mu": 0.5, "neighbors": "replace", "unit": null}',
+        ZeroCDP(0.5): '{"kind": "ZeroCDP", "rho": 0.5, "neighbors": "replace", "unit": null}',
+    }  # fmt: skip
+    for promise, text in written.items():
+        assert promise_as_text(promise) == text
+        assert promise_of_text(text) == promise and type(promise_of_text(text)) is type(promise)
+
+
+@pytest.mark.parametrize("budget", [PureDP(1.0), GaussianDP(1.0), ZeroCDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
 def test_a_promise_of_nothing_is_refused_and_the_file_can_be_read_on(path, budget):
     ledger = Ledger(budget, path)
     with pytest.raises(BudgetError):

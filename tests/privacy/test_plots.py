@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, ZeroCDP
 
-PROMISES = [PureDP(1.0), PureDP(900.0), ApproxDP(0.5, 0.1), GaussianDP(1.0), GaussianDP(0.1)]
+PROMISES = [PureDP(1.0), PureDP(900.0), ApproxDP(0.5, 0.1), GaussianDP(1.0), ZeroCDP(0.5), GaussianDP(0.1)]
 promises = pytest.mark.parametrize("promise", PROMISES, ids=str)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from privstats.errors import BudgetError, OptionError
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, Relation, promise_of, sums
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, Relation, ZeroCDP, promise_of, sums
 from privstats.privacy.tradeoff import gdp_delta, pure_eps, pure_mu
 
-PROMISES = [PureDP(0.7), ApproxDP(0.7, 1e-5), GaussianDP(0.7)]
+PROMISES = [PureDP(0.7), ApproxDP(0.7, 1e-5), GaussianDP(0.7), ZeroCDP(0.7)]
 promises = pytest.mark.parametrize("promise", PROMISES, ids=repr)
 
 
@@ -28,7 +28,7 @@ def test_no_part_of_a_promise_is_one_for_nothing_or_less(promise):
             promise.part(share)
 
 
-@pytest.mark.parametrize("kind", [PureDP, GaussianDP])
+@pytest.mark.parametrize("kind", [PureDP, GaussianDP, ZeroCDP])
 @pytest.mark.parametrize("number", [0, 0.0, -1, math.nan, math.inf, "1", None, True, [1.0]])
 def test_a_budget_that_is_no_positive_number_is_refused(kind, number):
     with pytest.raises(BudgetError, match="give a positive number"):
@@ -86,11 +86,21 @@ def test_neighbours_that_are_none_are_refused_with_the_cure(wrong):
 
 def test_a_call_has_one_budget():
     where = Neighbors()
-    assert promise_of(1, None, 0.0, where) == PureDP(1.0)
-    assert promise_of(None, 1, 0.0, where) == GaussianDP(1.0)
-    assert promise_of(1, None, 1e-6, where) == ApproxDP(1.0, 1e-6)
-    for wrong in ((None, None, 0.0), (1, 1, 0.0), (None, 1, 1e-6), (0, None, 0.0), (-1, None, 0.0)):
-        with pytest.raises(BudgetError):
+    assert promise_of(1, None, None, 0.0, where) == PureDP(1.0)
+    assert promise_of(None, 1, None, 0.0, where) == GaussianDP(1.0)
+    assert promise_of(None, None, 1, 0.0, where) == ZeroCDP(1.0)
+    assert promise_of(1, None, None, 1e-6, where) == ApproxDP(1.0, 1e-6)
+    for wrong, says in (
+        ((None, None, None, 0.0), "no budget is given; write eps=1, or eps=1 with delta=1e-6, or mu=1, or rho=0.5"),
+        ((1, 1, None, 0.0), "eps and mu are both given; keep one of them"),
+        ((None, 1, 1, 0.0), "mu and rho are both given; keep one of them"),
+        ((1, 1, 1, 0.0), "eps, mu and rho are all given; keep one of them"),
+        ((None, 1, None, 1e-6), "delta goes with eps; leave delta out, since mu needs none"),
+        ((None, None, 1, 1e-6), "delta goes with eps; leave delta out, since rho needs none"),
+        ((0, None, None, 0.0), "eps is 0"),
+        ((None, None, -1, 0.0), "rho is -1; give a positive number, such as rho=0.5"),
+    ):
+        with pytest.raises(BudgetError, match=says):
             promise_of(*wrong, where)
 
 
@@ -108,7 +118,8 @@ def test_what_is_left_and_what_is_spent_are_the_whole(promise):
     if isinstance(promise, GaussianDP):
         assert left.mu**2 + spent.mu**2 == pytest.approx(promise.mu**2)
     else:
-        assert left.eps + spent.eps == pytest.approx(promise.eps)
+        first = promise.currency
+        assert left.numbers[first] + spent.numbers[first] == pytest.approx(promise.numbers[first])
 
 
 @promises
@@ -123,6 +134,7 @@ def test_no_test_of_a_person_errs_less_than_the_tradeoff_says(promise):
 def test_texts_are_those_of_the_field():
     assert str(PureDP(1)) == "eps = 1 for any one row (neighbours: replace one row)"
     assert repr(PureDP(1)) == "PureDP(eps=1)"
+    assert repr(ZeroCDP(0.5)) == "ZeroCDP(rho=0.5)"
     by_person = PureDP(1, Neighbors("replace", "person"))
     assert repr(by_person) == "PureDP(1, Neighbors('replace', 'person'))"
     assert eval(repr(by_person), {"PureDP": PureDP, "Neighbors": Neighbors}) == by_person

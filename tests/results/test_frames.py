@@ -29,7 +29,7 @@ from tests.results.fits import (
 
 TIDY = ["term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high", "bias_bound"]
 TIDY += ["component"]
-GLANCE = ["eps", "delta", "mu", "neighbors", "unit", "nobs", "nobs_used", "method", "cov_type"]
+GLANCE = ["eps", "delta", "mu", "rho", "neighbors", "unit", "nobs", "nobs_used", "method", "cov_type"]
 GLANCE += ["noise_to_signal", "sigma", "seeded"]
 ZOO = [
     (LM, facts(), []),

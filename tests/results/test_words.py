@@ -12,7 +12,7 @@ import pytest
 
 import privstats
 from privstats.inference.notes import NOTES, Note
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.results import summary
 from privstats.results.text import aligned, decimals, filled, indented, number, percentages, short, significant
 from tests.results.fits import (
@@ -212,7 +212,14 @@ def zoo():
         tau = tuple((term, t) for term in ("Intercept", LONG) for t in (0.05, 0.123456))
         yield results(given(tuple("abcd"), scale, scale / 7), rq_facts(labels=tau)).summary(alpha=0.001)
     unit = Neighbors("add_remove", unit="identity_number_of_the_household", rows_per_unit=12)
-    for promise in (PureDP(0.123456), ApproxDP(1.5, 1e-12), GaussianDP(2.25), PureDP(1, unit), GaussianDP(1, unit)):
+    for promise in (
+        PureDP(0.123456),
+        ApproxDP(1.5, 1e-12),
+        GaussianDP(2.25),
+        ZeroCDP(0.5),
+        PureDP(1, unit),
+        ZeroCDP(2, unit),
+    ):
         for seeded in (None, 3, "Generator"):
             many = tuple((f"question {k} of many", 1 / 30) for k in range(30))
             fact = facts(promise=promise, seeded=seeded, budget=many, shared=True, subset=f"{LONG} > 3 " * 4)

@@ -1,17 +1,20 @@
 """Parts of a promise add up to it, whatever shares are given, and whichever branch is taken."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.errors import BudgetError, OptionError
-from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, eps_of, mu_of
+from privstats.mechanisms.additive.gaussian import Gaussian
+from privstats.mechanisms.additive.laplace import Laplace
+from privstats.mechanisms.base import Mechanism
+from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, ZeroCDP, eps_of, mu_of, rho_of
 from privstats.workflow.division import divided
 
-WHOLES = [PureDP(0.7), GaussianDP(1.3), ApproxDP(0.7, 1e-6)]
+WHOLES = [PureDP(0.7), GaussianDP(1.3), ZeroCDP(0.4), ApproxDP(0.7, 1e-6)]
 OWN = {
     "bounds": 1.0,
     "scales": 0.1,
@@ -24,6 +27,9 @@ OWN = {
 }
 
 
+NORMAL = Gaussian()
+
+
 @dataclass(frozen=True)
 class Q:
     """A question as a rehearsal notes it."""
@@ -31,6 +37,7 @@ class Q:
     label: str
     branch: str | None = None
     optional: tuple[str, ...] = ()
+    mechanism: Mechanism = NORMAL
 
     @property
     def name(self):
@@ -42,13 +49,15 @@ FORK = (Q("scales"), Q("coarse"), Q("moments", "m"), Q("meat", "m"), Q("score", 
 
 
 def size(promise):
-    return getattr(promise, "eps", None) or promise.mu**2
+    return promise.numbers[promise.currency]
 
 
 def together(whole, promises):
     """The numbers that several promises have in sum."""
     if isinstance(whole, GaussianDP):
         return mu_of(promises)
+    if isinstance(whole, ZeroCDP):
+        return rho_of(promises)
     if isinstance(whole, PureDP):
         return eps_of(promises)
     assert math.fsum(p.delta for p in promises) == pytest.approx(whole.delta)
@@ -69,7 +78,7 @@ def test_each_branch_keeps_the_one_entry_that_is_charged_for_all(whole):
     entry = dict(division.charge)["m or s"]
     for branch in ("m", "s"):
         own = [division.promises[q.label] for q in FORK if q.branch == branch]
-        assert together(entry, own) == pytest.approx(together(entry, [entry]), rel=1e-12)
+        assert together(whole.part(0.7), own) == pytest.approx(together(whole.part(0.7), [entry]), rel=1e-12)
 
 
 @pytest.mark.parametrize("whole", WHOLES, ids=str)
@@ -143,6 +152,18 @@ def test_an_optional_question_with_a_share_in_each_branch_spends_the_same_in_all
     assert division.charge == divided(FORK, PureDP(1.0), OWN).charge
     with pytest.raises(OptionError, match="parts of the share of 'moments'"):
         divided(asked, PureDP(1.0), OWN, {"moments": 0.01})
+
+
+def test_a_part_of_rho_is_charged_as_what_its_mechanisms_keep():
+    pure, again = Q("scales", mechanism=Laplace()), Q("again", None, ("coarse",), Laplace())
+    charge = dict(divided((pure, *FORK[1:], again), ZeroCDP(0.5), OWN).charge)
+    assert charge["scales"] == ZeroCDP(0.05).as_pure()
+    assert charge["coarse"] == ZeroCDP(0.1)  # normal noise, and a pure part inside
+    assert charge["m or s"] == ZeroCDP(0.35)
+    charge = dict(divided((*FORK, replace(again, mechanism=NORMAL)), ZeroCDP(0.5), OWN).charge)
+    assert all(isinstance(promise, GaussianDP) for promise in charge.values())
+    charge = dict(divided((pure, *LINE, replace(again, optional=("scales",))), ZeroCDP(0.5), OWN).charge)
+    assert isinstance(charge["scales"], ZeroCDP)  # two pure ones, whose eps add up to more
 
 
 def test_the_bounds_of_stage_0_have_their_share_and_the_others_what_is_left():
