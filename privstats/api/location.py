@@ -65,7 +65,7 @@ def dp_median(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -198,7 +198,7 @@ def dp_quantile(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -322,7 +322,7 @@ def dp_mean(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.

@@ -81,7 +81,7 @@ def dp_lm(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -223,7 +223,7 @@ def dp_rq(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; that of normal noise is mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.

@@ -25,6 +25,9 @@ BUDGETS = [
     ("lm", LM, {"eps": None}, ps.BudgetError, "no budget is given; write eps=1"),
     ("lm", LM, {"mu": 1.0}, ps.BudgetError, "eps and mu are both given; keep one of them"),
     ("lm", LM, {"eps": None, "mu": 1.0, "delta": 1e-6}, ps.BudgetError, "delta goes with eps"),
+    ("lm", LM, {"rho": 0.5}, ps.BudgetError, "eps and rho are both given; keep one of them"),
+    ("hist", ONE, {"rho": 0.5, "mu": 1.0}, ps.BudgetError, "eps, mu and rho are all given; keep one of them"),
+    ("lm", LM, {"eps": None, "rho": 0.5, "delta": 1e-6}, ps.BudgetError, "leave delta out, since rho needs none"),
     ("lm", LM, {"eps": 0}, ps.BudgetError, "eps is 0; give a positive number, such as eps=1"),
     ("lm", LM, {"eps": -1}, ps.BudgetError, "eps is -1; give a positive number, such as eps=1"),
     ("lm", LM, {"eps": None, "mu": 0}, ps.BudgetError, "mu is 0"),
@@ -49,6 +52,7 @@ BUDGETS = [
     ("lm", LM, {"rng": "seed"}, ps.PrivacyError, "rng"),
     *(("lm", LM, {"eps": bad}, ps.BudgetError, "eps is") for bad in NOT_NUMBERS),
     *(("lm", LM, {"eps": None, "mu": bad}, ps.BudgetError, "mu is") for bad in NOT_NUMBERS),
+    *(("lm", LM, {"eps": None, "rho": bad}, ps.BudgetError, "rho is") for bad in NOT_NUMBERS),
 ]
 NAMES = [
     ("lm", LM, {"mech": "magic"}, ps.OptionError, "mech is 'magic'; choose among 'auto', 'suffstats', 'newton'"),
