@@ -6,7 +6,7 @@ import getpass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from privstats.errors import BudgetError
+from privstats.errors import BudgetError, quote
 from privstats.privacy import ledger_report
 from privstats.privacy.account import Account
 from privstats.privacy.composition import together
@@ -40,7 +40,8 @@ class Ledger(Account):
     Raises
     ------
     BudgetError
-        If `budget` is no guarantee; if the file is no ledger, is a copy, has another budget or cannot be written.
+        If `budget` is no guarantee, `path` none of a file, or `analyst` no text; if the file is no ledger, is a copy,
+        has another budget or cannot be written.
 
     Examples
     --------
@@ -62,6 +63,8 @@ class Ledger(Account):
         moved: bool = False,
     ) -> None:
         analyst = user() if analyst is None else analyst
+        if not isinstance(analyst, str):
+            raise BudgetError(f"analyst is {quote(analyst)}; give a name, such as analyst='ann'")
         if path is not None and isinstance(budget, Promise | None):
             from privstats.privacy.ledger_file import opened
 

@@ -54,7 +54,10 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
         If the file is no ledger, is a copy, has another budget than the one given, or cannot be read and written; if
         there is none and no budget is given.
     """
-    file = LedgerFile(os.fspath(Path(path).resolve()))
+    try:
+        file = LedgerFile(os.fspath(Path(path).resolve()))
+    except (OSError, RuntimeError, TypeError, ValueError):  # no text, one with a NUL, or links in a circle
+        raise BudgetError(f"path is {quote(path)}, no path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
             f"there is no ledger {quote(file.name)}; give a budget, such as ps.GaussianDP(1), to begin it"

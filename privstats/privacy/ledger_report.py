@@ -35,8 +35,8 @@ def frame(account: Account) -> pd.DataFrame:
     totals = [account.budget.spent_on(promises_of(some), account.prove).budget for some in before]
     digests = list(chain(account.budget, entries))[1:]
     rows = [
-        (pd.Timestamp(entry.time), entry.analyst, entry.call, entry.method, cost_of(account, entry).budget,
-         str(account.budget.neighbors), total, digest)
+        (pd.Timestamp(entry.time), *map(_printable, (entry.analyst, entry.call, entry.method)),
+         cost_of(account, entry).budget, str(account.budget.neighbors), total, digest)
         for entry, total, digest in zip(entries, totals, digests, strict=True)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.RangeIndex(1, len(rows) + 1))
@@ -81,6 +81,11 @@ def _head(account: Account) -> list[str]:
     short = " ".join(digest[k : k + 4] for k in range(0, 16, 4))
     says = "Keep a copy elsewhere: a truncated or restored file looks complete from inside."
     return textwrap.wrap(f"Head digest {short} (no key). {says}", len(LINE))
+
+
+def _printable(text: str) -> str:
+    """Return a text whose line breaks, and what no printer knows, are written as escapes."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _fit(row: Any) -> str:

@@ -453,3 +453,19 @@ def test_who_charges_is_the_user_of_the_machine_or_who_is_named(path, monkeypatc
     mean(Ledger(PureDP(1.0), path))
     mean(Ledger(path=path, analyst="ann"))
     assert Ledger(path=path).entries["analyst"].tolist() == ["carol", "ann"]
+
+
+def test_who_charges_is_a_text_and_no_odd_one_spoils_a_ledger(path):
+    for analyst in (b"ann", 3, ["ann"]):
+        assert "analyst='ann'" in refused(path, budget=PureDP(1.0), analyst=analyst)
+    mean(Ledger(PureDP(1.0), path, analyst="a\ud800\nb"))
+    again = Ledger(path=path)
+    assert again.entries["analyst"].tolist() == ["a\\ud800\\nb"]
+    again.report().encode()
+
+
+def test_what_is_no_path_is_refused(tmp_path):
+    (tmp_path / "one").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(tmp_path / "one")
+    for path in (tmp_path / "one", f"{tmp_path}/a\0b", b"study.sqlite", 3):
+        assert "no path of a file" in refused(path, budget=PureDP(1.0))
