@@ -8,8 +8,8 @@ Where an estimator chooses once between branches, by what a common beginning has
 beginning have fractions of the whole and each branch shares what they leave. That rest is one entry of the charge:
 whichever branch is taken keeps it, and only one is. An optional question lies inside the part of another question,
 which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman
-and Zrnic 2021). Asked before the choice
-it may lie inside a part of each of several branches: only one of these is taken, and spends that much less.
+and Zrnic 2021). Asked before the choice it may lie inside a part of each of several branches: only one of these is
+taken, and spends that much less.
 """
 
 from __future__ import annotations
@@ -77,22 +77,19 @@ def divided(
     share = {a.label: _share(a, asked, own, given) for a in asked if a.name != BOUNDS}
     first = [a.label for a in asked if a.name == BOUNDS]
     left = 1.0 - (fraction(bounds_share) if first else 0.0)
-    fractions = {label: (1.0 - left) / len(first) for label in first}
     prefix, branches = _by_branch(asked)
     spent = math.fsum(share[label] for label in prefix)
-    if not branches:
-        fractions |= {label: left * share[label] / spent for label in prefix}
-    else:
-        if not spent < 1:
-            raise OptionError(
-                f"the shares of {', '.join(prefix)} are {spent:g} of the whole; make their sum less than 1, since "
-                f"{' or '.join(branches)} needs the rest"
-            )
-        fractions |= {label: left * share[label] for label in prefix}
-        rest = left * (1 - spent)
-        for labels in branches.values():
-            together = math.fsum(share[label] for label in labels)
-            fractions |= {label: rest * share[label] / together for label in labels}
+    if branches and not spent < 1:
+        raise OptionError(
+            f"the shares of {', '.join(prefix)} are {spent:g} of the whole; make their sum less than 1, since "
+            f"{' or '.join(branches)} needs the rest"
+        )
+    fractions = {label: (1.0 - left) / len(first) for label in first}
+    fractions |= {label: left * share[label] / (1.0 if branches else spent) for label in prefix}
+    rest = left * (1 - spent)
+    for labels in branches.values():
+        together = math.fsum(share[label] for label in labels)
+        fractions |= {label: rest * share[label] / together for label in labels}
     optional = [a for a in asked if a.optional]
     fractions |= {a.label: fractions[a.optional[0]] * _part(a.label, share[a.label]) for a in optional}
     for host in dict.fromkeys(label for a in optional for label in a.optional):
@@ -146,10 +143,11 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
     if a.optional:  # "scales again" is not what a share of "scales" is about
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
-        if a.label in shares and (a.label != a.name or _alone(a, asked)):
+        namesakes = _namesakes(a, asked)
+        if a.label in shares and (a.label != a.name or len(namesakes) == 1):
             return _positive(a.label, shares[a.label])
         if a.name in shares:
-            several = sum(other.label not in shares or other.label == a.name for other in _namesakes(a, asked))
+            several = sum(other.label not in shares or other.label == a.name for other in namesakes)
             return _positive(a.name, shares[a.name]) / several
     raise OptionError(f"the question '{a.label}' has no share; give one, as in shares={{'{a.name}': 0.1}}")
 
@@ -157,10 +155,6 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
     """Return the questions of the same name in the same branch, the question itself among them."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
-
-
-def _alone(a: Asked, asked: Sequence[Asked]) -> bool:
-    return len(_namesakes(a, asked)) == 1
 
 
 def _positive(name: str, share: float) -> float:
