@@ -106,6 +106,7 @@ class Conversation(ABC):
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         self._rows, self._neighbors, self._stream = rows, rows.neighbors, stream
         self._planned = {question.label: question for question in planned}
+        self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
         self._hosts: set[str] = set()  # whose shares optional questions have spent
         self._branch: str | None = None
@@ -211,7 +212,7 @@ class Conversation(ABC):
     def _left(self, label: str) -> Promise:
         """Return what a planned question may spend, less what optional questions within its share have spent."""
         whole = self._planned[label].promise
-        spent = sum(self._planned[other].part_of(label) for other in self._planned if other in self._asked)
+        spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:

@@ -90,7 +90,7 @@ class Rehearsal(Conversation):
     assumed : int, optional
         How many rows, or units.
     audit : Audit, optional
-        That of other rehearsals of this round: the made-up rows are the same. No question is audited twice.
+        That of other rehearsals of this round: the made-up rows are the same.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Rehearsal(Conversation):
         assumed: int | None = None,
         audit: Audit | None = None,
     ) -> None:
-        self._audit = Audit.of(design, neighbors, stream, set()) if audit is None else audit
+        self._audit = Audit.of(design, neighbors, stream) if audit is None else audit
         super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
         self._assumed = USUAL if assumed is None else assumed
@@ -145,11 +145,15 @@ class Rehearsal(Conversation):
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)
         self._cross_out(question)
-        with quiet():
-            self._audit(question)
         branch, optional = self._branch, question.within_share_of
         self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional),)
+        self._look(question)
         return promise
+
+    def _look(self, question: Question) -> None:
+        """Audit the question that is asked last."""
+        with quiet():
+            self._audit(question)
 
     def _guarded(self, work: Callable[[], T]) -> T:
         with quiet():
@@ -215,12 +219,10 @@ class Audit:
         The made-up rows.
     design : RowMap
     neighbors : Neighbors
-    seen : set of str, optional
-        Labels of the questions that have been audited; None where nothing is planned yet, so that none is audited.
     """
 
-    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors, seen: set[str] | None) -> None:
-        self.frame, self.neighbors, self.seen = frame, neighbors, seen
+    def __init__(self, frame: pd.DataFrame, design: RowMap, neighbors: Neighbors) -> None:
+        self.frame, self.neighbors = frame, neighbors
         self.whole = self._rows(design, frame)
         self.parts = self._rows(design, *_cut(frame.iloc[::-1], CUTS))
         self.groups = [
@@ -228,26 +230,23 @@ class Audit:
         ]
 
     @classmethod
-    def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams, seen: set[str] | None) -> Audit:
+    def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
         """Return the audit by rows of the design's domain."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _made_up_units(len(frame))
         # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
-        return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)), seen)
+        return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
         """Return the audit of the same rows through another design."""
-        return Audit(self.frame, design, self.neighbors, self.seen)
+        return Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
-        """Audit a question, unless it has been."""
-        if self.seen is None or question.label in self.seen:
-            return
-        self.seen.add(question.label)
+        """Audit a question."""
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)
         pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
         same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)

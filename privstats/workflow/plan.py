@@ -16,6 +16,7 @@ from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError
 from privstats.estimators.base import PublicFacts
 from privstats.formula.schema import undeclared
 from privstats.gate.gate import Pairs, Planned, shortest
+from privstats.gate.questions import Question
 from privstats.gate.rehearsal import Asked, Audit, Rehearsal
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank import Rank
@@ -493,14 +494,26 @@ class Quick(Rehearsal):
     ----------
     said : dict
         What rehearsals of this round have been answered.
+    before : dict
+        What the round before asked, by label.
+    unaudited : set
+        Labels that are left to be audited; empty once something is asked otherwise, as another round then follows.
     whole : bool
         Whether it goes on after the last question, and looks at lengths of branches, so that inference that fails fails
         before a budget is spent.
     """
 
-    def __init__(self, *args: Any, said: dict[Any, list[Release]], whole: bool, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        said: dict[Any, list[Release]],
+        before: Mapping[str, Asked],
+        unaudited: set[str],
+        whole: bool,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
-        self._said, self._whole_fit = said, whole
+        self._said, self._before, self._unaudited, self._whole_fit = said, before, unaudited, whole
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         if self._whole_fit and self._forced is None:
@@ -511,6 +524,13 @@ class Quick(Rehearsal):
         super().close()
         if not self._whole_fit:
             raise _EndError
+
+    def _look(self, question: Question) -> None:
+        if self._before.get(question.label) != self.asked[-1]:
+            self._unaudited.clear()
+        elif question.label in self._unaudited:
+            self._unaudited.remove(question.label)
+            super()._look(question)
 
     def _answer(self, pairs: Pairs, promises: Sequence[Promise], relations: Sequence[Relation]) -> list[Release]:
         way = (self._optional, self._branch, len(self.asked), *(question.label for question, _ in pairs))
@@ -571,8 +591,8 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the conversation for each branch on made-up rows; return all questions, and the turns of each branch.
 
-    In a turn that has a plan each question is audited, with its own part of the promise. Where the questions are those
-    of the turn `before`, each branch is run once more without its optional questions. What follows the last question is
+    Where the questions are those of the turn `before`, each is audited, as it was asked with its own part of the
+    promise, and each branch is run once more without its optional questions. What follows the last question is
     rehearsed where there is no plan yet.
 
     Raises
@@ -582,8 +602,10 @@ def rehearsed(
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")
-    audit = Audit.of(public.design, spec.neighbors, lambda *_: chance, set() if planned else None)
+    audit = Audit.of(public.design, spec.neighbors, lambda *_: chance)
     said: dict[Any, list[Release]] = {}
+    known = {a.label: a for a in before}
+    unaudited = set(known)
 
     def talk(branch: str | None, optional: bool) -> Rehearsal:
         one = Quick(
@@ -598,6 +620,8 @@ def rehearsed(
             assumed=public.offered or public.units or public.assumed,
             audit=audit,
             said=said,
+            before=known,
+            unaudited=unaudited,
             whole=not planned,
         )
         with suppress(_EndError):
@@ -611,11 +635,14 @@ def rehearsed(
     branches = (None, *first.branches[1:])
     talks = [first, *(talk(branch, True) for branch in branches[1:])]
     found = tuple(asked.values())
-    for branch, whole in zip(branches, talks, strict=True) if found == before else ():
+    turns: Turns = {one.chosen: tuple(one.turns) for one in talks}
+    if found != before:
+        return found, turns
+    for branch, whole in zip(branches, talks, strict=True):
         needed = {a.label for a in whole.asked if not a.optional}
         if len(needed) < len(whole.asked) and {a.label for a in talk(branch, False).asked} != needed:
             raise PrivacyError("the questions of this plan depend on an optional question; please report the call")
-    return found, {one.chosen: tuple(one.turns) for one in talks}
+    return found, turns
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
