@@ -66,14 +66,19 @@ class Layout:
     terms: tuple[Term, ...]
     numbers: int
 
+    @cached_property
+    def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
+        """The shifts and slopes that are not zero, with the place of their summand, and their columns."""
+        both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
+        return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
+
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
         """Return the summands of rows times a matrix, in order: by (factor, number), shape (levels or 1, k)."""
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
-        for term in self.terms:
-            for number, public in ((None, term.shifts), (term.number, term.slopes)):
-                table = _product(public, matrix[list(term.columns)])
-                if table.any():
-                    out[term.factor, number] = out.get((term.factor, number), 0.0) + table
+        for place, columns, public in self.parts:
+            table = _product(public, matrix[columns])
+            if table.any():
+                out[place] = out.get(place, 0.0) + table
         return out
 
 
