@@ -66,9 +66,10 @@ class ErrorLaw:
     def _beyond(self, u: FloatArray) -> FloatArray:
         """Return P(X >= u), shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
+        signs = (1, -1) if self.sizes.any() else (1,)
         with np.errstate(over="ignore"):
-            both = _tail((u - self.sizes) / rest, self.freedom) + _tail((u + self.sizes) / rest, self.freedom)
-        return np.asarray(self.weights @ both / 2, dtype=float)
+            tails = sum((_tail((u - sign * self.sizes) / rest, self.freedom) for sign in signs), np.zeros(1))
+        return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
         """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privstats.inference.noise import Loading, Sums, covariance_of
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
-from privstats.inference.thin import thin
+from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
@@ -90,10 +90,8 @@ class MatrixNoise:
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
-        pick = scipy.sparse.csr_array(
-            (np.ones(len(on)), (np.arange(len(on)), on)), shape=(len(on), len(self.law.variance()))
-        )
-        return i, j, covariance_of(self.law, pick)[np.ix_(at, at)]
+        covariance = covariance_of(self.law, picking(on, len(self.law.variance())))
+        return i, j, covariance[np.ix_(at, at)]
 
     @cached_property
     def beside(self) -> FloatArray:
