@@ -1,6 +1,7 @@
 """A fit without verbs: an estimator, a formula, rows and a promise; planned, and asked of the gate."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from privstats.estimators.adaptive import Adaptive
@@ -8,12 +9,12 @@ from privstats.estimators.base import NORMAL, PURE, PublicFacts
 from privstats.estimators.sufficient_statistics import SufficientStatistics
 from privstats.formula.design import bind_regression
 from privstats.gate.gate import Gate, Planned
-from privstats.gate.rehearsal import Rehearsal
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import source_of
 from privstats.mechanisms.random import streams
 from privstats.privacy.promise import GaussianDP, Neighbors, PureDP
 from privstats.workflow.division import divided
+from privstats.workflow.plan import rehearsed
 
 ROUNDS = 6
 
@@ -45,9 +46,10 @@ def fit_of(
     offered = n if neighbors.exchange and neighbors.unit is None else None
     used = offered if design.complete else None
     public = PublicFacts(offered, used, units, neighbors.unit is not None, intervals, design, n)
-    planned, before = (), None
+    spec = SimpleNamespace(neighbors=neighbors, converse=lambda ask, public, estimator: estimator(ask, public))
+    planned, before = (), ()
     for turn in range(ROUNDS):
-        asked = rehearsed(estimator, public, neighbors, promise, planned, turn)
+        asked, _ = rehearsed(spec, estimator, public, planned, promise, turn, before)
         division = divided(asked, promise, estimator.shares, shares)
         planned = tuple(
             Planned(
@@ -60,39 +62,6 @@ def fit_of(
             return Fit(estimator, public, neighbors, planned)
         before = asked
     raise AssertionError("the rehearsals do not agree")
-
-
-@dataclass(frozen=True)
-class Named:
-    """A question with the name that the division reads."""
-
-    label: str
-    name: str
-    kind: str
-    mechanism: Any
-    branch: str | None
-    optional: tuple[str, ...]
-
-    @property
-    def within_share_of(self):
-        return self.optional
-
-
-def rehearsed(estimator, public, neighbors, promise, planned, turn):
-    asked, wanted = {}, [None]
-    for branch in wanted:
-        for optional in (True, False):
-            talk = Rehearsal(
-                public.design, neighbors, promise, streams(turn, "rehearsal"), planned=planned, branch=branch,
-                optional=optional, few=turn % 2 == 0, assumed=public.offered or public.units or public.assumed,
-            )  # fmt: skip
-            estimator(talk, public)
-            for a in talk.asked:
-                one = Named(a.label, a.name, a.kind, a.mechanism, a.branch, a.optional)
-                assert asked.setdefault(a.label, one) == one, a.label
-            if optional and branch is None:
-                wanted += talk.branches[1:]
-    return tuple(asked.values())
 
 
 __all__ = ["Adaptive", "SufficientStatistics", "fit_of", "replace"]

@@ -21,7 +21,7 @@ def public_facts(formula, domain, n, neighbors, components=(None,), intervals=Tr
 def planned_for(estimator, public, neighbors, promise, shares=None):
     """Return the planned questions: those of a rehearsal with few rows, which one with many must ask again."""
     planned, before = (), None
-    for turn in range(3):
+    for turn in range(2):
         talk = Rehearsal(
             public.design, neighbors, promise, streams(turn, "rehearsal"), planned=planned, few=turn % 2 == 0,
             assumed=public.assumed,

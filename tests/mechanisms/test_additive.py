@@ -52,6 +52,7 @@ def promise(mechanism, price=PRICE):
 
 
 @cache
+@cache
 def noise_of(mechanism, draws=DRAWS):
     """Release minus exact, in units of the sensitivity."""
     rng = public_stream(41)

@@ -146,7 +146,7 @@ JOINT = [
 @thinned(3)
 @pytest.mark.parametrize("n, J, width, equal", JOINT)
 def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
-    rng, chance, draws = np.random.default_rng(6), public_stream(58), 1500
+    rng, chance, draws = np.random.default_rng(6), public_stream(58), 600
     values = np.sort(rng.uniform(0, 100, n))
     targets, rates = np.sort(rng.uniform(0, n, J)), np.full(J + 1, 0.6) if equal else rng.uniform(0.1, 1.0, J + 1)
     counts = dict.fromkeys(law := joint_law(values, 0, 100, targets, rates), 0)
