@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.errors import DomainError
+from privstats.errors import DomainError, OptionError
 from privstats.formula.cells import cells, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Levels
 from privstats.formula.domain import Domain, as_domain
@@ -233,3 +233,48 @@ def test_a_scale_survives_json_and_draws_what_is_usual():
 def test_a_scale_must_be_positive(arguments):
     with pytest.raises(DomainError, match="Scale"):
         Scale(*arguments)
+
+
+# ---------------------------------------------------------------- made-up rows
+
+DECLARED = Domain(
+    {
+        "age": range(18, 66),
+        "wage": (0, 100),
+        "half": range(0, 10, 3),
+        "region": ["N", "S"],
+        "size": Levels([1, 2, 3], ordered=True),
+        "smokes": bool,
+        "since": ("2020-01-01", "2020-01-31"),
+        "height": Scale(170, 10),
+        "hours-per-week": (0, 99),
+        "np.log(price)": (8, 14),
+    },
+    complete=["age"],
+)
+
+
+def test_made_up_rows_have_the_declared_columns_types_and_values():
+    rows = DECLARED.synthetic(3000, seed=4)
+    assert list(rows) == [*list(DECLARED)[:-1], "price"]
+    kinds = {name: column.dtype.kind for name, column in rows.items()}
+    assert kinds["age"] == kinds["half"] == kinds["size"] == "i" and kinds["smokes"] == "b" and kinds["since"] == "M"
+    assert set(rows["age"]) == set(range(18, 66)) and set(rows["half"]) == {0, 3, 6, 9}
+    assert set(rows["region"]) == {"N", "S"} and set(rows["since"].dt.day) == set(range(1, 31))
+    assert rows["wage"].between(0, 100).all() and (rows["price"] > 0).all()
+    assert abs(rows["height"].mean() - 170) < 1 and abs(rows["height"].std() - 10) < 0.5
+    assert not rows.isna().any(axis=None)
+    _, legal = read(DECLARED, rows.assign(**{"np.log(price)": 9.0}))
+    assert legal.all()
+
+
+def test_made_up_rows_follow_from_the_seed_and_the_declarations_alone():
+    pd.testing.assert_frame_equal(DECLARED.synthetic(50, seed=4), DECLARED.synthetic(50, seed=4))
+    assert not DECLARED.synthetic(50, seed=4).equals(DECLARED.synthetic(50, seed=5))
+    assert DECLARED.synthetic(0, seed=4).shape == (0, 10)
+
+
+@pytest.mark.parametrize("wrong", [{"n": -1}, {"n": 2.0}, {"n": True}, {"n": 5, "seed": None}, {"n": 5, "seed": "1"}])
+def test_made_up_rows_take_whole_numbers(wrong):
+    with pytest.raises(OptionError, match="give a whole number from 0 on"):
+        DECLARED.synthetic(**wrong)
