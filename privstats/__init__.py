@@ -1,9 +1,7 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from privstats import datasets, local
-from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, plan, protect
+from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, load, plan, protect
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
 from privstats.formula.domain import Domain
@@ -12,11 +10,9 @@ from privstats.formula.scale import Scale
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
+from privstats.results.files import PACKAGE_VERSION
 
-try:
-    __version__ = version("privstats")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0+unknown"
+__version__ = PACKAGE_VERSION
 
 __all__ = [
     "ApproxDP",
@@ -47,6 +43,7 @@ __all__ = [
     "gdp_delta",
     "gdp_eps",
     "gdp_mu",
+    "load",
     "local",
     "plan",
     "protect",

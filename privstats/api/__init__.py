@@ -6,5 +6,18 @@ from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.protection import protect
 from privstats.api.regression import dp_lm, dp_rq
+from privstats.api.saved import load
 
-__all__ = ["dp_glm", "dp_hist", "dp_lm", "dp_mean", "dp_median", "dp_mode", "dp_quantile", "dp_rq", "plan", "protect"]
+__all__ = [
+    "dp_glm",
+    "dp_hist",
+    "dp_lm",
+    "dp_mean",
+    "dp_median",
+    "dp_mode",
+    "dp_quantile",
+    "dp_rq",
+    "load",
+    "plan",
+    "protect",
+]

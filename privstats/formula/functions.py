@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -149,6 +150,12 @@ def rowwise(
     _SOURCES[called] = _source(function)
     FUNCTIONS[called] = Rowwise(_one_by_one(function), image, len(inspect.signature(function).parameters))
     return function
+
+
+def registered_in(codes: Iterable[str | None]) -> list[str]:
+    """Return which functions registered by `rowwise` are called in expressions."""
+    text = "\n".join(code for code in codes if code is not None)
+    return [name for name in _SOURCES if re.search(rf"\b{name}\s*\(", text)]
 
 
 def _source(function: Any) -> Any:

@@ -94,6 +94,10 @@ class FitFacts:
         As the user wrote them.
     notes : tuple of Note
         What is to be said of the fit as a whole, apart from its estimates.
+    digest : str
+        Of the plan.
+    accepted : tuple of (str, float)
+        Widths of 95% intervals that were stated beforehand as wanted, by term.
     """
 
     verb: str
@@ -126,6 +130,8 @@ class FitFacts:
     weights: str | None = None
     offset: str | None = None
     notes: tuple[Note, ...] = ()
+    digest: str = ""
+    accepted: tuple[tuple[str, float], ...] = ()
 
     @property
     def neighbors(self) -> Neighbors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from privstats.errors import BudgetError
 from privstats.inference.notes import RELIABLE
@@ -104,6 +104,30 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
         return (f"cluster: rows of one {facts.neighbors.unit} may depend on each other",)
     words = COVARIANCES.get(facts.verb, COVARIANCES["lm"])
     return (f"{'kernel' if facts.verb == 'rq' else asked}: {words}",)
+
+
+def accepts(
+    accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
+) -> str:
+    """Return the widths of 95% intervals that were stated as wanted, each with what became of it.
+
+    Parameters
+    ----------
+    accepted : iterable of (str, float)
+    widths : mapping of str to float
+        Those that there are.
+    outcome : callable
+        Says of a width and the wanted one what is to be said.
+    """
+    parts = (f"{term} at most {wanted:g} ({outcome(widths[term], wanted)})" for term, wanted in accepted)
+    return f"95% intervals of widths stated beforehand: {', '.join(parts)}"
+
+
+def met(width: float, wanted: float) -> str:
+    """Return whether a width is as small as wanted."""
+    if math.isnan(width):
+        return "not met: no interval"
+    return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
 
 
 def ledger(facts: FitFacts, charged: Account) -> str:

@@ -143,6 +143,11 @@ class FitNumbers:
         return None if self.facts.design is None else self.facts.design.domain
 
     @property
+    def digest(self) -> str:
+        """Digest of the plan of the fit, by which a saved plan is told from others."""
+        return self.facts.digest
+
+    @property
     def budget(self) -> pd.DataFrame:
         """One row a question: its name, its share of the whole, and its cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]

@@ -12,6 +12,7 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -44,7 +45,8 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
     value = _attempt(saved["content"]) if known else None
-    if not isinstance(value, kind):
+    needed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(value, kind) or not needed <= vars(value).keys():
         raise OptionError("the dict is not that of a result; write fit.to_dict(), and read it unchanged")
     return value
 
@@ -52,7 +54,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
 def _attempt(content: Any) -> Any:
     try:
         return _read(content)
-    except (AttributeError, ImportError, KeyError, TypeError, ValueError):
+    except Exception:  # of what is no record: whatever it may be that does not fit
         return None
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, NoReturn
 
 import pandas as pd
 
 from privstats.boundary import door
 from privstats.errors import FormulaError, OptionError, quote
+from privstats.privacy.ledger_copy import seen
 from privstats.results import record
 from privstats.results.absent import missing
+from privstats.results.files import as_line, write_text
 from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
 from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
@@ -153,6 +156,23 @@ class Results(FitNumbers):
         """Return the result in numbers, texts, lists and dicts only, as JSON has them."""
         return record.written(self)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to a file of JSON, which `load` reads.
+
+        Of a ledger the file has its name, its budget and what was spent of it, not its path nor its entries.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            A file that is there is replaced, once the new one is complete.
+
+        Raises
+        ------
+        OptionError
+            If the file cannot be written.
+        """
+        write_text(path, as_line(replace(self, account=seen(self.account)).to_dict()))
+
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Results:
         """Return the result that `to_dict` wrote.
@@ -185,6 +205,7 @@ PUBLIC = (
     "conf_int",
     "cov_params",
     "diagnostics",
+    "digest",
     "domain",
     "formula",
     "from_dict",
@@ -201,6 +222,7 @@ PUBLIC = (
     "predict",
     "pvalues",
     "releases",
+    "save",
     "summary",
     "t_test",
     "tidy",

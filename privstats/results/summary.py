@@ -149,6 +149,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
         ("Method", header.method(facts, references.numbers)),
         ("Assumes", header.assumes(facts)),
         ("Ledger", header.ledger(facts, results.account)),
+        *((("Accepts", header.accepts(facts.accepted, _widths(results), header.met)),) if facts.accepted else ()),
     ]
     below = [("Budget", header.budget(facts))] if facts.budget else []
     if words := header.diagnostics(facts, results.diagnostics):
@@ -162,6 +163,12 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
         below=tuple(below),
         notes=references.texts,
     )
+
+
+def _widths(results: FitNumbers) -> dict[str, float]:
+    """Return the widths of the 95% intervals by name."""
+    ends = results.conf_int().to_numpy()
+    return dict(zip(results.names, (ends[:, 1] - ends[:, 0]).tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,11 +50,6 @@ def take(record: type[Any], call: dict[str, Any]) -> Any:
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 
-def is_default(value: Any, default: Any) -> bool:
-    """Return whether an option has its default; of other types, it has not."""
-    return value is default or (type(value) in (bool, int, float, str) and value == default)
-
-
 def check_unit(unit: Any) -> None:
     """Refuse what is no name of a column, nor None."""
     if unit is not None and not isinstance(unit, str):

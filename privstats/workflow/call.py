@@ -17,6 +17,7 @@ from privstats.boundary import door
 from privstats.models.base import Model
 from privstats.workflow.fit import run
 from privstats.workflow.protected import unprotected
+from privstats.workflow.verbs import Verb, register
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,16 +55,16 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def declare(declaration: Callable[P, R]) -> Callable[P, R]:
         defaults = {p.name: p.default for p in inspect.signature(declaration).parameters.values()}
         name = declaration.__name__.removeprefix("dp_")
-        call = entrance(declaration, lambda arguments: door(answered)(name, model, arguments, defaults))
+
+        def answer(arguments: dict[str, Any]) -> Any:
+            return run(name, model, unprotected(arguments), defaults)
+
+        register(name, Verb(defaults, answer))
+        call = entrance(declaration, door(answer))
         _VERBS[name] = call
         return call
 
     return declare
-
-
-def answered(name: str, model: type[Model], arguments: dict[str, Any], defaults: Mapping[str, Any]) -> Any:
-    """Return the result of a call, or its plan."""
-    return run(name, model, unprotected(arguments), defaults)
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:

@@ -13,6 +13,8 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
+DIGITS = 6  # significant ones, in which all machines agree about a computed number
+
 
 def digest(*parts: Any) -> str:
     """Return the SHA-256 of the canonical JSON of some parts, in hexadecimal digits.
@@ -63,6 +65,19 @@ def promise_numbers(promise: Promise) -> list[Any]:
     """Return the numbers of a promise, with those whom it protects."""
     around = promise.neighbors
     return [sorted(promise.numbers.items()), around.kind, around.unit, around.rows_per_unit]
+
+
+def rounded(value: Any) -> Any:
+    """Return computed numbers, in lists, to the digits that do not depend on a machine's library of mathematics.
+
+    Examples
+    --------
+    >>> rounded(["mu", [0.12345678901234567]]) == rounded(["mu", [0.12345678901234565]])
+    True
+    """
+    if isinstance(value, list | tuple):
+        return [rounded(part) for part in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _family(family: Any) -> list[str]:

@@ -64,6 +64,8 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         weights=getattr(spec.model, "weights", None),
         offset=getattr(spec.model, "offset", None),
         notes=remarks(plan, public, estimate),
+        digest=plan.digest,
+        accepted=plan.accepted,
     )
 
 

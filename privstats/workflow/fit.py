@@ -24,12 +24,11 @@ from privstats.models.base import Model
 from privstats.privacy.account import Account, check_affordable
 from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.results import Results
-from privstats.workflow.arguments import Settings, check_columns, check_formula, check_unit, is_default, take
+from privstats.workflow.arguments import Settings, check_columns, check_formula, check_unit, take
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import Plan, Specification, make_plan
 from privstats.workflow.progress import Course
-
-APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that a digest does not hold
+from privstats.workflow.verbs import APART, is_default
 
 
 def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any]) -> Results | Plan:
@@ -80,7 +79,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     """Charge the ledger, then hold the planned conversation about the rows."""
     spec = plan.specification
     ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
-    stream = streams(chance_of(settings.rng).seed, plan.digest)
+    stream = streams(chance_of(settings.rng).seed, plan.stream_digest)
     ledger.charge(plan.charge, f"dp_{spec.verb} {spec.model.formula}", plan.choice.mech)
     key, offered = stream("key", "units").bytes(32), plan.public.offered
     rows = BlockRows(source, plan.public.design, spec.neighbors, key, offered)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from privstats.boundary import door
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.formula.schema import undeclared
@@ -23,13 +25,16 @@ from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.numerics.exact import Total
+from privstats.privacy.account import Account
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
+from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
-from privstats.workflow.digest import digest, promise_numbers
+from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
 from privstats.workflow.plan_text import described
+from privstats.workflow.saved import run_plan, written_plan
 
 ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
 INFERENCE = ("sandwich", "none")
@@ -100,7 +105,9 @@ class Plan:
     questions : DataFrame
         One row a question: its share of the budget, its mechanism, and what it may spend.
     digest : str
-        Fingerprint of all that was decided, which names the random stream of a seeded fit.
+        Fingerprint of all that was decided.
+    accepted : tuple of (str, float)
+        Widths of 95% intervals that are wanted, by term: see `accept`.
     """
 
     specification: Specification
@@ -110,9 +117,10 @@ class Plan:
     planned: tuple[Planned, ...]
     division: Division
     turns: Turns
+    accepted: tuple[tuple[str, float], ...] = ()
 
     def __dir__(self) -> list[str]:
-        return ["budget_for", "digest", "eps_for", "expected", "guarantee", "n_for", "plot", "questions"]
+        return list(PUBLIC)
 
     @property
     def guarantee(self) -> Promise:
@@ -162,10 +170,24 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Fingerprint of what the user wrote and of what will be asked."""
-        asked = [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
+        """Fingerprint of what the user wrote, of what will be asked and of accepted widths: alike on all machines."""
+        return digest(*self._call, rounded(self._asked), dict(self.accepted))
+
+    @cached_property
+    def stream_digest(self) -> str:
+        """The same to the last bit, without the widths: it names the random stream of a seeded fit."""
+        return digest(*self._call, self._asked)
+
+    @property
+    def _call(self) -> tuple[Any, ...]:
+        """What the user wrote, and public numbers of rows."""
         about = {name: value for name, value in self.specification.written.items() if value is not None}
-        return digest(self.specification.verb, about, self.public.offered, self.public.units, asked)
+        return self.specification.verb, about, self.public.offered, self.public.units
+
+    @property
+    def _asked(self) -> list[Any]:
+        """Each question, and what it may spend."""
+        return [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
         """Return the standard errors and interval widths to expect, privacy noise included.
@@ -347,8 +369,124 @@ class Plan:
         ax.set_xlabel(f"% of {shared(self.accounted)}")
         return ax
 
+    # ---------------------------------------------------------------- files, and runs on data
+
+    def accept(self, widths: Mapping[str, float]) -> Plan:
+        """Return the plan with the widths that are wanted, stated before anybody has seen a result.
+
+        They are saved with the plan and part of its digest; the summary of the fit says whether each was met.
+
+        Parameters
+        ----------
+        widths : mapping of str to float
+            By term, as `expected` names them: the largest width of the 95% interval that is accepted.
+
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        OptionError
+            If a term is none of the plan, or a width is no positive number.
+
+        Examples
+        --------
+        >>> import privstats as ps
+        >>> plan = ps.plan("mean", "age", 10_000, eps=0.5, domain={"age": (0, 100)})
+        >>> plan.accept({"age": 1.0}).accepted
+        (('age', 1.0),)
+        """
+        if not isinstance(widths, Mapping) or not widths:
+            raise OptionError(f"the widths are {quote(widths)}; write plan.accept({{'x': 0.1}})")
+        terms = self.expected().index
+        for term in widths:
+            if term not in terms:
+                raise OptionError(f"the plan has no term {quote(term)}; choose among {', '.join(map(repr, terms))}")
+        return replace(self, accepted=tuple((term, _positive("width", width)) for term, width in widths.items()))
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text: the call and what follows from it, to be read, signed and run by others.
+
+        It has function, formula, domain and options, the number of rows, the guarantee, accepted widths, digest and the
+        version of the package: nothing of data, and nothing that is executed when it is loaded.
+
+        Raises
+        ------
+        OptionError
+            If the formula calls a function registered by `rowwise`, or an option is an object.
+        """
+        return as_text(written_plan(self))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan to a file, as `to_json` does; `load` reads it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            A file that is there is replaced, once the new one is complete.
+
+        Raises
+        ------
+        OptionError
+            As `to_json`; if the file cannot be written.
+        """
+        write_text(path, self.to_json())
+
+    @door
+    def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
+        """Make the call of the plan on data; nothing is charged where they give another plan.
+
+        Parameters
+        ----------
+        data : DataFrame, path, Protected or any other that the function takes
+            Where the number of rows is public, it has to be that of the plan.
+        ledger : Ledger, optional
+            Charged before any row is read.
+        rng : None, int or numpy.random.Generator
+            None: noise from the operating system.
+
+        Returns
+        -------
+        Results
+            Its `digest` is that of the plan.
+
+        Raises
+        ------
+        OptionError
+            If the plan of these data has another digest.
+        BudgetError, DomainError, FormulaError, PrivacyError
+            As the function itself would.
+
+        Examples
+        --------
+        >>> import privstats as ps
+        >>> domain = ps.Domain({"age": (0, 100)})
+        >>> plan = ps.plan("mean", "age", 10_000, eps=0.5, domain=domain)
+        >>> plan.run(domain.synthetic(10_000)).digest == plan.digest
+        True
+        """
+        return run_plan(self, data, ledger, rng)
+
     def __repr__(self) -> str:
         return described(self)
+
+
+PUBLIC = (
+    "accept",
+    "accepted",
+    "budget_for",
+    "digest",
+    "eps_for",
+    "expected",
+    "guarantee",
+    "n_for",
+    "plot",
+    "questions",
+    "run",
+    "save",
+    "to_json",
+)
 
 
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privstats.gate.gate import Planned
-from privstats.results.header import QUESTIONS, implied, shared
+from privstats.results.header import QUESTIONS, accepts, implied, shared
 from privstats.results.text import (
     RULE,
     Column,
@@ -86,6 +86,7 @@ def described(plan: Any) -> str:
         *labelled("Guarantee", f"{promise}{implied(promise, plan.kept)}"),
         *labelled("Rows", _rows(plan)),
         *labelled("Method", _method(plan)),
+        *(labelled("Accepts", accepts(plan.accepted, plan.expected()["width"], _foreseen)) if plan.accepted else []),
         RULE,
     ]
     if plan.rows is not None and not plan.estimated:
@@ -93,6 +94,10 @@ def described(plan: Any) -> str:
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
     return "\n".join([*lines, *_questions(plan)])
+
+
+def _foreseen(width: float, wanted: float) -> str:
+    return "no interval is expected" if math.isnan(width) else f"{width:.3g} expected"
 
 
 def _rows(plan: Any) -> str:

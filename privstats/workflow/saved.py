@@ -1,0 +1,193 @@
+"""A plan as JSON, and back: the call as it was written, made again where the file is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError, PrivstatsError, quote
+from privstats.formula.domain import Domain
+from privstats.formula.functions import registered_in
+from privstats.gate.sources import Unread
+from privstats.models.base import EXPRESSIONS
+from privstats.privacy.account import Account, check_affordable
+from privstats.results.files import PACKAGE_VERSION
+from privstats.workflow.protected import Protected
+from privstats.workflow.verbs import APART, BY_NAME, is_default
+
+PLAN_FORMAT = "privstats plan, version 1"
+KEYS = (
+    "format",
+    "privstats",
+    "function",
+    "formula",
+    "guarantee",
+    "n",
+    "n_is",
+    "domain",
+    "options",
+    "accepted",
+    "digest",
+)
+WRITTEN_APART = ("formula", "domain")  # arguments of a call that are no options
+
+
+def written_plan(plan: Any) -> dict[str, Any]:
+    """Return a plan in terms of JSON: the call, and what follows from it.
+
+    Raises
+    ------
+    OptionError
+        If an expression calls a function registered by `rowwise`, or an option is an object.
+    """
+    spec = plan.specification
+    written, defaults = spec.written, BY_NAME[spec.verb].defaults
+    own = registered_in(written.get(name) for name in ("formula", *EXPRESSIONS))
+    if own:
+        raise OptionError(
+            f"a file cannot hold '{own[0]}', which is a function of your own; write its formula out, as in I(x**2)"
+        )
+    options = {
+        name: _plain(name, value)
+        for name, value in written.items()
+        if name not in WRITTEN_APART and not is_default(value, defaults[name])
+    }
+    content = {
+        "format": PLAN_FORMAT,
+        "privstats": PACKAGE_VERSION,
+        "function": f"dp_{spec.verb}",
+        "formula": written["formula"],
+        "guarantee": str(plan.guarantee),
+        "n": plan.rows,
+        "n_is": _meaning_of_n(plan),
+        "domain": json.loads(written["domain"].to_json()),
+        "options": options,
+        "accepted": dict(plan.accepted),
+        "digest": plan.digest,
+    }
+    if replace(_planned(content), accepted=plan.accepted).digest != plan.digest:
+        raise OptionError("the arguments of the plan cannot be written as JSON; give them as numbers, texts or lists")
+    return content
+
+
+def plan_of(content: Mapping[str, Any], name: str) -> Any:
+    """Return the plan that `written_plan` wrote: its call is made again, and nothing else is executed.
+
+    Parameters
+    ----------
+    content : mapping
+    name : str
+        Of the file, for refusals.
+
+    Raises
+    ------
+    OptionError
+        If something else stands there, or the plan has another digest.
+    """
+    if odd := sorted(set(content) ^ set(KEYS)):
+        raise OptionError(f"{quote(name)} {'has also' if odd[0] in content else 'lacks'} {quote(odd[0])}; save it anew")
+    plan = _attempt(content)
+    if isinstance(plan, str):
+        raise OptionError(f"the plan in {quote(name)} cannot be made: {plan}")
+    version = content["privstats"]
+    if plan.digest == content["digest"]:
+        for key, value in (("guarantee", str(plan.guarantee)), ("n_is", _meaning_of_n(plan))):
+            if content[key] != value:
+                raise OptionError(f"{quote(name)} states another {key} than its call has, {value}; save the plan anew")
+        return plan
+    if version != PACKAGE_VERSION:
+        raise OptionError(
+            f"the plan in {quote(name)} has another digest here: it was saved by privstats {version}, and this is "
+            f"{PACKAGE_VERSION}; save it anew with this version, or run it with that one"
+        )
+    raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the plan anew")
+
+
+def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
+    """Make the call of a plan on data, if these give the same plan; nothing is charged otherwise."""
+    if isinstance(ledger, Account):
+        check_affordable(ledger, plan.guarantee)
+    there = planned_on(plan, data)
+    fit = call_on(plan, data, ledger=ledger, rng=rng)
+    if fit.facts.digest != there.digest:  # the data changed meanwhile: it is the fit of another plan, and says so
+        return fit
+    return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=plan.accepted))
+
+
+def planned_on(plan: Any, data: Any) -> Any:
+    """Return the plan of the same call on data, of which names and types of columns and public numbers are read.
+
+    Raises
+    ------
+    OptionError
+        If it has another digest.
+    """
+    there = call_on(plan, data, dry_run=True)
+    if replace(there, accepted=plan.accepted).digest == plan.digest:
+        return there
+    if plan.specification.neighbors.exchange and there.rows != plan.rows:
+        units = f"{plan.specification.neighbors.unit or 'row'}s"
+        raise OptionError(
+            f"the data have {there.rows:,} {units} and the plan is for {plan.rows:,}; save a plan with n={there.rows}"
+        )
+    raise OptionError("the data bring another domain than that of the plan; save a plan with their domain")
+
+
+def call_on(plan: Any, data: Any, **more: Any) -> Any:
+    """Return what the function of a plan answers on data; protected data bring their own domain."""
+    spec = plan.specification
+    given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
+    return BY_NAME[spec.verb].of(**given, data=data, **more)
+
+
+def _attempt(content: Mapping[str, Any]) -> Any:
+    """Return the plan of a file, with its accepted widths; or what is wrong with it."""
+    try:
+        plan = _planned(content)
+        return plan.accept(content["accepted"]) if content["accepted"] else plan
+    except PrivstatsError as error:
+        return str(error)
+    except Exception:  # of values that no plan has: wrong types, or numbers beyond all bounds
+        return "an entry has a wrong type or size; save it anew"
+
+
+def _planned(content: Mapping[str, Any]) -> Any:
+    """Return the plan of a call in terms of JSON."""
+    function, options = content["function"], content["options"]
+    verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
+    if verb is None:
+        raise OptionError(f"there is no function {quote(function)}; save the plan anew")
+    unknown = [name for name in options if name not in verb.defaults or name in (*APART, *WRITTEN_APART)]
+    if unknown:
+        raise OptionError(f"a plan of {function} has no option {quote(unknown[0])}; leave it out")
+    domain = Domain.from_json(json.dumps(content["domain"]))
+    return verb.of(formula=content["formula"], data=Unread(content["n"]), domain=domain, dry_run=True, **options)
+
+
+def _meaning_of_n(plan: Any) -> str:
+    """Return in words what the number of rows of a plan is."""
+    neighbors = plan.specification.neighbors
+    return f"{'public' if neighbors.exchange else 'assumed'} number of {neighbors.unit or 'row'}s"
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return an option as JSON has it.
+
+    Raises
+    ------
+    OptionError
+        If it is an object.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else repr(key): _plain(name, part) for key, part in value.items()}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_plain(name, part) for part in value]
+    raise OptionError(f"a file cannot hold {name}= as {quote(value)}; give it as text, a number or a list of these")
