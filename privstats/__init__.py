@@ -11,6 +11,7 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 from privstats.results.files import PACKAGE_VERSION
+from privstats.workflow.study import Study
 
 __version__ = PACKAGE_VERSION
 
@@ -30,6 +31,7 @@ __all__ = [
     "PrivstatsError",
     "PureDP",
     "Scale",
+    "Study",
     "ZeroCDP",
     "datasets",
     "dp_glm",

@@ -11,18 +11,22 @@ from privstats.errors import OptionError, quote
 from privstats.results.files import path_of, read_content
 from privstats.results.record import FORMAT
 from privstats.results.results import Results
+from privstats.results.study import STUDY_FORMAT, study_results_of
 from privstats.workflow.saved import PLAN_FORMAT, plan_of
+from privstats.workflow.study import STUDY_PLAN_FORMAT, study_of
 
 READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType(  # by kind of file
     {
         PLAN_FORMAT: plan_of,
+        STUDY_PLAN_FORMAT: study_of,
         FORMAT: lambda content, name: Results.from_dict(content),
+        STUDY_FORMAT: lambda content, name: study_results_of(content),
     }
 )
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return what `save` wrote to a file: a plan, or a fit.
+    """Return what `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
 
     Nothing in a file is executed. A plan is made again from its call, and its digest is computed anew.
 
@@ -32,7 +36,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    Plan or Results
+    Plan, Study, Results or StudyResults
 
     Raises
     ------
@@ -55,7 +59,7 @@ def load(path: str | PathLike[str]) -> Any:
     kind = kinds.get(wanted.partition(",")[0]) if isinstance(wanted, str) else None
     if kind is None:
         raise OptionError(
-            f"{quote(name)} is no plan and no fit of privstats; give a file that plan.save or fit.save wrote"
+            f"{quote(name)} is no plan, study or fit of privstats; give a file that plan.save or fit.save wrote"
         )
     if kind != wanted:
         raise OptionError(f"{quote(name)} has {quote(wanted)}, and this version reads {quote(kind)}; save it anew")

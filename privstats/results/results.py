@@ -171,7 +171,11 @@ class Results(FitNumbers):
         OptionError
             If the file cannot be written.
         """
-        write_text(path, as_line(replace(self, account=seen(self.account)).to_dict()))
+        write_text(path, as_line(self.closed().to_dict()))
+
+    def closed(self) -> Results:
+        """Return the result with what is said of its ledger in place of the ledger itself."""
+        return replace(self, account=seen(self.account))
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Results:

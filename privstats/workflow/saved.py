@@ -88,6 +88,8 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     OptionError
         If something else stands there, or the plan has another digest.
     """
+    if content.get("format") != PLAN_FORMAT:
+        raise OptionError(f"{quote(name)} has a plan of another format than {quote(PLAN_FORMAT)}; save it anew")
     if odd := sorted(set(content) ^ set(KEYS)):
         raise OptionError(f"{quote(name)} {'has also' if odd[0] in content else 'lacks'} {quote(odd[0])}; save it anew")
     plan = _attempt(content)
@@ -112,7 +114,11 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     if isinstance(ledger, Account):
         check_affordable(ledger, plan.guarantee)
     there = planned_on(plan, data)
-    fit = call_on(plan, data, ledger=ledger, rng=rng)
+    return marked(plan, there, call_on(plan, data, ledger=ledger, rng=rng))
+
+
+def marked(plan: Any, there: Any, fit: Any) -> Any:
+    """Return a fit with the digest of the plan by which it was made on data; `there` is the plan of these data."""
     if fit.facts.digest != there.digest:  # the data changed meanwhile: it is the fit of another plan, and says so
         return fit
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=plan.accepted))

@@ -1,0 +1,205 @@
+"""Several plans in order, that are charged together: a study as a file, and its run on data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+from privstats.boundary import door
+from privstats.errors import BudgetError, ChargedInterrupt, OptionError, PrivstatsError, quote
+from privstats.privacy.account import COUNTED, Account
+from privstats.privacy.composition import together
+from privstats.privacy.ledger_prepaid import Charge, Prepaid, check_together
+from privstats.privacy.promise import Promise
+from privstats.results.files import PACKAGE_VERSION, as_text, write_text
+from privstats.results.header import implied
+from privstats.results.study import StudyResults
+from privstats.results.text import RULE, filled, labelled
+from privstats.workflow.digest import digest
+from privstats.workflow.plan import Plan
+from privstats.workflow.protected import Protected
+from privstats.workflow.saved import call_on, marked, plan_of, planned_on, written_plan
+
+STUDY_PLAN_FORMAT = "privstats study, version 1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """Several plans that are run on the same data in this order: all of them are charged, or none.
+
+    Parameters
+    ----------
+    plans : list of Plan
+
+    Raises
+    ------
+    OptionError
+        If there is none, or something else among them.
+
+    Examples
+    --------
+    >>> import privstats as ps
+    >>> domain = ps.Domain({"age": (0, 100), "wage": (0, 50)})
+    >>> study = ps.Study([ps.plan("mean", name, 10_000, eps=0.5, domain=domain) for name in domain])
+    >>> study.guarantee
+    PureDP(eps=1)
+    >>> fits = study.run(domain.synthetic(10_000), ledger=ps.Ledger(ps.PureDP(1)))
+    >>> fits.calls, len(fits)
+    (('dp_mean age', 'dp_mean wage'), 2)
+    """
+
+    plans: tuple[Plan, ...]
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        several = tuple(plans) if isinstance(plans, Sequence) else ()
+        if not several or not all(isinstance(plan, Plan) for plan in several):
+            raise OptionError("a study is a list of plans; write ps.Study([plan1, plan2])")
+        object.__setattr__(self, "plans", several)
+
+    def __dir__(self) -> list[str]:
+        return ["digest", "guarantee", "plans", "run", "save", "to_json"]
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self.plans)
+
+    def __getitem__(self, place: int) -> Plan:
+        return self.plans[place]
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of all plans, in their order."""
+        return digest([plan.digest for plan in self.plans])
+
+    @property
+    def guarantee(self) -> Promise | None:
+        """What all plans guarantee together; None where a ledger has to say it, as their kinds or neighbours differ."""
+        promises = [plan.guarantee for plan in self.plans]
+        for one in promises:
+            if all(isinstance(p, COUNTED[type(one)]) and p.neighbors == one.neighbors for p in promises):
+                return one.spent_on([p for plan in self.plans for _, p in plan.charge], together)
+        return None
+
+    def to_json(self) -> str:
+        """Return the study as JSON text: its plans, as `Plan.to_json` writes each, and its digest.
+
+        Raises
+        ------
+        OptionError
+            As `Plan.to_json`.
+        """
+        plans = [written_plan(plan) for plan in self.plans]
+        content = {"format": STUDY_PLAN_FORMAT, "privstats": PACKAGE_VERSION, "plans": plans, "digest": self.digest}
+        return as_text(content)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the study to a file, which `load` reads; as `Plan.save`.
+
+        Parameters
+        ----------
+        path : str or PathLike
+
+        Raises
+        ------
+        OptionError
+            As `to_json`; if the file cannot be written.
+        """
+        write_text(path, self.to_json())
+
+    @door
+    def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> StudyResults:
+        """Make the calls of all plans on data, in order; all are charged before any row is read, or none is.
+
+        Parameters
+        ----------
+        data : DataFrame, path, Protected or any other that the functions take
+            Where the number of rows is public, it has to be that of the plans.
+        ledger : Ledger, optional
+            Charged with all plans at once: one entry.
+        rng : None, int or numpy.random.Generator
+            None: noise from the operating system.
+
+        Returns
+        -------
+        StudyResults
+            The fits in the order of the plans. A fit that fails says why when it is asked for; what was charged for it
+            stays spent.
+
+        Raises
+        ------
+        OptionError
+            If a plan of these data has another digest; nothing is charged.
+        BudgetError
+            If all plans together cost more than is left; nothing is charged.
+        """
+        return _run(self, data, ledger, rng)
+
+    def __repr__(self) -> str:
+        return f"<Study of {len(self)} plans: {', '.join(map(_call, self.plans))}>"
+
+    def __str__(self) -> str:
+        total = self.guarantee
+        known = "" if total is None else f"{total}{implied(total)}"
+        lines = [
+            f"Study of {len(self)} plans; all of them are charged, or none.",
+            *labelled("Together", known or "plans of several kinds, which the ledger counts together"),
+            *filled(f"Digest {self.digest}"),
+        ]
+        return f"\n{RULE}\n".join(["\n".join(lines), *map(str, self.plans)])
+
+
+def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResults:
+    account: Account | None = data.ledger if isinstance(data, Protected) else ledger
+    if isinstance(data, Protected) and ledger is not None:
+        raise OptionError("protected data bring their own ledger; leave ledger= out")
+    if account is not None and not isinstance(account, Account):
+        raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
+    if account is not None:
+        check_together(account, [charge_of(plan) for plan in study])  # before a reader is asked for anything
+    there = [planned_on(plan, data) for plan in study]
+    if account is not None:
+        paid = Prepaid(account, [charge_of(plan) for plan in there])
+        data, ledger = (replace(data, ledger=paid), None) if isinstance(data, Protected) else (data, paid)
+    fits: list[Any] = []
+    failed = []
+    for plan, planned in zip(study, there, strict=True):
+        try:
+            fit = door(call_on)(plan, data, ledger=ledger, rng=rng)
+            fits.append(replace(marked(plan, planned, fit), account=fit.account if account is None else account))
+            failed.append("")
+        except PrivstatsError as error:
+            fits.append(None)
+            failed.append(str(error))
+        except KeyboardInterrupt:
+            raise ChargedInterrupt from None
+    return StudyResults(tuple(map(_call, study)), tuple(fits), tuple(failed), study.digest)
+
+
+def charge_of(plan: Plan) -> Charge:
+    """Return what the fit of a plan charges to its ledger."""
+    return plan.charge, _call(plan), plan.choice.mech
+
+
+def _call(plan: Plan) -> str:
+    return f"dp_{plan.specification.verb} {plan.specification.model.formula}"
+
+
+def study_of(content: Mapping[str, Any], name: str) -> Study:
+    """Return the study that `Study.to_json` wrote; each plan is made again from its call.
+
+    Raises
+    ------
+    OptionError
+        If something else stands there, or a plan or the study has another digest.
+    """
+    plans = content.get("plans")
+    if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):
+        raise OptionError(f"{quote(name)} has no plans; save the study anew")
+    study = Study([plan_of(plan, name) for plan in plans])
+    if study.digest != content.get("digest"):
+        raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the study anew")
+    return study
