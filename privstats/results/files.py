@@ -70,6 +70,20 @@ def write_text(path: str | PathLike[str], text: str) -> None:
     raise OptionError(f"the file {quote(to.name)} cannot be written; give a path where you may write")
 
 
+def check_new(path: str | PathLike[str]) -> None:
+    """Refuse a path where a file is, or where none can be written.
+
+    Raises
+    ------
+    OptionError
+    """
+    to = path_of(path)
+    if to.exists():
+        raise OptionError(f"the file {quote(to.name)} is there already; give another name")
+    write_text(to, "")
+    to.unlink()
+
+
 def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     """Return what a file of JSON holds: an object, no name of which stands twice, and finite numbers.
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from privstats.errors import OptionError, PrivstatsError, quote
+from privstats.errors import OptionError, PrivstatsError, PrivstatsWarning, quote
 from privstats.formula.domain import Domain
 from privstats.formula.functions import registered_in
 from privstats.gate.sources import Unread
 from privstats.models.base import EXPRESSIONS
 from privstats.privacy.account import Account, check_affordable
 from privstats.results.files import PACKAGE_VERSION
+from privstats.results.text import RULE, labelled
 from privstats.workflow.protected import Protected
 from privstats.workflow.verbs import APART, BY_NAME, is_default
 
@@ -109,12 +111,31 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the plan anew")
 
 
+def in_full(loaded: Any) -> str:
+    """Return what was loaded as text: of plans also options, declarations and digest, by which it can be judged."""
+    several = loaded if hasattr(loaded, "plans") else None
+    if several is not None:
+        return f"\n{RULE}\n".join([several.head, *map(in_full, several)])
+    if not hasattr(loaded, "specification"):
+        return str(loaded)
+    content = written_plan(loaded)
+    domain = loaded.specification.written["domain"]
+    complete = {name: ", complete" if name in domain.complete else "" for name in domain}
+    options = ", ".join(f"{name}={value!r}" for name, value in content["options"].items())
+    lines = [
+        *labelled("Options", options),
+        *labelled("Domain", "\n".join(f"{name}: {known}{complete[name]}" for name, known in domain.items())),
+        *labelled("Digest", content["digest"]),
+    ]
+    return "\n".join([str(loaded), RULE, *lines])
+
+
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     """Make the call of a plan on data, if these give the same plan; nothing is charged otherwise."""
     if isinstance(ledger, Account):
         check_affordable(ledger, plan.guarantee)
     there = planned_on(plan, data)
-    return marked(plan, there, call_on(plan, data, ledger=ledger, rng=rng))
+    return marked(plan, there, fit_on(plan, data, ledger, rng))
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
@@ -148,6 +169,13 @@ def call_on(plan: Any, data: Any, **more: Any) -> Any:
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)
+
+
+def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
+    """Return the fit of a plan on data, without the warnings that were given when it was planned on them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivstatsWarning)
+        return call_on(plan, data, ledger=ledger, rng=rng)
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:

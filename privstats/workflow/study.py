@@ -16,11 +16,11 @@ from privstats.privacy.promise import Promise
 from privstats.results.files import PACKAGE_VERSION, as_text, write_text
 from privstats.results.header import implied
 from privstats.results.study import StudyResults
-from privstats.results.text import RULE, filled, labelled
+from privstats.results.text import RULE, labelled
 from privstats.workflow.digest import digest
 from privstats.workflow.plan import Plan
 from privstats.workflow.protected import Protected
-from privstats.workflow.saved import call_on, marked, plan_of, planned_on, written_plan
+from privstats.workflow.saved import fit_on, marked, plan_of, planned_on, written_plan
 
 STUDY_PLAN_FORMAT = "privstats study, version 1"
 
@@ -142,14 +142,19 @@ class Study:
         return f"<Study of {len(self)} plans: {', '.join(map(_call, self.plans))}>"
 
     def __str__(self) -> str:
+        return f"\n{RULE}\n".join([self.head, *map(str, self.plans)])
+
+    @property
+    def head(self) -> str:
+        """What all plans guarantee together, as text."""
         total = self.guarantee
         known = "" if total is None else f"{total}{implied(total)}"
         lines = [
             f"Study of {len(self)} plans; all of them are charged, or none.",
             *labelled("Together", known or "plans of several kinds, which the ledger counts together"),
-            *filled(f"Digest {self.digest}"),
+            *labelled("Digest", self.digest),
         ]
-        return f"\n{RULE}\n".join(["\n".join(lines), *map(str, self.plans)])
+        return "\n".join(lines)
 
 
 def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResults:
@@ -168,7 +173,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     failed = []
     for plan, planned in zip(study, there, strict=True):
         try:
-            fit = door(call_on)(plan, data, ledger=ledger, rng=rng)
+            fit = door(fit_on)(plan, data, ledger, rng)
             fits.append(replace(marked(plan, planned, fit), account=fit.account if account is None else account))
             failed.append("")
         except PrivstatsError as error:

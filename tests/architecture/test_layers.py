@@ -38,6 +38,7 @@ MAY_IMPORT = {
         "sets",
     },
     "api": {"formula", "gate", "models", "privacy", "results", "workflow"},
+    "command": {"api", "privacy", "results", "workflow"},
     "datasets": {"formula", "mechanisms"},
     "local": {"formula", "gate", "inference", "mechanisms", "privacy", "results", "workflow"},
     "__init__": {"api", "datasets", "formula", "local", "privacy", "results", "workflow"},

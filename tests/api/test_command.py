@@ -1,0 +1,305 @@
+"""The command line: a plan goes from an analyst to a custodian, and its fit to a reader; refusals are one line."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tomllib
+from contextlib import redirect_stdout
+from importlib import import_module
+
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats import command
+from privstats.errors import BudgetError, OptionError, PrivacyError
+from privstats.gate.gate import Gate
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
+from privstats.results.results import Results
+from privstats.results.study import StudyResults
+from tests.architecture.test_layers import ROOT
+from tests.conftest import slow
+from tests.privacy.test_ledger_file import forking
+
+pytest.importorskip("pyarrow")
+
+DOMAIN = ps.Domain({"y": (0, 10), "g": ["a", "b"]})
+PLAN = ps.plan("mean", "y ~ g", 500, eps=0.5, mech="laplace", domain=DOMAIN).accept({"y[a]": 2.0})
+STUDY = ps.Study([PLAN, ps.plan("hist", "g", 500, eps=0.25, domain=DOMAIN)])
+PLANTED = 0.734512345
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A custodian's folder: a plan, a study, rows."""
+    monkeypatch.chdir(tmp_path)
+    PLAN.save("mean.plan.json")
+    STUDY.save("study.json")
+    rows = DOMAIN.synthetic(500, seed=3)
+    rows.loc[7, "y"] = PLANTED
+    rows.to_parquet("rows.parquet")
+    rows[1:].to_parquet("fewer.parquet")
+    return tmp_path
+
+
+def ran(capsys, *arguments):
+    """Return the exit code of a command, what it printed, and what it complained of."""
+    code = command.main([str(part) for part in arguments])
+    return code, *capsys.readouterr()
+
+
+def run(capsys, file="mean.plan.json", *more, data="rows.parquet", ledger="study.sqlite", out="fit.json"):
+    return ran(capsys, "run", file, "--data", data, "--ledger", ledger, "--out", out, *more)
+
+
+BUDGET = ("--budget", "eps=2", "--analyst", "ann")
+
+# ---------------------------------------------------------------- three people, three processes
+
+
+WAGES = ps.Domain({"y": (0, 10), "x": (0, 1), "g": ["a", "b"]})
+SHOW = ["show", "y.plan.json"]
+RUN = "run y.plan.json --data y.parquet --ledger l.sqlite --budget eps=3 --analyst ann --out y.fit.json"
+
+
+def analyst():
+    """Write a plan, with the script that was tried on made-up rows."""
+    rows = WAGES.synthetic(2000, seed=1)
+    plan = ps.dp_lm("y ~ x + g", rows, eps=2.0, domain=WAGES, mech="suffstats", dry_run=True)
+    plan.accept({"x": 50}).save("y.plan.json")
+
+
+def custodian():
+    """Read the plan, and run it."""
+    assert command.main(SHOW) == command.main(RUN.split()) == 0
+
+
+def reader():
+    """Print what is in the fit."""
+    fit = ps.load("y.fit.json")
+    predicted = fit.predict(pd.DataFrame({"x": [0.5], "g": ["a"]}))
+    sys.stdout.write(f"{fit.summary()}\n{fit.digest} {len(predicted.dropna())} {fit.tidy().shape}")
+
+
+def forked(person, folder):
+    """Return what a person prints, in a process of their own that is forked off this one."""
+
+    def work():
+        os.chdir(folder)
+        with open("said.txt", "w") as said, redirect_stdout(said):
+            person()
+
+    process = FORK.Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    return (folder / "said.txt").read_text()
+
+
+def fresh(person, folder):
+    """Return what a person prints, in a process that begins by importing the package."""
+    code = f"from tests.api import test_command; test_command.{person.__name__}()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
+    assert run.returncode == 0 and run.stderr == "", run.stderr
+    return run.stdout
+
+
+FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+
+
+@pytest.mark.parametrize("process", [pytest.param(forked, marks=forking), slow(fresh)])
+def test_a_plan_goes_from_the_analyst_to_the_custodian_and_its_fit_to_the_reader(process, tmp_path):
+    """Three processes, two folders; nothing but the two files goes from one folder to the other."""
+    office, desk = tmp_path / "office", tmp_path / "desk"
+    office.mkdir()
+    desk.mkdir()
+    WAGES.synthetic(2000, seed=9).to_parquet(office / "y.parquet")
+    process(analyst, desk)
+    (desk / "y.plan.json").rename(office / "y.plan.json")
+    digest = json.loads((office / "y.plan.json").read_text())["digest"]
+    said = process(custodian, office)
+    assert "Guarantee    eps = 2 for any one row" in said and f"Digest       {digest}" in said
+    ledger = ps.Ledger(path=office / "l.sqlite")
+    assert ledger.spent() == PureDP(2.0) and ledger.entries["analyst"].tolist() == ["ann"]
+    (office / "y.fit.json").rename(desk / "y.fit.json")
+    summary, _, last = process(reader, desk).rpartition("\n")
+    assert last == f"{digest} 1 (3, 9)"
+    assert summary in said and said.endswith("Written to y.fit.json\n")
+    assert "l.sqlite: eps = 2 of 3 spent, 1 left" in summary and "x at most 50 (met" in " ".join(summary.split())
+
+
+def test_the_command_is_installed_by_its_name():
+    scripts = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, name = scripts["privstats"].partition(":")
+    assert getattr(import_module(module), name) is command.main
+
+
+# ---------------------------------------------------------------- show
+
+
+def test_what_is_shown_is_what_can_be_judged(folder, capsys):
+    code, shown, complaint = ran(capsys, "show", "mean.plan.json")
+    assert code == 0 and complaint == ""
+    assert shown.startswith(str(PLAN)) and "Options      eps=0.5, mech='laplace'" in shown
+    assert "Domain       y: 0 to 10\n             g: levels 'a', 'b'\n" in shown
+    assert f"Digest       {PLAN.digest}\n" in shown and "95% width" in shown
+    code, shown, _ = ran(capsys, "show", "study.json")
+    assert code == 0 and "Together     eps = 0.75 for any one row" in shown
+    assert all(str(plan) in shown and plan.digest in shown for plan in STUDY)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_fit_is_shown_as_its_summary(folder, capsys):
+    fit = PLAN.run("rows.parquet")
+    fit.save("fit.json")
+    assert ran(capsys, "show", "fit.json") == (0, f"{fit.summary()}\n", "")
+
+
+def test_names_in_a_file_do_not_command_the_terminal(folder, capsys):
+    domain = {"y": (0, 10), "g": ["a\x1b[2J\x9b", "b"]}
+    ps.plan("mean", "y ~ g", 500, eps=0.5, mech="laplace", domain=domain).save("mean.plan.json")
+    code, shown, _ = ran(capsys, "show", "mean.plan.json")
+    assert code == 0 and "\x1b" not in shown and "\x9b" not in shown and "x1b[2J" in shown
+    _, _, complaint = ran(capsys, "show", "\x1b[2J.json")
+    assert "\x1b" not in complaint
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_a_study_is_charged_at_once_and_written_to_one_file(folder, capsys):
+    code, said, complaint = run(capsys, "study.json", *BUDGET)
+    assert (code, complaint) == (0, "")
+    fits = ps.load("fit.json")
+    assert isinstance(fits, StudyResults) and fits.calls == ("dp_mean y ~ g", "dp_hist g")
+    assert all(str(fit.summary()) in said for fit in fits) and str(fits) in said
+    assert [fit.digest for fit in fits] == [plan.digest for plan in STUDY] and fits.digest == STUDY.digest
+    ledger = ps.Ledger(path="study.sqlite")
+    assert ledger.spent() == PureDP(0.75) and len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"data": "nowhere.parquet"}, "data is a path where no Parquet file"),
+        ({"data": "fewer.parquet"}, "the data have 499 rows and the plan is for 500; save a plan with n=499"),
+        ({"out": "rows.parquet"}, "the file 'rows.parquet' is there already; give another name"),
+        ({"out": "nowhere/fit.json"}, "the file 'fit.json' cannot be written; give a path where you may write"),
+        ({"out": "."}, "the path is '.'; write the name of a file"),
+        ({"file": "nowhere.json"}, "the file 'nowhere.json' cannot be read"),
+        ({"file": "rows.parquet"}, "the file 'rows.parquet' cannot be read"),
+        ({"file": "old.fit.json"}, "'old.fit.json' is a fit, which was run already; give a plan or a study"),
+        ({"file": "half.plan.json"}, "the file 'half.plan.json' is not whole, or no JSON; save it again"),
+        ({"ledger": "new.sqlite"}, "there is no ledger 'new.sqlite'; begin it, with --budget mu=1"),
+        ({"ledger": "rows.parquet"}, "the ledger 'rows.parquet' is no ledger; begin one elsewhere"),
+        ({"ledger": "short.sqlite"}, "the ledger has eps = 0.1 left and this fit costs eps = 0.5; give eps=0.1 or"),
+        ({"more": ("--budget", "eps=3")}, "the ledger 'study.sqlite' has the budget eps = 2 for any one row"),
+        ({"more": ("--budget", "epsilon=3")}, "the budget is 'epsilon=3'; write --budget mu=1, or eps=1"),
+        ({"more": ("--seed", "3")}, "unrecognized arguments: --seed 3; see privstats --help"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_one_line_and_charges_nothing(more, words, folder, capsys):
+    ledger = ps.Ledger(PureDP(2.0), "study.sqlite")
+    ps.Ledger(PureDP(0.1), "short.sqlite")
+    PLAN.run(DOMAIN.synthetic(500)).save("old.fit.json")
+    (folder / "half.plan.json").write_text(PLAN.to_json()[:200])
+    before = sorted(folder.iterdir())
+    given = {**more}
+    code, said, complaint = run(capsys, given.pop("file", "mean.plan.json"), *given.pop("more", ()), **given)
+    assert code == 2 and said == ""
+    assert complaint.startswith(f"privstats: {words}") and complaint.count("\n") == 1
+    assert ledger.spent().eps == 0 and sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("arguments", [[], ["fit"], ["show"], ["run", "mean.plan.json"], ["show", "a", "b"], ["--no"]])
+def test_a_wrong_command_is_one_line(arguments, capsys):
+    code, said, complaint = ran(capsys, *arguments)
+    assert (code, said) == (2, "") and complaint.startswith("privstats: ") and complaint.count("\n") == 1
+    assert complaint.endswith(" --help\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"], ["run", "--help"]])
+def test_help_has_examples(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(arguments)
+    assert end.value.code == 0
+    assert "privstats run wages.plan.json --data wages.parquet --ledger study.sqlite" in capsys.readouterr().out
+
+
+def test_what_fails_after_the_charge_shows_no_row_and_leaves_no_file(folder, capsys, monkeypatch):
+    def failing(kind):
+        def answer(self, *args):
+            raise kind(f"{PLANTED}")
+
+        return answer
+
+    for kind, code in ((RuntimeError, 2), (PrivacyError, 2), (KeyboardInterrupt, 130)):
+        monkeypatch.setattr(Gate, "_answer", failing(kind))
+        found, said, complaint = run(capsys, "mean.plan.json", *BUDGET[: 4 * (kind is RuntimeError)])
+        assert found == code and said == "" and complaint.count("\n") == 1 and "Traceback" not in complaint
+        assert not (folder / "fit.json").exists()
+    assert "the budget of this call is spent" in complaint
+    assert ps.Ledger(path="study.sqlite").spent() == PureDP(1.5)
+
+
+def test_of_a_study_that_fails_in_part_the_rest_is_kept(folder, capsys, monkeypatch):
+    answer = Gate._answer
+
+    def fails(self, pairs, *args):
+        if pairs[0][0].label == "counts":
+            raise PrivacyError("a release could not be computed")
+        return answer(self, pairs, *args)
+
+    monkeypatch.setattr(Gate, "_answer", fails)
+    code, said, complaint = run(capsys, "study.json", *BUDGET)
+    assert code == 2 and "1 of 2 fits failed after the ledger was charged; the file says why" in complaint
+    assert "Not given    dp_hist g: a release could not be computed" in said
+    assert ps.load("fit.json")[0].digest == PLAN.digest
+
+
+def test_numbers_that_are_paid_for_are_seen_even_if_no_file_can_be_written(folder, capsys, monkeypatch):
+    def full(self, path):
+        raise OptionError("the file 'fit.json' cannot be written; give a path where you may write")
+
+    monkeypatch.setattr(Results, "save", full)
+    code, said, complaint = run(capsys, "mean.plan.json", *BUDGET)
+    assert code == 2 and "cannot be written" in complaint and "Private means by group: y ~ g" in said
+
+
+def test_a_warning_is_one_line(folder, capsys):
+    domain = ps.Domain({**DOMAIN, "elsewhere": (0, 1)})
+    ps.plan("mean", "y ~ g", 500, eps=0.5, mech="laplace", domain=domain).save("mean.plan.json")
+    code, _, complaint = run(capsys, "mean.plan.json", *BUDGET)
+    assert code == 0 and complaint.count("\n") == 1
+    assert complaint.startswith("privstats: warning: the domain declares 'elsewhere', which is no column")
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("mu=1", GaussianDP(1.0)),
+        ("eps = 0.5", PureDP(0.5)),
+        ("eps=1, delta=1e-6", ApproxDP(1.0, 1e-6)),
+        ("eps=1,neighbors=add_remove,unit=id", PureDP(1.0, Neighbors("add_remove", "id"))),
+    ],
+)
+def test_budgets_are_written_as_arguments_are(text, budget):
+    found = command.budget_of(text)
+    assert found == budget and found.neighbors == budget.neighbors
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "mu", "mu=", "mu=x", "mu=1,mu=2", "mu=1,eps=1", "eps=-1", "mu=nan", "eps=inf"]
+)
+def test_what_is_no_budget_is_refused(text):
+    with pytest.raises((OptionError, BudgetError)):
+        command.budget_of(text)
+
+
+def test_the_frame_of_results_is_the_one_that_was_saved(folder):
+    fit = PLAN.run("rows.parquet", rng=1)
+    direct = ps.dp_mean("y ~ g", pd.read_parquet("rows.parquet"), 0.5, mech="laplace", domain=DOMAIN, rng=1)
+    pd.testing.assert_frame_equal(fit.tidy(), direct.tidy())
