@@ -46,8 +46,9 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
     """Return a note on weights far below their declared bound, where the fit shows it."""
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
-    shown = any(one.key in SYMPTOMS for one in estimate.notes)
-    if rows is None or not shown or not used + CLEAR * sd < SMALL_WEIGHT * rows:
+    if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:
+        return ()
+    if not any(one.key in SYMPTOMS for one in estimate.notes):
         return ()
     weights, largest = plan.specification.written["weights"], public.design.largest_weight
     share, mean = percent(used / rows), largest * used / rows
