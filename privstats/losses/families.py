@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -347,6 +348,7 @@ class Poisson(LogLink):
 FEW_COUNTS = 3.0  # median mean of counts below which their scores are skewed
 
 
+@cache
 def _log_count() -> tuple[FloatArray, FloatArray]:
     """Return a grid of log means below log 100, and E log(Y + 1/2) of Poisson counts Y there; beyond it is linear."""
     at = np.linspace(-9.0, np.log(100.0), 300)
