@@ -51,8 +51,9 @@ def dp_mode(
         ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
-        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
+        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
+        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
@@ -164,8 +165,9 @@ def dp_hist(
         ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of them by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
-        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
+        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
+        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None

@@ -52,8 +52,9 @@ def dp_median(
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of them by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
-        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
+        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
+        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
@@ -179,8 +180,9 @@ def dp_quantile(
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of them by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
-        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
+        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
+        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     q : float or list of float
@@ -306,8 +308,9 @@ def dp_mean(
         the declared bounds are moved to the nearer bound: the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a Parquet file or folder; tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they
-        are (all by pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
+        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
+        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}

@@ -160,7 +160,7 @@ def numbers(column: pd.Series) -> FloatArray:
     """Return a column as floats, row by row: whatever is not a number, nor the text of one, is NaN."""
     if _is_numeric(column):
         return _floats(column)
-    return np.array([_number(value) for value in cells(column)], dtype=float)
+    return np.array([*map(_number, cells(column))], dtype=float)
 
 
 def _is_numeric(column: pd.Series) -> bool:
@@ -173,6 +173,8 @@ def _floats(column: pd.Series) -> FloatArray:
 
 
 def _number(cell: Any) -> float:
+    if type(cell) is str:
+        return _written(cell)
     value = read(cell)
     if isinstance(value, str):
         return _written(value)
@@ -185,9 +187,9 @@ def _written(text: str) -> float:
     One text among numbers makes a reader of files give all of them as text: the other rows must read the same.
     """
     try:
-        return TRUTH_VALUES[text] if text in TRUTH_VALUES else float(text)
+        return float(text)
     except ValueError:
-        return math.nan
+        return TRUTH_VALUES.get(text, math.nan)
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError
 from privstats.gate.arrow import is_stream
+from privstats.gate.lines import text_lines
 from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
 
 LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
@@ -39,8 +40,11 @@ def columnar(data: Any) -> Columnar | None:
     Raises
     ------
     OptionError
-        If pyarrow is not there; if a plan does more than choose columns; if it can be read once only.
+        If pyarrow is not there; if a plan does more than choose columns; if it can be read once only; if nothing is
+        at a path.
     """
+    if isinstance(data, str | os.PathLike) and (text := text_lines(os.fsdecode(data))) is not None:
+        return text
     names = [(kind.__module__.split(".")[0].lstrip("_"), kind.__name__) for kind in type(data).__mro__]
     make = next((KINDS[name] for name in names if name in KINDS), None)
     if make is None and isinstance(data, str | os.PathLike):
@@ -72,7 +76,7 @@ def _table(data: Any) -> ArrowTable:
 
 
 def _path(data: str | os.PathLike[str]) -> ParquetFiles:
-    path = os.fspath(data)
+    path = os.fsdecode(data)
     try:
         found = bool(parquet_files(path)[0][0].physical_schema)
     except Exception:

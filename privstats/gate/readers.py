@@ -18,7 +18,7 @@ from privstats.errors import OptionError
 from privstats.formula.block import CHUNK
 from privstats.gate.arrow import is_stream, streamed
 from privstats.gate.engines import columnar
-from privstats.gate.tables import Columnar, ParquetFiles
+from privstats.gate.tables import Columnar
 
 READ_ROWS = 4 * CHUNK  # of small frames that are put together
 
@@ -180,7 +180,8 @@ class ColumnReader(Own):
         SourceChangedError
             If they are known to be others.
         """
-        return isinstance(self.source, ParquetFiles) and self.source.steady()
+        steady = getattr(self.source, "steady", None)
+        return steady is not None and steady()
 
 
 def reader_of(data: Any) -> Batches:

@@ -82,9 +82,9 @@ def source_of(data: Any) -> Source:
     Parameters
     ----------
     data : DataFrame, callable, Arrow table or Source
-        A callable without arguments returns an iterable of DataFrames, anew at each call. Parquet files, tables and
-        datasets of Arrow, frames of polars and tables of DuckDB are read as in `gate/tables.py`. A source of one's own
-        is an object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
+        A callable without arguments returns an iterable of DataFrames, anew at each call. Files, tables of Arrow and
+        DuckDB and frames of polars are read as in `gate/tables.py` and `gate/lines.py`. A source of one's own is an
+        object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
 
     Raises
     ------

@@ -451,7 +451,7 @@ def test_sources_are_told_by_their_kind():
     assert (whole.n, batches.n, plan.n) == (30, 30, 100)
     assert whole.columns == batches.columns == ("x", "y", "g")
     assert source_of(whole) is whole
-    for bad in (None, [data], {"x": [1.0]}, "file.csv", data.to_numpy()):
+    for bad in (None, [data], {"x": [1.0]}, "file.txt", data.to_numpy()):
         with pytest.raises(OptionError, match="DataFrame"):
             source_of(bad)
 
