@@ -31,7 +31,7 @@ from privstats.formula.factors import (
 )
 from privstats.formula.interval import Interval
 from privstats.formula.language import Formula, code_columns, constraint, parse_formula
-from privstats.formula.points import collinear, made_up, shown
+from privstats.formula.points import collinear, cut, made_up, shown
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, addend, select
@@ -541,12 +541,16 @@ def _refuse_collinear(design: Design) -> None:
         tuple(name for name in dict.fromkeys(n for p in mine for n in p.reads) if name in coded) for mine in sources
     ]
     crossed = [names for names in dict.fromkeys(crossed) if names]
-    rows, n = made_up(domain, made.reads, crossed, len(made.numbers) + 2, len(design.names))
+    cuts = [(name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded]
+    ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
+    rows, n = made_up(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
     if n == 0:
         return
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
-        among[list(product.columns)] = all(shown(part, coded) for part in mine)
+        reads = {name for part in mine for name in part.reads}
+        alone = reads.isdisjoint(ends) or len(reads) == 1  # else points need not show each piece beside all others
+        among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:
         return

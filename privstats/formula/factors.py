@@ -269,18 +269,30 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
     for term in terms:
         parts = [part for part in term if isinstance(part, LevelFactor)]
         sizes = [len(part.levels.values) for part in parts]
-        for part, many in zip(parts, sizes, strict=True):
-            if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
-                raise FormulaError(
-                    f"{part.code} has {many:,} levels for {rows:,} rows, fewer than {ROWS_A_LEVEL} rows a level; "
-                    f"group the levels, or leave {part.code} out"
-                )
-        if math.prod(sizes) > MOST_LEVELS:
-            together = ":".join(part.code for part in parts)
+        together, many = ":".join(part.code for part in parts), math.prod(sizes)
+        for part, size in zip(parts, sizes, strict=True):
+            refuse_few_rows(part.code, size, rows)
+        refuse_few_rows(together, many, rows)
+        if many > MOST_LEVELS:
             raise FormulaError(
-                f"{together} has {math.prod(sizes):,} levels, more than the {MOST_LEVELS:,} that fit into a model; "
-                f"group the levels, or leave {together} out"
+                f"{together} has {many:,} levels, more than the {MOST_LEVELS:,} that fit into a model; group the "
+                f"levels, or leave {together} out"
             )
+
+
+def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
+    """Refuse so `many` levels that a public number of rows has few for each.
+
+    Raises
+    ------
+    FormulaError
+        Naming the factor.
+    """
+    if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
+        raise FormulaError(
+            f"{code} has {many:,} levels for {rows:,} rows, fewer than {ROWS_A_LEVEL} rows a level; group the levels, "
+            f"or leave {code} out"
+        )
 
 
 def _length(column: Any) -> int:

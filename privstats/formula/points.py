@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Estimated, Known, Levels, Numbers
 from privstats.formula.domain import Domain
 from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.values import Coded
@@ -29,7 +30,12 @@ MOST_POINTS = 20_000
 
 
 def made_up(
-    domain: Domain, reads: Sequence[str], crossed: Sequence[tuple[str, ...]], repeats: int, columns: int
+    domain: Domain,
+    reads: Sequence[str],
+    crossed: Sequence[tuple[str, ...]],
+    ends: Mapping[str, Sequence[float]],
+    repeats: int,
+    columns: int,
 ) -> tuple[Mapping[str, Any], int]:
     """Return public points of the domain as admitted columns, and their number; none where too many would be needed.
 
@@ -39,13 +45,17 @@ def made_up(
     reads : sequence of str
     crossed : sequence of tuple of str
         Columns of levels of which each combination is among the points, `repeats` times.
+    ends : mapping of str to sequence of float
+        Where conditions cut the range of a column: each piece has points, `repeats` of them, and so has each end.
     repeats, columns : int
         More points than `columns` in any case.
     """
     levels = {name: known for name in reads if isinstance(known := domain.known(name), Levels)}
     sizes = [[len(levels[name].values) for name in names] for names in crossed]
     each = [repeats * math.prod(size) for size in sizes]
-    n = 2 * columns + FEWEST + sum(each)
+    typical = domain.typical
+    cuts = {name: _pieces(typical.get(name), found, repeats) for name, found in ends.items()}
+    n = 2 * columns + FEWEST + sum(each) + sum(map(len, cuts.values()))
     if n > MOST_POINTS:
         return {}, 0
     spread = {name: _spread(prime, n) for name, prime in zip(reads, primes(len(reads)), strict=True)}
@@ -56,13 +66,60 @@ def made_up(
             codes[name][stop - many : stop] = np.tile(code, repeats)
         stop -= many
     rows: dict[str, Any] = {name: Coded(codes[name], known) for name, known in levels.items()}
-    typical = domain.typical
     for name in reads:
         within = typical.bounds(name)
         if name not in rows:
             low, high = (within.lo, within.hi) if within.is_finite else (0.5, 2.0)
             rows[name] = low + (high - low) * spread[name]
+    start = 0
+    for name, points in cuts.items():
+        rows[name][start : start + len(points)] = points
+        start += len(points)
     return rows, n
+
+
+def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
+    """Return the ends that lie in the declared range, and points of each piece between them."""
+    low, high = min(ends) - 1, max(ends) + 1
+    if isinstance(known, Numbers) and not isinstance(known, Estimated):
+        low, high = known.lo, known.hi
+    inside = sorted({low, high, *(end for end in ends if low < end < high)})
+    parts = [np.linspace(a, b, repeats + 2) for a, b in pairwise(inside)]
+    return np.concatenate(parts)
+
+
+def compared(node: ast.AST) -> dict[str, set[float]] | None:
+    """Return the numbers with which a comparison compares a column; None of other comparisons, and of what is none.
+
+    Examples
+    --------
+    >>> compared(ast.parse("age >= 18", mode="eval").body)
+    {'age': {18.0}}
+    """
+    if not isinstance(node, ast.Compare):
+        return None
+    sides = [node.left, *node.comparators]
+    names = {side.id for side in sides if isinstance(side, ast.Name)}
+    try:
+        numbers = {float(ast.literal_eval(side)) for side in sides if not isinstance(side, ast.Name)}
+    except (ValueError, TypeError):
+        return None
+    return {names.pop(): numbers} if len(names) == 1 and numbers else None
+
+
+def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
+    """Return where the conditions of a factor cut the ranges of columns."""
+    found: dict[str, set[float]] = {}
+    for piece in ast.walk(_node(part)):
+        for name, numbers in (compared(piece) or {}).items():
+            found.setdefault(name, set()).update(numbers)
+    return found
+
+
+def _node(part: NumericFactor | BasisFactor | LevelFactor) -> ast.AST:
+    if isinstance(part, LevelFactor):
+        return ast.Name(part.name)
+    return part.of.node if isinstance(part, BasisFactor) else part.node
 
 
 def primes(many: int) -> list[int]:
@@ -87,7 +144,7 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether points show all that a factor can be: of levels, or a smooth function of numbers."""
+    """Return whether points show all that a factor can be: of levels, or a smooth function of numbers, in pieces."""
     if {*part.reads} <= {*coded}:
         return True
     if isinstance(part, LevelFactor):
@@ -96,14 +153,13 @@ def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str])
         pieces = np.diff(part.basis.knots)
         if pieces.min() < NARROW * pieces.sum():
             return False
-    node = part.of.node if isinstance(part, BasisFactor) else part.node
-    return all(_is_smooth(piece) for piece in ast.walk(node))
+    return all(_is_smooth(piece) for piece in ast.walk(_node(part)))
 
 
 def _is_smooth(piece: ast.AST) -> bool:
     if isinstance(piece, ast.Call):
         return ast.unparse(piece.func) in SMOOTH
-    return not isinstance(piece, ast.Compare | ast.BoolOp | ast.Not | ast.Invert | ast.BitAnd | ast.BitOr)
+    return not isinstance(piece, ast.Compare) or compared(piece) is not None
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:

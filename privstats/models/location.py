@@ -22,6 +22,7 @@ from privstats.estimators.quantiles import (
 )
 from privstats.formula.columns import Columns, as_edges, bind_columns
 from privstats.formula.domain import Domain
+from privstats.formula.factors import refuse_few_rows
 from privstats.formula.language import parse_formula
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian
@@ -66,6 +67,8 @@ class Location(Model):
                 f"domain={{'{design.lacking[0]}': (low, high)}}"
             )
         self.check_columns(design)
+        if design.group is not None:
+            refuse_few_rows(design.group.code, len(design.group_levels), rows)
         return design
 
     @property

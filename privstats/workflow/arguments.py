@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,13 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privstats.errors import BudgetError, FormulaError, OptionError, quote
+from privstats.errors import BudgetError, FormulaError, OptionError, quote, warn
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
 from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.account import Account
 from privstats.privacy.promise import Neighbors, is_number
 from privstats.workflow.plan import INFERENCE
+
+MEANINGFUL = {
+    "eps": 20,
+    "mu": 12,
+    "rho": 72,
+}  # largest budgets: with either nobody who is told apart is missed but once in 5e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,14 @@ def check_unit(unit: Any) -> None:
     """Refuse what is no name of a column, nor None."""
     if unit is not None and not isinstance(unit, str):
         raise OptionError(f"unit is {quote(unit)}; write the name of a column, such as unit='person_id'")
+
+
+def warn_of_little_protection(call: Mapping[str, Any]) -> None:
+    """Warn of a budget that is probably a slip: large enough for anybody who knows the other rows to tell one apart."""
+    for name, most in MEANINGFUL.items():
+        given = call.get(name)
+        if given is not None and is_number(given) and most < given < math.inf:
+            warn(f"{name} = {given:g} protects nobody (above {most} a guarantee means little); give {name}=1")
 
 
 def check_formula(verb: str, formula: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from privstats.boundary import door
 from privstats.models.base import Model
+from privstats.workflow.arguments import warn_of_little_protection
 from privstats.workflow.fit import run
 from privstats.workflow.protected import unprotected
 from privstats.workflow.verbs import Verb, register
@@ -57,6 +58,7 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
         name = declaration.__name__.removeprefix("dp_")
 
         def answer(arguments: dict[str, Any]) -> Any:
+            warn_of_little_protection(arguments)
             return run(name, model, unprotected(arguments), defaults)
 
         register(name, Verb(defaults, answer))

@@ -1,12 +1,16 @@
 """Bad input is refused with cause and cure, from the schema alone, before anything is charged or read."""
 
 import math
+import re
+import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.errors import PrivstatsWarning
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import Frame
 from privstats.privacy.promise import PureDP
@@ -278,3 +282,33 @@ def test_predictions_beyond_what_is_declared_are_given_with_a_warning():
         assert fit.predict(pd.DataFrame({"x": [0.5, 2.0], "g": "a"})).notna().all()
     with pytest.warns(UserWarning, match="1 of 2 new rows have a level of 'g' that is not declared"):
         assert fit.predict(pd.DataFrame({"x": 0.5, "g": ["a", "q"]})).isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("call", [ps.dp_mean, ps.dp_quantile, partial(ps.dp_hist, bins=4), partial(ps.dp_mode, bins=4)])
+def test_groups_of_few_rows_are_refused_before_the_charge(call):
+    ledger, levels = ps.Ledger(ps.PureDP(1)), [str(k) for k in range(60)]
+    with pytest.raises(ps.FormulaError, match=r"^g has 60 levels for 41 rows, fewer than 10 rows a level; group"):
+        call("y ~ g", ROWS, 1, domain={**DOMAIN, "g": levels}, ledger=ledger)
+    assert len(ledger.entries) == 0
+    assert ps.plan("mean", "y ~ g", n=600, eps=1, domain={**DOMAIN, "g": levels})
+
+
+@pytest.mark.parametrize(
+    ("budget", "most"), [({"eps": 20.5}, 20), ({"eps": 1e6, "delta": 1e-6}, 20), ({"mu": 40}, 12)], ids=str
+)
+def test_a_budget_that_protects_nobody_is_warned_of_before_it_is_spent(budget, most):
+    name, much = next(iter(budget.items()))
+    shown = re.escape(f"{name} = {much:g} protects nobody (above {most} a guarantee means little); give {name}=1")
+    with pytest.warns(PrivstatsWarning, match=f"^{shown}; continuing$") as warned:
+        ps.plan("mean", "y", n=N, domain=DOMAIN, **budget)
+    assert warned[0].filename == __file__
+    ledger = ps.Ledger(ps.GaussianDP(50) if name == "mu" else ps.ApproxDP(1e6, 0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PrivstatsWarning):
+            ps.dp_mean("y", ROWS, domain=DOMAIN, ledger=ledger, **budget)
+        assert len(ledger.entries) == 0
+        ps.plan("mean", "y", n=N, domain=DOMAIN, **{**budget, name: most})
+        width = ps.plan("mean", "y", n=N, domain=DOMAIN, eps=20).expected()["width"].item()
+        plan = ps.plan("mean", "y", n=N, domain=DOMAIN, eps=1)
+        assert plan.budget_for(width * 0.9999) > 20  # a question about budgets warns of none

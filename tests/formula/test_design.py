@@ -187,6 +187,9 @@ def test_additive_factors_with_levels_left_out_lose_these_levels_only():
         ("y ~ cr(x, knots=[0, 1, 2])", "is collinear with Intercept, .* and . more whatever .* or the intercept"),
         ("y ~ poly(x, 2) + x", r"x is collinear with|is collinear with x"),
         ("y ~ np.log(z) + np.log10(z)", "np.log10.z. is collinear with np.log.z."),
+        ("y ~ I(x > 1) + I(1 < x)", r"I\(1 < x\) is collinear with I\(x > 1\)"),
+        ("y ~ I(x < 0) + I(0 <= x <= 1) + I(x > 1)", "is collinear with Intercept, .* and 1 more whatever"),
+        ("y ~ x + I(x * (x > 1)) + I(x * (x <= 1))", "is collinear with Intercept, x and 1 more whatever"),
     ],
 )
 def test_predictors_that_are_collinear_whatever_the_data_are_are_refused(formula, says):
@@ -199,6 +202,10 @@ def test_predictors_that_are_collinear_whatever_the_data_are_are_refused(formula
     [
         "y ~ I(x > 2.99999) + x",
         "y ~ I(x > 2.99999) + I(x > 2.999999)",
+        "y ~ I(x > 1) + I(x >= 1)",
+        "y ~ 0 + I(x < 0) + I(0 <= x <= 1) + I(x > 1)",
+        "y ~ I(x > 1) * I(z > 2) + I(x > 0):I(z > 2)",
+        "y ~ x + I(x > 1) + I(x * (x > 1))",
         "y ~ np.maximum(x - 2.9999, 0) + z",
         "y ~ poly(x, 8) + np.log(z)",
         "y ~ bs(x, knots=[2.9999, 2.99999])",
@@ -298,6 +305,8 @@ def test_a_factor_of_more_levels_than_rows_can_tell_apart_is_refused_before_it_i
     ):
         bind_regression("y ~ C(id)", domain, rows=500)
     assert len(bind_regression("y ~ C(id)", domain, rows=600).names) == 60
+    with pytest.raises(FormulaError, match=r"^C\(id\):g has 180 levels for 1,000 rows"):
+        bind_regression("y ~ C(id):g", domain, rows=1000)
     with pytest.raises(FormulaError, match="key has 6,000 levels, more than the 2,000"):
         bind_regression("y ~ key", domain)
 
