@@ -10,10 +10,10 @@ from privstats.formula.scale import Scale
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
-from privstats.results.files import PACKAGE_VERSION
+from privstats.version import VERSION
 from privstats.workflow.study import Study
 
-__version__ = PACKAGE_VERSION
+__version__ = VERSION
 
 __all__ = [
     "ApproxDP",

@@ -18,8 +18,9 @@ from privstats.errors import BudgetError, OptionError, PrivstatsError, Privstats
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_text import PROMISES
 from privstats.privacy.promise import Neighbors, Promise
-from privstats.results.files import PACKAGE_VERSION, check_new
+from privstats.results.files import check_new
 from privstats.results.study import StudyResults
+from privstats.version import VERSION
 from privstats.workflow.plan import Plan
 from privstats.workflow.saved import in_full
 from privstats.workflow.study import Study
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     style: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = _Parser("privstats", description="Plans of private fits: read them, run them.", epilog=EXAMPLES, **style)
-    parser.add_argument("--version", action="version", version=f"privstats {PACKAGE_VERSION}")
+    parser.add_argument("--version", action="version", version=f"privstats {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="show | run")
     show = commands.add_parser("show", help="say what a file holds", epilog=EXAMPLES, **style)
     show.description = "Say what a plan or a study would release and at which cost, or what a fit has released."

@@ -24,6 +24,10 @@ class PublicDesign(Protocol):
     def domain(self) -> Any:
         """The declared bounds and levels."""
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that are read."""
+
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the model matrix of new rows in the user's units, shape (n, columns)."""
 

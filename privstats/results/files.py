@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,11 +13,6 @@ from typing import Any, NoReturn
 from privstats.errors import OptionError, quote
 
 LINE = 76  # characters
-
-try:
-    PACKAGE_VERSION = version("privstats")
-except PackageNotFoundError:  # a checkout that was never installed
-    PACKAGE_VERSION = "0+unknown"
 
 
 def as_line(content: Mapping[str, Any]) -> str:

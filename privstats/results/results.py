@@ -14,12 +14,14 @@ from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import record
 from privstats.results.absent import missing
+from privstats.results.deployment import deployment
 from privstats.results.files import as_line, write_text
 from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
 from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
 from privstats.results.plots import draw_intervals
 from privstats.results.prediction import predicted
+from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
 
@@ -152,6 +154,40 @@ class Results(FitNumbers):
         """Return a matplotlib figure of the estimates with their intervals; of several tau, each term's path."""
         return draw_intervals(self, level(alpha))
 
+    def statement(self) -> str:
+        """Return the methods paragraph for a paper, with references: how the fit was made, and what it guarantees.
+
+        Examples
+        --------
+        >>> import pandas as pd, privstats as ps
+        >>> fit = ps.dp_mean("x", pd.DataFrame({"x": [1.0, 2.0] * 500}), eps=1, domain={"x": (0, 5)})
+        >>> "satisfies differential privacy with eps = 1" in " ".join(fit.statement().split())
+        True
+        """
+        return statement(self)
+
+    def deployment(self) -> str:
+        """Return a record for the public registry of deployments of differential privacy, as YAML.
+
+        Its fields are those of github.com/opendp/deployments-registry-data, tier 2 and what is known of tier 3; those
+        that only the custodian can fill in are empty, with a comment. The registry knows no mu: the record has the
+        rho = mu^2 / 2 that follows from it, and says so.
+
+        Raises
+        ------
+        PrivacyError
+            If the noise was seeded, so that the fit protects nobody.
+
+        Examples
+        --------
+        >>> import pandas as pd, privstats as ps
+        >>> fit = ps.dp_mean("x", pd.DataFrame({"x": [1.0, 2.0] * 500}), mu=1, domain={"x": (0, 5)})
+        >>> [line.strip() for line in fit.deployment().splitlines() if "name:" in line or "rho:" in line][1:]
+        ['data_curator_name: ""  # who publishes it', 'variant_name: "Zero-concentrated DP"', 'rho: 0.5',
+         'model_name: "Central"']
+        """
+        return deployment(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result in numbers, texts, lists and dicts only, as JSON has them."""
         return record.written(self)
@@ -208,6 +244,7 @@ PUBLIC = (
     "budget",
     "conf_int",
     "cov_params",
+    "deployment",
     "diagnostics",
     "digest",
     "domain",
@@ -227,6 +264,7 @@ PUBLIC = (
     "pvalues",
     "releases",
     "save",
+    "statement",
     "summary",
     "t_test",
     "tidy",

@@ -16,8 +16,8 @@ from privstats.formula.functions import registered_in
 from privstats.gate.sources import Unread
 from privstats.models.base import EXPRESSIONS
 from privstats.privacy.account import Account, check_affordable
-from privstats.results.files import PACKAGE_VERSION
 from privstats.results.text import RULE, labelled
+from privstats.version import VERSION
 from privstats.workflow.protected import Protected
 from privstats.workflow.verbs import APART, BY_NAME, is_default
 
@@ -60,7 +60,7 @@ def written_plan(plan: Any) -> dict[str, Any]:
     }
     content = {
         "format": PLAN_FORMAT,
-        "privstats": PACKAGE_VERSION,
+        "privstats": VERSION,
         "function": f"dp_{spec.verb}",
         "formula": written["formula"],
         "guarantee": str(plan.guarantee),
@@ -103,10 +103,10 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
             if content[key] != value:
                 raise OptionError(f"{quote(name)} states another {key} than its call has, {value}; save the plan anew")
         return plan
-    if version != PACKAGE_VERSION:
+    if version != VERSION:
         raise OptionError(
             f"the plan in {quote(name)} has another digest here: it was saved by privstats {version}, and this is "
-            f"{PACKAGE_VERSION}; save it anew with this version, or run it with that one"
+            f"{VERSION}; save it anew with this version, or run it with that one"
         )
     raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the plan anew")
 

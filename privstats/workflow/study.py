@@ -13,10 +13,11 @@ from privstats.privacy.account import COUNTED, Account
 from privstats.privacy.composition import together
 from privstats.privacy.ledger_prepaid import Charge, Prepaid, check_together
 from privstats.privacy.promise import Promise
-from privstats.results.files import PACKAGE_VERSION, as_text, write_text
+from privstats.results.files import as_text, write_text
 from privstats.results.header import implied
 from privstats.results.study import StudyResults
 from privstats.results.text import RULE, labelled
+from privstats.version import VERSION
 from privstats.workflow.digest import digest
 from privstats.workflow.plan import Plan
 from privstats.workflow.protected import Protected
@@ -93,7 +94,7 @@ class Study:
             As `Plan.to_json`.
         """
         plans = [written_plan(plan) for plan in self.plans]
-        content = {"format": STUDY_PLAN_FORMAT, "privstats": PACKAGE_VERSION, "plans": plans, "digest": self.digest}
+        content = {"format": STUDY_PLAN_FORMAT, "privstats": VERSION, "plans": plans, "digest": self.digest}
         return as_text(content)
 
     def save(self, path: str | PathLike[str]) -> None:

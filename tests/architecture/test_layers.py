@@ -10,11 +10,12 @@ import privstats
 from tests.conftest import looped
 
 ROOT = Path(privstats.__file__).parent
-ANYONE = {"errors", "numerics", "boundary"}
+ANYONE = {"errors", "numerics", "boundary", "version"}
 MAY_IMPORT = {
     "errors": set(),
     "numerics": set(),
     "boundary": set(),
+    "version": set(),
     "privacy": set(),
     "losses": set(),
     "inference": set(),
