@@ -1,6 +1,6 @@
 """The same rows from several sources: the same bits from each. What a Parquet file costs is in `benchmarks.speed`.
 
-A frame, frames of odd sizes, a table of Arrow, Parquet, a table of DuckDB and a frame of polars, under one seed.
+A frame, frames of odd sizes, a table of Arrow, Parquet, CSV, a table of DuckDB and a frame of polars, under one seed.
 Target: equal releases and estimates, for moments, steps, a binomial GLM, three quantiles and means by group.
 
     python -m benchmarks.sources --seed 1 [--n 1000000]
@@ -57,6 +57,7 @@ def bits(n: int, seed: int, folder: Path) -> list[str]:
     """Print whether all sources give the same bits, and return those that do not."""
     data = drawn(n, np.random.default_rng(seed))
     data.to_parquet(folder / "all.parquet", row_group_size=99_991)
+    data.to_csv(folder / "all.csv", index=False)
     connection = duckdb.connect()
     connection.register("given", data)
     connection.execute("create table kept as from given")
@@ -64,6 +65,7 @@ def bits(n: int, seed: int, folder: Path) -> list[str]:
         "chunks": lambda: in_chunks(data),
         "Arrow table": pa.Table.from_pandas(data),
         "Parquet": folder / "all.parquet",
+        "CSV": folder / "all.csv",
         "DuckDB": connection.table("kept"),
         "polars": pl.DataFrame(data),
         "polars, lazy": pl.scan_parquet(folder / "all.parquet"),

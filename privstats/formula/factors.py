@@ -321,9 +321,11 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
 
 
 def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
-    """Refuse a column used as a number and declared as [0, 20]; [0, 1] are levels of a truth value."""
+    """Refuse a column used as a number and declared as [0, 20], or [0, 0.5]; [0, 1] are levels of a truth value."""
     match levels.values:
-        case (int() | float() as low, int() | float() as high) if levels.listed and high - low > 1:
+        case (int() | float() as low, int() | float() as high) if (
+            levels.listed and low < high and not (high - low == 1 and float(low).is_integer())
+        ):
             ends = f"{plain(low)}, {plain(high)}"
             raise DomainError(
                 f"column '{name}' is used as a number and declared as the two levels [{ends}]; did you mean the bounds "

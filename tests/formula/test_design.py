@@ -293,9 +293,11 @@ def test_what_cannot_be_bounded_is_refused_with_the_cure(formula, error, says):
 
 
 def test_two_levels_that_are_meant_are_not_taken_for_bounds():
-    for known in (Levels((0, 20)), [0, 1], ["0", "20"], [0, 10, 20]):
+    for known in (Levels((0, 20)), Levels((0, 0.5)), [0, 1], [1, 2], [True, False], [20, 0], ["0", "20"], [0, 10, 20]):
         assert bind_regression("y ~ m", DOMAIN.extended({"m": known})).factors[0].name == "m"
     assert bind_regression("y ~ C(m)", DOMAIN.extended({"m": [0, 20]})).names[1] == "C(m)[T.20]"
+    with pytest.raises(DomainError, match=r"declared as the two levels \[0, 0.5\]; did you mean the bounds \(0, 0.5\)"):
+        bind_regression("y ~ m", DOMAIN.extended({"m": [0, 0.5]}))
 
 
 def test_a_factor_of_more_levels_than_rows_can_tell_apart_is_refused_before_it_is_coded():
