@@ -132,8 +132,8 @@ def guaranteed(facts: FitFacts, chain: bool) -> str:
             )
         case GaussianDP(mu=mu):
             text = (
-                f"satisfies Gaussian differential privacy with mu = {mu:g}: whether {changed} is as hard to tell from "
-                f"the results as N(0, 1) from N({mu:g}, 1) from one draw; this implies eps = "
+                f"satisfies Gaussian differential privacy with mu = {mu:g}: whether {changed} is at least as hard to "
+                f"tell from the results as N(0, 1) from N({mu:g}, 1) from one draw; this implies eps = "
                 f"{promise.to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
             )
         case _:
@@ -159,9 +159,9 @@ def _factor(eps: float) -> str:
 
 
 def method_stated(facts: FitFacts) -> str:
-    """Return the method in a sentence, and who chose it."""
+    """Return the method in a sentence, and whether it was left to the package."""
     noise = "" if facts.noise in (None, facts.mech) else f" with {facts.noise} noise"
-    auto = ", which the package chose from public facts and from releases" if facts.why.startswith("chosen by") else ""
+    auto = ", chosen automatically" if facts.why.startswith("chosen by") else ""
     return f"The method is {facts.mech_words} ({facts.mech}){noise}{auto}."
 
 

@@ -59,7 +59,7 @@ def test_a_statement_says_what_was_fitted_how_much_is_protected_and_where_number
     assert "satisfies differential privacy with eps = 1: where one row is replaced" in text
     assert "at most exp(1) = 2.72" in text
     assert "about 20,159 rows were used, a released count with a standard error of 50" in text
-    assert "The method is noisy moments (suffstats) with matrixt noise, which the package chose" in text
+    assert "The method is noisy moments (suffstats) with matrixt noise, chosen automatically." in text
     assert "levels 8%, scales 5%" in text
     assert "the error variance may differ between rows (HC1)" in text
     assert "between 28% and 86% is due to that noise" in text
