@@ -174,7 +174,3 @@ def _shown(text: str, out: Any) -> str:
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"
     return plain.encode(code, "backslashreplace").decode(code)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -65,7 +65,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         offset=getattr(spec.model, "offset", None),
         notes=remarks(plan, public, estimate),
         digest=plan.digest,
-        accepted=plan.accepted,
+        accepted=tuple(plan.accepted.items()),
     )
 
 

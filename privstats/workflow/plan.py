@@ -106,7 +106,7 @@ class Plan:
         One row a question: its share of the budget, its mechanism, and what it may spend.
     digest : str
         Fingerprint of all that was decided.
-    accepted : tuple of (str, float)
+    accepted : dict
         Widths of 95% intervals that are wanted, by term: see `accept`.
     """
 
@@ -117,7 +117,7 @@ class Plan:
     planned: tuple[Planned, ...]
     division: Division
     turns: Turns
-    accepted: tuple[tuple[str, float], ...] = ()
+    accepted: Mapping[str, float] = field(default_factory=dict)
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -395,7 +395,7 @@ class Plan:
         >>> import privstats as ps
         >>> plan = ps.plan("mean", "age", 10_000, eps=0.5, domain={"age": (0, 100)})
         >>> plan.accept({"age": 1.0}).accepted
-        (('age', 1.0),)
+        {'age': 1.0}
         """
         if not isinstance(widths, Mapping) or not widths:
             raise OptionError(f"the widths are {quote(widths)}; write plan.accept({{'x': 0.1}})")
@@ -403,7 +403,7 @@ class Plan:
         for term in widths:
             if term not in terms:
                 raise OptionError(f"the plan has no term {quote(term)}; choose among {', '.join(map(repr, terms))}")
-        return replace(self, accepted=tuple((term, _positive("width", width)) for term, width in widths.items()))
+        return replace(self, accepted={term: _positive("width", width) for term, width in widths.items()})
 
     def to_json(self) -> str:
         """Return the plan as JSON text: the call and what follows from it, to be read, signed and run by others.

@@ -86,7 +86,7 @@ def described(plan: Any) -> str:
         *labelled("Guarantee", f"{promise}{implied(promise, plan.kept)}"),
         *labelled("Rows", _rows(plan)),
         *labelled("Method", _method(plan)),
-        *(labelled("Accepts", accepts(plan.accepted, plan.expected()["width"], _foreseen)) if plan.accepted else []),
+        *_accepted(plan),
         RULE,
     ]
     if plan.rows is not None and not plan.estimated:
@@ -94,6 +94,13 @@ def described(plan: Any) -> str:
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
     return "\n".join([*lines, *_questions(plan)])
+
+
+def _accepted(plan: Any) -> list[str]:
+    """Return the line of widths that were stated beforehand, with those to expect; none if none were."""
+    if not plan.accepted:
+        return []
+    return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))
 
 
 def _foreseen(width: float, wanted: float) -> str:

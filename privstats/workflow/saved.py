@@ -142,7 +142,7 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
     """Return a fit with the digest of the plan by which it was made on data; `there` is the plan of these data."""
     if fit.facts.digest != there.digest:  # the data changed meanwhile: it is the fit of another plan, and says so
         return fit
-    return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=plan.accepted))
+    return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
 
 def planned_on(plan: Any, data: Any) -> Any:

@@ -131,6 +131,13 @@ def test_a_plan_goes_from_the_analyst_to_the_custodian_and_its_fit_to_the_reader
     assert "l.sqlite: eps = 2 of 3 spent, 1 left" in summary and "x at most 50 (met" in " ".join(summary.split())
 
 
+@pytest.mark.slow
+def test_the_package_is_the_command():
+    run = subprocess.run([sys.executable, "-m", "privstats", "show"], capture_output=True, text=True, env=ENVIRONMENT)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "privstats: the following arguments are required: file; see privstats show --help\n"
+
+
 def test_the_command_is_installed_by_its_name():
     scripts = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, name = scripts["privstats"].partition(":")

@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "command": {"api", "privacy", "results", "workflow"},
     "datasets": {"formula", "mechanisms"},
     "local": {"formula", "gate", "inference", "mechanisms", "privacy", "results", "workflow"},
+    "__main__": {"command"},
     "__init__": {"api", "datasets", "formula", "local", "privacy", "results", "workflow"},
 }
 EXTENDED = (  # asked for by name, or about kinds of promises in one ledger: no part of the shortest route

@@ -308,7 +308,7 @@ def test_a_refused_run_carries_no_row():
 
 def test_accepted_widths_are_part_of_the_plan_and_its_file(tmp_path):
     plan = GROUPS.accept({"y[a]": 0.5, "y[b]": 9})
-    assert plan.accepted == (("y[a]", 0.5), ("y[b]", 9.0))
+    assert plan.accepted == {"y[a]": 0.5, "y[b]": 9.0}
     assert len({plan.digest, GROUPS.digest, GROUPS.accept({"y[a]": 0.25}).digest}) == 3
     assert plan.stream_digest == GROUPS.stream_digest
     again = reloaded(plan, tmp_path)
