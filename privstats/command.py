@@ -20,6 +20,7 @@ from privstats.privacy.ledger_text import PROMISES
 from privstats.privacy.promise import Neighbors, Promise
 from privstats.results.files import check_new
 from privstats.results.study import StudyResults
+from privstats.results.text import RULE
 from privstats.version import VERSION
 from privstats.workflow.plan import Plan
 from privstats.workflow.saved import in_full
@@ -102,7 +103,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _show(chosen: argparse.Namespace) -> None:
-    _say(in_full(load(chosen.file)))
+    match load(chosen.file):
+        case Plan() as plan:
+            _say(in_full(plan))
+        case Study() as study:
+            _say(f"\n{RULE}\n".join([study.head, *map(in_full, study)]))
+        case fit:
+            _say(str(fit))
 
 
 def _run(chosen: argparse.Namespace) -> None:

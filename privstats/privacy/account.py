@@ -59,8 +59,8 @@ class Book(Protocol):
     @property
     def entries(self) -> tuple[Entry, ...]: ...
 
-    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add an entry if `check` does not refuse it, which gets all others: no other is added meanwhile."""
+    def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
+        """Add entries if `check` does not refuse them, which gets all others: no other is added meanwhile."""
 
 
 class InMemory:
@@ -71,10 +71,10 @@ class InMemory:
     def __init__(self) -> None:
         self.entries: tuple[Entry, ...] = ()
 
-    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
+    def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         with CHARGING:
             check(self.entries)
-            self.entries = (*self.entries, entry)
+            self.entries = (*self.entries, *entries)
 
 
 class Account:
@@ -116,7 +116,7 @@ class Account:
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
-        self.book.add(entry, lambda before: self.admit(entry, before))
+        self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
         """Refuse an entry that the budget cannot count, or cannot pay after those before it."""

@@ -38,7 +38,7 @@ class Seen:
             )
         return (Entry("all fits", "", (("", self.total),), time=""),)
 
-    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
+    def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         raise BudgetError("this is what a saved fit says of its ledger; open the ledger itself, ps.Ledger(path=...)")
 
 

@@ -97,8 +97,8 @@ class LedgerFile:
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
-    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add an entry if `check` does not refuse it: one transaction, and on the disk when this returns.
+    def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
+        """Add entries if `check` does not refuse them: one transaction, and on the disk when this returns.
 
         Raises
         ------
@@ -106,12 +106,13 @@ class LedgerFile:
             If the file cannot be written, or is not as it was left.
         """
         with self._transaction("BEGIN IMMEDIATE") as connection:
-            entries, head = self._read(connection)
-            check(entries)
-            text = entry_as_text(entry)
-            entry_of_text(text)  # what could not be read again is refused now, and not by each later charge
-            row = (len(entries) + 1, text, digest_of(head, text))
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+            before, head = self._read(connection)
+            check(before)
+            for number, entry in enumerate(entries, len(before) + 1):
+                text = entry_as_text(entry)
+                entry_of_text(text)  # what could not be read again is refused now, and not by each later charge
+                head = digest_of(head, text)
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
     def begun(self, budget: Promise | None, moved: bool) -> Promise:
         """Return the budget of the file; write it if there is none yet."""

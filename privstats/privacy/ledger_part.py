@@ -39,14 +39,15 @@ class Allotted:
         """Those of the analyst, whoever else has charged in between."""
         return self._own(self.whole.book.entries)
 
-    def add(self, entry: Entry, check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add an entry if neither the part refuses it nor the whole."""
+    def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
+        """Add entries if neither the part refuses them nor the whole."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))
-            self.whole.admit(entry, before)
+            for k, entry in enumerate(entries):
+                self.whole.admit(entry, (*before, *entries[:k]))
 
-        self.whole.book.add(entry, both)
+        self.whole.book.add(entries, both)
 
     def _own(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         return tuple(entry for entry in entries if entry.analyst == self.analyst)

@@ -1,8 +1,8 @@
-"""Several fits that are charged to a ledger together, in one entry, before any of them reads a row. Extended tier.
+"""Several fits that are charged to a ledger together, in one transaction, before any reads a row. Extended tier.
 
-*Never free.* The promises of all fits are recorded by one `Account.charge`, so all or none. Each fit then takes its own
-part of that charge, in order and once, and only if it asks for the very promises that were charged, under the same
-call and method; whatever else is asked for is refused, and what is not taken stays spent.
+*Never free.* The entries of all fits are added to the book at once, if the budget admits their sum: all or none. Each
+fit then takes its own entry, in order and once, and only if it asks for the very promises that were charged, under the
+same call and method; whatever else is asked for is refused, and what is not taken stays spent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Prepaid(Ledger):
     def __init__(self, account: Account, charges: Sequence[Charge]) -> None:
         super().__init__(account.budget, analyst=account.analyst)
         self.book = account.book
-        account.charge(*together_as_one(charges))
+        own = _entries(account, charges)
+        account.book.add(own, lambda before: _admit(account, own, before))
         self._due = list(charges)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
@@ -64,16 +65,21 @@ class Prepaid(Ledger):
         return self.budget.spent_on(tuple(own), self.prove)
 
 
-def together_as_one(charges: Sequence[Charge]) -> Charge:
-    """Return one charge for those of several fits: all their questions, and all their calls."""
-    parts = tuple((f"{k}: {name}", promise) for k, (own, _, _) in enumerate(charges, 1) for name, promise in own)
-    calls = "; ".join(call for _, call, _ in charges)
-    methods = dict.fromkeys(method for _, _, method in charges)
-    return parts, f"study of {len(charges)}: {calls}", "; ".join(methods)
-
-
 def check_together(account: Account, charges: Sequence[Charge]) -> None:
     """Refuse what `Prepaid` would refuse; nothing is recorded."""
-    parts, call, method = together_as_one(charges)
-    own = tuple((name, translated(promise, account.budget.neighbors)) for name, promise in parts)
-    account.admit(Entry(call, method, own, account.analyst), account.book.entries)
+    _admit(account, _entries(account, charges), account.book.entries)
+
+
+def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
+    """Return an entry for each charge, under the neighbours of the budget."""
+    around = account.budget.neighbors
+    return tuple(
+        Entry(call, method, tuple((name, translated(promise, around)) for name, promise in parts), account.analyst)
+        for parts, call, method in charges
+    )
+
+
+def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
+    """Refuse entries that the budget cannot pay together: as one, so that the refusal says what all of them cost."""
+    parts = tuple(part for entry in entries for part in entry.parts)
+    account.admit(Entry("", "", parts, account.analyst), before)

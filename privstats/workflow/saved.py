@@ -111,15 +111,9 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the plan anew")
 
 
-def in_full(loaded: Any) -> str:
-    """Return what was loaded as text: of plans also options, declarations and digest, by which it can be judged."""
-    several = loaded if hasattr(loaded, "plans") else None
-    if several is not None:
-        return f"\n{RULE}\n".join([several.head, *map(in_full, several)])
-    if not hasattr(loaded, "specification"):
-        return str(loaded)
-    content = written_plan(loaded)
-    domain = loaded.specification.written["domain"]
+def in_full(plan: Any) -> str:
+    """Return a plan as text, with options, declarations and digest, by which it can be judged."""
+    content, domain = written_plan(plan), plan.specification.written["domain"]
     complete = {name: ", complete" if name in domain.complete else "" for name in domain}
     options = ", ".join(f"{name}={value!r}" for name, value in content["options"].items())
     lines = [
@@ -127,7 +121,7 @@ def in_full(loaded: Any) -> str:
         *labelled("Domain", "\n".join(f"{name}: {known}{complete[name]}" for name, known in domain.items())),
         *labelled("Digest", content["digest"]),
     ]
-    return "\n".join([str(loaded), RULE, *lines])
+    return "\n".join([str(plan), RULE, *lines])
 
 
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:

@@ -120,7 +120,7 @@ class Study:
         data : DataFrame, path, Protected or any other that the functions take
             Where the number of rows is public, it has to be that of the plans.
         ledger : Ledger, optional
-            Charged with all plans at once: one entry.
+            Charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
             None: noise from the operating system.
 

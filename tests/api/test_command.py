@@ -185,7 +185,7 @@ def test_a_study_is_charged_at_once_and_written_to_one_file(folder, capsys):
     assert all(str(fit.summary()) in said for fit in fits) and str(fits) in said
     assert [fit.digest for fit in fits] == [plan.digest for plan in STUDY] and fits.digest == STUDY.digest
     ledger = ps.Ledger(path="study.sqlite")
-    assert ledger.spent() == PureDP(0.75) and len(ledger.entries) == 1
+    assert ledger.spent() == PureDP(0.75) and len(ledger.entries) == 2
 
 
 @pytest.mark.parametrize(

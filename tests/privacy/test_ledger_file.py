@@ -66,7 +66,7 @@ def test_what_is_charged_is_found_again_to_the_bit(path, budget):
     assert list(again.entries) == ["time", "analyst", "call", "method", "cost", "neighbors", "total", "digest"]
     memory = Ledger(budget)
     for entry in again.book.entries:
-        memory.book.add(entry, lambda before: None)
+        memory.book.add((entry,), lambda before: None)
     pd.testing.assert_frame_equal(memory.entries, again.entries)  # digests too
 
 
@@ -291,7 +291,7 @@ def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path,
         charging.set()
         time.sleep(0.3)
 
-    thread = threading.Thread(target=lambda: ledger.book.add(Entry("slow", "", ()), slowly))
+    thread = threading.Thread(target=lambda: ledger.book.add((Entry("slow", "", ()),), slowly))
     thread.start()
     charging.wait()
     child = os.fork()
@@ -412,7 +412,7 @@ def test_the_report_is_as_in_the_copy_deck(path):
     ledger, half = Ledger(GaussianDP(1.0), path), (("whole", GaussianDP(0.5)),)
     times = ["2026-11-02T09:14:00+00:00", "2026-11-02T09:31:00+00:00", "2026-11-03T14:02:00+00:00"]
     for when, who, more in zip(times, ("ann", "ann", "ben"), ("", " + disea", " + hlthf"), strict=True):
-        ledger.book.add(Entry(f"dp_lm visits ~ lncoins{more}", "newton", half, who, when), lambda before: None)
+        ledger.book.add((Entry(f"dp_lm visits ~ lncoins{more}", "newton", half, who, when),), lambda before: None)
     digest = ledger.entries["digest"].iloc[-1]
     head = " ".join(digest[k : k + 4] for k in range(0, 16, 4))
     assert (

@@ -10,6 +10,7 @@ import pytest
 import privstats as ps
 from privstats.errors import BudgetError, OptionError, PrivacyError
 from privstats.gate.gate import Gate
+from privstats.privacy import ledger_file
 from privstats.privacy.account import Account
 from privstats.privacy.ledger_prepaid import Prepaid
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP
@@ -27,12 +28,11 @@ STUDY = ps.Study([mean(), mean("y ~ g", eps=0.25), ps.plan("hist", "g", 500, eps
 CALLS = ("dp_mean y", "dp_mean y ~ g", "dp_hist g")
 
 
-def one_by_one(rng):
-    first, second = (ps.dp_mean("y", ROWS, 0.5, **MORE, rng=rng), ps.dp_mean("y ~ g", ROWS, 0.25, **MORE, rng=rng))
-    return first, second, ps.dp_hist("g", ROWS, 0.25, domain=DOMAIN, rng=rng)
-
-
-MORE = {"mech": "laplace", "domain": DOMAIN}
+def one_by_one(rng, **more):
+    """Return the fits of the study by three calls."""
+    more = {"domain": DOMAIN, "rng": rng, **more}
+    first, second = (ps.dp_mean(f, ROWS, e, mech="laplace", **more) for f, e in (("y", 0.5), ("y ~ g", 0.25)))
+    return first, second, ps.dp_hist("g", ROWS, 0.25, **more)
 
 
 # ---------------------------------------------------------------- files
@@ -107,8 +107,13 @@ def test_a_run_is_the_calls_in_order_for_one_charge(kept, tmp_path):
         assert fit.digest == plan.digest and fit.ledger is ledger
         assert "eps = 1 of 3 spent, 2 left" in str(fit.summary())
     assert ledger.spent() == PureDP(1.0)
-    assert ledger.entries["call"].tolist() == ["study of 3: dp_mean y; dp_mean y ~ g; dp_hist g"]
-    assert ledger.entries["cost"].tolist() == ["eps = 1"] and ledger.entries["analyst"].tolist() == ["ann"]
+    entries = ledger.entries
+    assert entries["call"].tolist() == list(CALLS) and set(entries["analyst"]) == {"ann"}
+    assert entries["cost"].tolist() == ["eps = 0.5", "eps = 0.25", "eps = 0.25"]
+    assert entries["total"].tolist() == ["eps = 0.5", "eps = 0.75", "eps = 1"]
+    alone = ps.Ledger(PureDP(3.0), analyst="ann")
+    one_by_one(None, ledger=alone)
+    assert alone.entries[["call", "method", "cost"]].equals(entries[["call", "method", "cost"]])
 
 
 def test_a_study_that_costs_too_much_charges_and_reads_nothing():
@@ -116,6 +121,32 @@ def test_a_study_that_costs_too_much_charges_and_reads_nothing():
     with pytest.raises(BudgetError, match=r"the ledger has eps = 0.9 left and this fit costs eps = 1"):
         STUDY.run(lambda: asked.append(1) or [ROWS], ledger=ledger)
     assert asked == [] and len(ledger.entries) == 0
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_of_a_study_nothing_is_charged_if_one_entry_cannot_be_written(kept, tmp_path, monkeypatch):
+    """The second of three entries fails: in a file the transaction is rolled back."""
+    ledger = ps.Ledger(PureDP(3.0), tmp_path / "study.sqlite" if kept else None)
+    if kept:
+        written, many = ledger_file.entry_as_text, []
+
+        def fails(entry):
+            many.append(entry)
+            if len(many) == 2:
+                raise OSError
+            return written(entry)
+
+        monkeypatch.setattr(ledger_file, "entry_as_text", fails)
+    else:
+        monkeypatch.setattr(Account, "admit", refuses)
+    with pytest.raises(BudgetError):
+        STUDY.run(ROWS, ledger=ledger)
+    monkeypatch.undo()
+    assert len(ledger.entries) == 0
+
+
+def refuses(self, entry, before):
+    raise BudgetError("no")
 
 
 def test_a_study_of_which_one_plan_does_not_fit_the_data_charges_nothing():
@@ -182,7 +213,7 @@ def test_protected_data_bring_the_ledger_that_is_charged_once():
     data = ps.protect(ROWS, domain=DOMAIN, budget=PureDP(2.0))
     part = data.allot("ann", PureDP(1.0))
     fits = STUDY.run(part, rng=4)
-    assert data.ledger.spent() == part.ledger.spent() == PureDP(1.0) and len(data.ledger.entries) == 1
+    assert data.ledger.spent() == part.ledger.spent() == PureDP(1.0) and len(data.ledger.entries) == 3
     pd.testing.assert_series_equal(fits[1].params, one_by_one(4)[1].params)
     assert all(fit.ledger is part.ledger for fit in fits)
     with pytest.raises(BudgetError, match="the ledger has eps = 0 left"):
