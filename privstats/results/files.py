@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from threading import get_ident
 from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
@@ -51,7 +52,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
         If it cannot be written; what was there before is there still.
     """
     to = path_of(path)
-    beside = to.with_name(f".{to.name}.{os.getpid()}")
+    beside = to.with_name(f".{to.name}.{os.getpid()}.{get_ident()}")
     try:
         with beside.open("x", encoding="utf-8") as file:
             file.write(text)
