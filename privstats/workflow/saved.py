@@ -126,8 +126,9 @@ def in_full(plan: Any) -> str:
 
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     """Make the call of a plan on data, if these give the same plan; nothing is charged otherwise."""
-    if isinstance(ledger, Account):
-        check_affordable(ledger, plan.guarantee)
+    account = data.ledger if isinstance(data, Protected) else ledger
+    if isinstance(account, Account):
+        check_affordable(account, plan.guarantee)  # before a reader is asked for anything
     there = planned_on(plan, data)
     return marked(plan, there, fit_on(plan, data, ledger, rng))
 

@@ -272,6 +272,8 @@ def test_a_reader_is_not_asked_where_the_ledger_is_short():
     asked = []
     with pytest.raises(BudgetError, match=r"the ledger has eps = 0.1 left"):
         mean().run(lambda: asked.append(1) or [ROWS], ledger=ps.Ledger(PureDP(0.1)))
+    with pytest.raises(BudgetError, match=r"the ledger has eps = 0.1 left"):
+        mean().run(ps.protect(lambda: asked.append(1) or [ROWS], domain=MEAN["domain"], budget=PureDP(0.1)))
     assert asked == []
 
 
