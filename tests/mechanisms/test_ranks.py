@@ -167,7 +167,7 @@ def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate
     values[::3] = np.round(values[::3], 1)  # ties, also across a window's edges
     column = ranked(values, 0, 1, 0.05)
     tiny, wide = (
-        np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(700)])
+        np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(350)])
         for each in (width, 1000)
     )
     assert abs(60 * tiny - targets).max() > width + 1  # some lie beyond the windows
