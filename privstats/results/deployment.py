@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from privstats.errors import PrivacyError
-from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP
 from privstats.results import header
 from privstats.results.facts import FitFacts
 from privstats.results.numbers import FitNumbers
@@ -33,6 +33,7 @@ VARIANTS: Mapping[type[Promise], tuple[str, Callable[[Any], dict[str, float]]]] 
         PureDP: ("Pure DP", lambda promise: {"epsilon": promise.eps}),
         ApproxDP: ("Approximate DP", lambda promise: {"epsilon": promise.eps, "delta": promise.delta}),
         GaussianDP: ("Zero-concentrated DP", lambda promise: {"rho": promise.mu**2 / 2}),
+        ZeroCDP: ("Zero-concentrated DP", lambda promise: {"rho": promise.rho}),
     }
 )
 BY = (

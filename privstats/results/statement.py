@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from privstats.errors import listed
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, ZeroCDP
 from privstats.results.facts import FitFacts
 from privstats.results.header import COVARIANCES, DELTA, QUESTIONS, unit_of
 from privstats.results.numbers import FitNumbers
@@ -23,6 +23,10 @@ PURE = (
 APPROXIMATE = (
     "Dwork, Kenthapadi, McSherry, Mironov and Naor (2006), Our data, ourselves: privacy via distributed noise "
     "generation, EUROCRYPT 25, 486-503."
+)
+CONCENTRATED = (
+    "Bun and Steinke (2016), Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC 14, "
+    "635-658."
 )
 NORMAL = "Dong, Roth and Su (2022), Gaussian differential privacy, JRSS B 84, 3-37."
 STRUCTURE = "Awan and Slavkovic (2021), Structure and sensitivity in differential privacy, JASA 116, 935-954."
@@ -136,6 +140,12 @@ def guaranteed(facts: FitFacts, chain: bool) -> str:
                 f"tell from the results as N(0, 1) from N({mu:g}, 1) from one draw; this implies eps = "
                 f"{promise.to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
             )
+        case ZeroCDP(rho=rho):
+            text = (
+                f"satisfies zero-concentrated differential privacy with rho = {rho:g}: where {changed}, the Renyi "
+                f"divergence of order a between the distributions of results is at most {rho:g} a for every a > 1; "
+                f"this implies eps = {(facts.kept or promise).to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
+            )
         case _:
             text = f"satisfies {promise.budget}, where {changed}"
     if facts.seeded is not None:
@@ -238,6 +248,7 @@ PROMISE_PAPERS: tuple[tuple[type[Promise], tuple[str, ...]], ...] = (
     (ApproxDP, (APPROXIMATE,)),
     (PureDP, (PURE,)),
     (GaussianDP, (NORMAL,)),
+    (ZeroCDP, (CONCENTRATED,)),
 )
 
 
