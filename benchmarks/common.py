@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privstats.estimators.sufficient_statistics import response_scale
+from privstats.estimators.entries import response_scale
 from privstats.mechanisms import ADDITIVE
 from privstats.mechanisms.additive.laplace import LaplaceLaw
 from privstats.mechanisms.base import ScaledLaw

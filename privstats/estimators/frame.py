@@ -151,21 +151,6 @@ class PublicBox:
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     @cached_property
-    def coded(self) -> tuple[tuple[int, NDArray[np.intp], FloatArray], ...]:
-        """(factor, which of `entries`, their values at its levels) of entries that a row's level says, bit by bit.
-
-        Of factors that say two entries or more, in designs whose rows all weigh the same.
-        """
-        tables, found = self.design.layout.tables(self.entries), []
-        says = {place: table.any(axis=0) for place, table in tables.items()}
-        alone = sum(part.astype(int) for part in says.values()) == 1
-        for (factor, number), table in tables.items():
-            which = np.flatnonzero(says[factor, number] & alone)
-            if factor is not None and number is None and len(which) > 1 and not self.design.weighted:
-                found.append((factor, which, table[:, which]))
-        return tuple(found)
-
-    @cached_property
     def usual(self) -> FloatArray:
         """Part of its box in which each of `entries` is read at the start, shape (slopes + 1,).
 

@@ -14,12 +14,12 @@ from privstats.estimators.constants import (
     FLOOR,
     MATRIX_NOISE,
     MEAT_LEAST,
-    SIGNAL,
     TWO_ENDED,
     UNEXPLAINED,
     USUAL_RESIDUAL,
     VISIBLE,
 )
+from privstats.estimators.entries import MOST_CONDITION, Entries
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.levels import KeptLevels, clamped_note
 from privstats.estimators.one_step import Problem
@@ -33,13 +33,11 @@ from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
 from privstats.inference.tables import PointEstimate
 from privstats.inference.thin import thin
 from privstats.losses.base import SquaredLoss
-from privstats.losses.rows import BesideLevel, CodedColumns, RootWeighted
+from privstats.losses.rows import BesideLevel
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
-from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
+from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
-
-MOST_CONDITION = 1e10  # of contrasts that tell the levels of a factor apart
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
@@ -135,30 +133,23 @@ class Moments(UnclippedSquares):
     ridge: float | str | None = None
 
     @cached_property
-    def within(self) -> BoxProducts:
-        counted = self.public.used is None or self.public.by_unit
-        q = len(self.box.slopes) + 1
-        box = (q, self.box.intercept is not None, counted, response_scale(q + 1))
-        tables = tuple(LevelTable(tuple((which + 1).tolist()), values) for _, which, values in self.box.coded)
-        return CodedProducts(*box, tables=tables) if tables else BoxProducts(*box)
+    def entries(self) -> Entries:
+        """Levels are entries, but of noise from a body that is made for numbers."""
+        by_level = getattr(self.by.matrix, "norm", None) != "hull"
+        return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
-    @cached_property
+    @property
+    def within(self) -> BoxProducts:
+        return self.entries.within
+
+    @property
     def question(self) -> Sum:
-        entries, coded = self.box.entries, self.box.coded
-        said = [entry for _, which, _ in coded for entry in which]
-        own = CodedColumns(tuple(factor for factor, *_ in coded), np.delete(entries, said, axis=1))
-        return Sum("moments", own if coded else RootWeighted(entries), within=self.within)
+        return Sum("moments", self.entries.rows, within=self.within)
 
     @property
     def to_columns(self) -> FloatArray:
-        """From the entries (1, slopes, response) to the design's columns and the response less offset."""
-        box = self.box
-        onto = np.zeros((len(box.slopes) + 2, box.c + 1))
-        if box.intercept is not None:
-            onto[0, box.intercept] = 1.0
-        onto[1 + np.arange(len(box.slopes)), box.slopes] = 1.0
-        onto[-1, -1] = 1.0 + box.offset_reach
-        return onto
+        """From (1, entries) to the design's columns and the response less offset."""
+        return self.entries.to_columns
 
     def length(self) -> float:
         """Return the predicted length over that without privacy: a harmonic mean over slopes.
@@ -189,11 +180,12 @@ class Moments(UnclippedSquares):
         """Release moments and meat, and solve."""
         within = self.within
         moments = NoisyMatrix.of(self.ask(self.question, by=self.by.matrix))
-        rows = float(moments.value[0, 0]) if within.counted else self.sizes.rows
-        sd = float(np.sqrt(moments.variance_along(np.eye(len(moments.value))[:, :1])[0]))
+        counted, one = self.entries.counted, self.entries.constant
+        rows = float(one @ moments.value @ one) if counted else self.sizes.rows
+        sd = float(np.sqrt(moments.variance_along(one[:, None])[0]))
         rows = max(rows, sd, 1.0)
-        released = (rows, sd) if within.counted else ()
-        if not within.counted and within.intercept:
+        released = (rows, sd) if counted else ()
+        if not counted and within.intercept:
             moments = moments.plus(np.diag(np.r_[rows, np.zeros(within.q)]))
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
@@ -434,7 +426,8 @@ def moments_of_box(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
     levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
-    return Moments(ask, by, box, start, levels, sizes, public, robust, ridge=ridge)
+    problem = Moments(ask, by, box, start, levels, sizes, public, robust, ridge=ridge)
+    return replace(problem, start=replace(start, W=problem.entries.from_columns))
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
@@ -460,14 +453,3 @@ def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
     others = [j for j in range(len(A)) if j != first]
     about: FloatArray = A[np.ix_(others, others)] - np.outer(A[others, first], A[first, others]) / A[first, first]
     return about
-
-
-def response_scale(others: float) -> float:
-    """Return the free scale of the response that suits coefficients of squared length `SIGNAL`.
-
-    Parameters
-    ----------
-    others : float
-        Largest squared length of the rest of the row.
-    """
-    return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

@@ -95,13 +95,14 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """The numbers of some factors' levels, and linear functions z'M of a row: rows of `CodedProducts`."""
+    """The numbers of some factors' levels, and the root of the weight times (1, z'M): rows of `CodedProducts`."""
 
     factors: tuple[int, ...]
     matrix: FloatArray
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        return np.column_stack([*(block.codes[factor] for factor in self.factors), block.times(self.matrix)])
+        codes, root = (block.codes[factor] for factor in self.factors), np.sqrt(block.weight)
+        return np.column_stack([*codes, root, block.times(self.matrix) * root[:, None]])
 
 
 @dataclass(frozen=True, eq=False)

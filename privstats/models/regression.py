@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
 from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share
 from privstats.estimators.base import NORMAL, PURE, Noises
+from privstats.estimators.entries import Entries
 from privstats.estimators.first_stage import first_noise
+from privstats.estimators.frame import PublicBox
 from privstats.estimators.k_norm_gradient import (
     ChosenLeastSquares,
     ExponentialLeastSquares,
@@ -31,7 +33,7 @@ from privstats.mechanisms.additive.hull import Hull
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.additive.spherical import Spherical
-from privstats.mechanisms.base import Mechanism
+from privstats.mechanisms.base import Additive
 from privstats.models.base import Candidate, Choice, Model, chosen, one_of, own_options
 from privstats.models.descent import NAMED, SUBSAMPLED, descends, descents, refuse_descent
 from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_number
@@ -45,7 +47,7 @@ BRANCHES = {
     "steps": "newton",
     "perturbed": "objpert",
 }  # methods, by the name of an estimator's branch
-NOISE: Mapping[str, Mechanism] = {
+NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
 SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
@@ -56,8 +58,9 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
-# Moments have all where the noise of a coarse matrix exceeds this part of the rows a column, up to so many slopes.
-NOISY, MOST_OF_MOMENTS = 0.02, 4
+# Moments have all where the noise of a coarse matrix exceeds this part of the rows for each predictor that a row has,
+# up to so many of them: of a factor it has one.
+NOISY, MOST_OF_MOMENTS = 0.02, 5
 AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
 # Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
 # such a part of the rows.
@@ -323,9 +326,13 @@ def _least_squares(
     names = OF_VECTORS if mech == "newton" else tuple(NOISE)
     by, shown = noises_of(public.promise, noise, mech, names)
     other = "objective perturbation (objpert)" if perturbs else "steps (newton)"
-    slopes = len(design.names) - bool(design.intercept)
-    if noise is None and by is PURE and mech != "newton" and 0 < slopes <= MOST_IN_HULL:
-        by, shown = replace(PURE, matrix=NOISE["hull"]), "hull"
+    entries = Entries(PublicBox(design), by_level=True, counted=False)
+    if noise is None and by is PURE and mech != "newton":
+        if entries.coded:
+            shown = entries.quietest({name: NOISE[name] for name in ("matrixt", "l1")})
+        elif 0 < len(design.names) - bool(design.intercept) <= MOST_IN_HULL:
+            shown = "hull"
+        by = replace(PURE, matrix=NOISE[shown])
     normal = by is NORMAL
     both = {"suffstats": shown, "newton": "gaussian" if normal else noise if noise in OF_VECTORS else "l2"}
     table = {
@@ -339,7 +346,7 @@ def _least_squares(
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
-        few = slopes <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > NOISY * public.columns
+        few = entries.predictors <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > NOISY * entries.predictors
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
         few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))

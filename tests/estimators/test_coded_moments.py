@@ -1,29 +1,34 @@
-"""Moments of the box are added up by levels where levels say entries, and are the sums of all rows to the bit."""
+"""Moments of the box have levels of factors among their entries, and say the moments of the design's columns."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.estimators.base import NORMAL, PublicFacts
+from privstats.api import plan
+from privstats.estimators.base import NORMAL, PURE, PublicFacts
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.preconditioner import Sizes
 from privstats.estimators.sufficient_statistics import moments_of_box
 from privstats.formula.design import bind_regression
 from privstats.losses.rows import RootWeighted
+from privstats.mechanisms import Hull
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
 DOMAIN = {"y": (-3, 5), "x": (0, 7), "o": (-1, 1), "w": (0, 2), "a": list("abcde"), "b": [1, 2, 3], "t": [False, True]}
-FORMULAS = {
-    "y ~ x + C(a)": 1,
-    "y ~ x + C(a) + C(b)": 2,
-    "y ~ 0 + C(a) + x": 1,
-    "y ~ C(a, Sum) + x": 1,
-    "y ~ C(a, Poly) + C(b) + t": 2,
-    "y ~ C(a) * C(b)": 3,
-    "y ~ C(a):x + C(b)": 1,
-    "y ~ C(a) * x": 1,
-    "y ~ x + t": 0,
+FORMULAS = {  # entries at levels of factors, and other entries
+    "y ~ x + C(a)": ((5,), 2),
+    "y ~ x + C(a) + C(b)": ((5, 2), 2),
+    "y ~ 0 + C(b) + C(a) + x": ((5, 2), 2),
+    "y ~ C(a, Sum) + x": ((5,), 2),
+    "y ~ C(a, Poly) + C(b) + t": ((5, 2), 2),
+    "y ~ C(a) * C(b)": ((15,), 1),
+    "y ~ C(a):x + C(b)": ((3,), 6),
+    "y ~ C(a) * x": ((5,), 6),
+    "y ~ 0 + t": ((2,), 1),
+    "y ~ x + t": ((), 3),
 }
 
 
@@ -40,22 +45,39 @@ def moments(formula, **options):
     return moments_of_box(None, NORMAL, PublicBox(design), Sizes(1.0, 1.0), public, True)
 
 
-def total(question, block):
-    return question.within.total(question.within.project(question.rows(block)[0]))
-
-
-@pytest.mark.parametrize("options", [{}, {"offset": "o"}, {"subset": "x > 2"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"offset": "o"}, {"subset": "x > 2"}, {"weights": "w"}], ids=str)
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_sums_by_level_are_the_sums_of_whole_rows(formula, options):
+def test_moments_of_entries_say_those_of_the_columns(formula, options):
     here = moments(formula, **options)
     within, box = here.within, here.box
-    assert isinstance(within, CodedProducts) == bool(FORMULAS[formula])
-    assert len(getattr(within, "tables", ())) == FORMULAS[formula]
-    whole = BoxProducts(within.q, within.intercept, within.counted, within.last_scale)
+    groups, others = FORMULAS[formula]
+    assert (tuple(map(len, within.groups)), within.q) == (groups, sum(groups) + others)
+    assert isinstance(within, CodedProducts) == bool(groups)
     block = box.design.block(rows(3000))
-    dense = whole.total(whole.project(RootWeighted(box.entries)(block)[block.present]))
-    assert total(here.question, block) == dense
+    total = within.total(within.project(here.question.rows(block)[0]))
+    seen = here.to_columns.T @ within.unpacked(total.value()) @ here.to_columns
+    columns = np.column_stack([np.eye(box.width)[:, : box.c], box.response])
+    z = RootWeighted(columns)(block)[block.present][:, 1:]
+    np.testing.assert_allclose(seen, z.T @ z, atol=3000 * 1e-5)
 
 
-def test_rows_of_different_weights_are_added_up_one_by_one():
-    assert not isinstance(moments("y ~ x + C(a)", weights="w").within, CodedProducts)
+def test_coordinates_of_levels_are_zeros_and_a_one():
+    here = moments("y ~ x + C(a) + C(b, Sum)")
+    w = here.start.P.T @ RootWeighted(np.eye(here.box.width))(here.box.design.block(rows(50)))[:, 1:].T
+    np.testing.assert_allclose(w[:7], np.round(w[:7]), atol=1e-12)
+    np.testing.assert_allclose(w[:5].sum(axis=0), 1.0, atol=1e-12)
+
+
+def test_a_body_for_numbers_has_columns_as_entries():
+    here = replace(moments("y ~ x + C(b)"), by=replace(PURE, matrix=Hull()))
+    assert type(here.within) is BoxProducts and here.within.q == 4
+
+
+@pytest.mark.parametrize(
+    ("levels", "others", "law"), [(3, 0, "matrixt"), (6, 4, "matrixt"), (20, 1, "laplace"), (200, 3, "laplace")]
+)
+def test_the_law_with_the_least_noise_in_products_with_the_response_is_taken(levels, others, law):
+    names = [f"x{k}" for k in range(others)]
+    domain = {"y": (0, 1), "g": [f"{k}" for k in range(levels)], **dict.fromkeys(names, (0, 1))}
+    planned = plan("lm", " + ".join(["y ~ g", *names]), 5000, 1.0, mech="suffstats", domain=domain)
+    assert planned.questions.loc["moments", "mechanism"] == law

@@ -8,7 +8,7 @@ import numpy as np
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.privacy.promise import Relation
 from privstats.sets.cells import ByCell, Cells, Shells
-from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
+from privstats.sets.coded import CodedProducts, LevelProducts
 from privstats.sets.vectors import Ball, Box, BoxProducts, Fractions, Products, SquaredEntries, Squares, SumAndProducts
 
 EXCHANGE, MISSING, ONLY_APPEAR = Relation(), Relation(1, True, True), Relation(1, False, True)
@@ -26,15 +26,10 @@ BOXES = [
         for q, intercept, counted, scale in itertools.product((1, 2, 3, 6), (True, False), (True, False), (1.0, 1.7))
     ),
 ]
-SIGNS = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=2)))  # where two entries are farthest apart
 CODED = [
-    *(
-        CodedProducts(2, intercept, counted, tables=(LevelTable((1, 2), SIGNS),))
-        for intercept, counted in itertools.product((True, False), (True, False))
-    ),
-    CodedProducts(
-        6, True, True, 1.7, (), (LevelTable((5, 2), SIGNS), LevelTable((1, 3), np.array([[0.3, -7], [1, 0.1]])))
-    ),
+    CodedProducts(q, intercept, counted, 1.3, groups)
+    for q, groups in ((3, ((1, 2),)), (8, ((2, 3, 4), (5, 6))))
+    for intercept, counted in itertools.product((True, False), (True, False))
 ]
 SQUARES = [Squares(k, counted, some) for k in (1, 2, 3) for counted in (True, False) for some in (None, 0, k - 1)]
 MEMBERS = [

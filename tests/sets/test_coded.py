@@ -4,27 +4,24 @@ import numpy as np
 import pytest
 
 from privstats.errors import OptionError
-from privstats.sets.coded import CodedProducts, LevelProducts, LevelTable
+from privstats.sets.coded import CodedProducts, LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-Q, LEVELS = 7, (5, 130)
+GROUPS = ((6, 2, 3), tuple(range(8, 137)))
+Q = 137
 
 
 def coded_and_whole(rng, n, intercept, counted):
-    """A set with two tables and its rows, and the same rows entry by entry with their set."""
-    entries = ((6, 2, 3), (1, 7))
-    tables = tuple(
-        LevelTable(where, rng.uniform(-1.1, 1.1, (many, len(where))))
-        for where, many in zip(entries, LEVELS, strict=True)
-    )
-    codes = np.column_stack([rng.integers(0, many, n) for many in LEVELS])
-    own = rng.choice([rng.uniform(-1.1, 1.1, (n, 2)), rng.choice([-1.0, 1.0, np.nan, np.inf], (n, 2))])
-    whole = np.ones((n, Q + 1))
-    whole[:, [4, 5]] = own
-    for k, table in enumerate(tables):
-        whole[:, table.entries] = table.values[codes[:, k]]
-    box = (Q, intercept, counted, 1.3)
-    return CodedProducts(*box, tables=tables), np.column_stack([codes, own]), BoxProducts(*box), whole
+    """A set with two factors and its rows, and the same rows entry by entry with their set."""
+    codes = np.column_stack([rng.integers(0, len(group) + 1, n) for group in GROUPS])
+    root = rng.choice([0.0, 0.3, 1.0], (n, 1))
+    own = rng.choice([rng.uniform(-1.1, 1.1, (n, 5)), rng.choice([-1.0, 1.0, np.nan, np.inf], (n, 5))]) * root
+    whole = np.hstack([root, np.zeros((n, Q))])
+    whole[:, [1, 4, 5, 7, 137]] = own
+    for group, code in zip(GROUPS, codes.T, strict=True):
+        whole[:, group] = (code[:, None] == np.arange(len(group))) * root
+    box = (Q, intercept, counted, 1.3, GROUPS)
+    return CodedProducts(*box), np.hstack([codes, root, own]), BoxProducts(*box), whole
 
 
 @pytest.mark.parametrize("n", [0, 1, 5000])
@@ -41,21 +38,16 @@ def test_coded_rows_have_the_products_of_the_rows_that_they_stand_for(n, interce
 def test_totals_are_exact_for_as_many_rows_as_a_total_may_have():
     """Entries of odd numbers of the least steps, so that neither half of a product is zero."""
     n, entry = 1 << 20, 1 - 3 * 2.0**-21
-    coded = CodedProducts(3, True, False, tables=(LevelTable((1, 2), np.array([[entry, -entry]])),))
-    rows = coded.project(np.tile([0.0, entry], (n, 1)))
-    unit = round(entry * 2**21)
-    first, square = unit << 21, unit**2
-    assert coded.total(rows).units == tuple(
-        n * one for one in (first, -first, first, square, -square, square, square, -square, square)
-    )
+    coded = CodedProducts(3, True, False, groups=((1, 2),))
+    rows = coded.project(np.tile([1.0, entry, entry], (n, 1)))
+    square = n * round(entry * 2**21) ** 2
+    assert coded.total(rows).units == (0, square, square, 0, square, square)
 
 
-@pytest.mark.parametrize("entries", [(0, 1), (1, 1), (1, 4), (1,)])
-def test_tables_that_do_not_fit_the_rows_are_refused(entries):
-    with pytest.raises(OptionError, match="no table that fits"):
-        CodedProducts(3, True, False, tables=(LevelTable(entries, np.zeros((3, 2))),))
-    with pytest.raises(OptionError, match="no table that fits"):
-        CodedProducts(3, True, False, groups=((1, 2),), tables=(LevelTable((1, 2), np.zeros((3, 2))),))
+@pytest.mark.parametrize("groups", [(), ((0, 1),), ((1, 1),), ((1, 2), (2, 3)), ((3, 4),)], ids=str)
+def test_groups_that_do_not_fit_the_rows_are_refused(groups):
+    with pytest.raises(OptionError, match="check how levels were coded"):
+        CodedProducts(3, True, False, groups=groups)
 
 
 def level_rows(rng, within, n):
