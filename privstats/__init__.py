@@ -1,7 +1,20 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
 from privstats import datasets, local
-from privstats.api import dp_glm, dp_hist, dp_lm, dp_mean, dp_median, dp_mode, dp_quantile, dp_rq, load, plan, protect
+from privstats.api import (
+    combine,
+    dp_glm,
+    dp_hist,
+    dp_lm,
+    dp_mean,
+    dp_median,
+    dp_mode,
+    dp_quantile,
+    dp_rq,
+    load,
+    plan,
+    protect,
+)
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
 from privstats.formula.domain import Domain
@@ -33,6 +46,7 @@ __all__ = [
     "Scale",
     "Study",
     "ZeroCDP",
+    "combine",
     "datasets",
     "dp_glm",
     "dp_hist",

@@ -1,5 +1,6 @@
 """The verbs: what a user calls."""
 
+from privstats.api.combining import combine
 from privstats.api.counts import dp_hist, dp_mode
 from privstats.api.glm import dp_glm
 from privstats.api.location import dp_mean, dp_median, dp_quantile
@@ -9,6 +10,7 @@ from privstats.api.regression import dp_lm, dp_rq
 from privstats.api.saved import load
 
 __all__ = [
+    "combine",
     "dp_glm",
     "dp_hist",
     "dp_lm",

@@ -648,10 +648,14 @@ class NormalEstimate(Estimate):
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        share = self.diagnostics.get("clipped_share", np.nan)
         moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
+        return self._moved_by(moves)
+
+    def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
+        """Return the note on coefficients that were visibly moved: by what."""
+        share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
 
 

@@ -129,6 +129,19 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "The steps may not have arrived: what is left of the error of their start may move {moves}; the intervals "
             "contain it. Remedy: a larger number of steps, steps=200, or write mech='newton'."
         ),
+        "weights": (
+            "Clipping in the fits, and weights that depend on their noise, may have moved {moves}; the intervals "
+            "contain it. Remedy: larger budgets of the fits, or closer bounds."
+        ),
+        "sites differ": (
+            "The fits differ by more than their errors explain: '{name}' is {low:.4g} in one and {high:.4g} in "
+            "another (P < 0.001). They estimate different numbers, and the intervals are for a weighted mean of these. "
+            "Remedy: report the fits one by one."
+        ),
+        "no weight": (
+            "{idle} of {many} fits give no interval, and have no weight in these numbers. Remedy: a larger budget in "
+            "such a fit, without inference='none'."
+        ),
         "clamped response": (
             "Most values of '{name}' lie at its bounds, {low:g} and {high:g}, by its released mean {mean:.4g} and std "
             "dev {sd:.2g}: unless it has these two values alone, values beyond the bounds were moved to them, and the "
@@ -409,6 +422,11 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
     """Return the note on coefficients that the start of the steps may have moved; none if it moved none visibly."""
     return (note("start", moves=_moves(moves)),) if moves else ()
+
+
+def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
+    """Return the note on coefficients of a weighted mean of fits that were visibly moved; none if there are none."""
+    return (note("weights", moves=_moves(moves)),) if moves else ()
 
 
 def _moves(moves: Mapping[str, float]) -> str:

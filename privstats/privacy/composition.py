@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import scipy
 from scipy.special import gammaln, logsumexp
 
+from privstats.errors import BudgetError
 from privstats.numerics.law import FloatArray
+from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
@@ -120,6 +122,85 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
     rho = math.fsum(promise.rho for promise in promises if isinstance(promise, ZeroCDP))
     known = losses(tuple(promise for promise in promises if not isinstance(promise, ZeroCDP)))
     return known.eps_beside(rho, delta) if rho else known.eps(delta, sums(promises, delta))
+
+
+def on_same_rows(promises: Sequence[Promise]) -> Promise:
+    """Return what several promises about the same rows keep together: they are composed, as a ledger does it.
+
+    In the kind of the first of them that can count the others; of (eps, delta) at the sum of all delta, and once more
+    the largest where some have none of their own, such as those of mu.
+
+    Raises
+    ------
+    BudgetError
+        If they protect different units, or neighbours of which one promise says nothing.
+
+    Examples
+    --------
+    >>> on_same_rows([GaussianDP(0.6), GaussianDP(0.8)])
+    GaussianDP(mu=1)
+    >>> on_same_rows([PureDP(1.0), PureDP(0.5)])
+    PureDP(eps=1.5)
+    """
+    own = _of_one_relation(promises)
+    deltas = [promise.delta for promise in own if isinstance(promise, ApproxDP)]
+    plain = all(isinstance(promise, PureDP | ApproxDP) for promise in own)
+    delta = math.fsum(deltas) + (0.0 if plain else max(deltas, default=0.0))
+    budgets = (replace(one, delta=min(delta, 0.999)) if isinstance(one, ApproxDP) else one for one in own)
+    return _first_finite(budget.spent_on(own, together) for budget in budgets)
+
+
+def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
+    """Return what several promises keep together, each about data of its own: no unit has rows in two of these.
+
+    Proof. Neighbours differ in one unit, so in one data set, say i. Given any releases about the others, whose laws are
+    the same, all releases together are a randomised function of those about i, so that they keep promise i, and what it
+    implies; also if what is asked of i depends on the others (McSherry 2009, Theorem 4, in any kind of promise). So
+    each promise that all of them imply is kept: the largest, in the kind of the first that can state the others. Where
+    the numbers of units are public, a unit that moves from one data set to another makes no neighbour, and two that
+    change places are two steps. The neighbours of all are those of one of them, into which the others are translated.
+
+    Raises
+    ------
+    BudgetError
+        If they protect different units, or neighbours of which one promise says nothing.
+
+    Examples
+    --------
+    >>> on_disjoint_rows([PureDP(1.0), PureDP(0.5)])
+    PureDP(eps=1)
+    >>> on_disjoint_rows([ApproxDP(1.0, 1e-7), GaussianDP(0.1)])
+    ApproxDP(eps=1, delta=1e-07)
+    """
+    own = _of_one_relation(promises)
+    by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
+    kinds = {type(one): one for one in reversed(by_delta)}  # of (eps, delta) that of the largest delta
+    prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
+    return _first_finite(_largest(each) for each in prices)
+
+
+def _largest(promises: Sequence[Promise]) -> Promise:
+    """Return the promise of several of one kind that covers all others."""
+    return next(one for one in promises if all(one.covers((other,)) for other in promises))
+
+
+def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
+    """Return promises as those of one relation of neighbours."""
+    for wanted in promises:
+        try:
+            return tuple(translated(promise, wanted.neighbors) for promise in promises)
+        except BudgetError:
+            pass
+    one, other = (next(p for p in promises if p.neighbors != promises[0].neighbors).neighbors, promises[0].neighbors)
+    raise BudgetError(
+        f"the fits protect {other.protected} ({other}) and {one.protected} ({one}); give all fits the same unit= and "
+        "neighbors="
+    )
+
+
+def _first_finite(promises: Iterable[Promise]) -> Promise:
+    """Return the first promise whose numbers are all finite."""
+    return next(one for one in promises if all(math.isfinite(v) for v in vars(one).values() if isinstance(v, float)))
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:

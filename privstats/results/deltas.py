@@ -22,13 +22,13 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     """Return a note where normal noise, at a small delta, would be much less in the release that matters most.
 
     This is the one with the largest share, or the largest matrix where the noise of matrices is not small. The
-    intervals are shorter by as much as their noise has a part in them.
+    intervals are shorter by as much as their noise has a part in them. Several fits that were combined have no shares.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
     sds = {one.name: sd for one in releases if (sd := normal_sd(one, relation)) is not None}
     added = [one for one in releases if one.name in sds]
-    if not isinstance(promise, PureDP) or not added:
+    if not isinstance(promise, PureDP) or not added or not facts.budget:
         return ()
     found = estimate.diagnostics
     large = max(found.get("noise_to_signal", 0.0), found.get("noise_to_signal_unidentified", 0.0)) > RELIABLE

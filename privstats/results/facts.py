@@ -80,6 +80,8 @@ class FitFacts:
         The seed, or what stood in its place; None where the noise is from the operating system.
     shared : bool
         Whether the user handed over the ledger.
+    charged : str
+        Where several fits that were combined are charged, in words.
     keys : tuple of str
         Names of the levels of the index: ("term",), ("term", "tau"), ("term", "group"), ("term", "group", "q"),
         ("term", "bin").
@@ -124,6 +126,7 @@ class FitFacts:
     kept: Promise | None = None
     seeded: int | str | None = None
     shared: bool = False
+    charged: str = ""
     keys: tuple[str, ...] = ("term",)
     labels: tuple[tuple[Any, ...], ...] = ()
     levels: tuple[tuple[Any, ...] | None, ...] = ()

@@ -132,6 +132,8 @@ def met(width: float, wanted: float) -> str:
 
 def ledger(facts: FitFacts, charged: Account) -> str:
     """Return what is spent and left; or that nothing adds this fit to others."""
+    if facts.charged:
+        return facts.charged
     if not facts.shared:
         return f"none: this fit's {facts.promise.budget} is not added to any other"
     budget, name = charged.budget, charged.book.name

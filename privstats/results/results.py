@@ -12,7 +12,7 @@ import pandas as pd
 from privstats.boundary import door
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
-from privstats.results import record
+from privstats.results import measurements, record
 from privstats.results.absent import missing
 from privstats.results.deployment import deployment
 from privstats.results.files import as_line, write_text
@@ -124,6 +124,24 @@ class Results(FitNumbers):
             If they were not released.
         """
         return marginal_effects(getattr(self.estimate, "margins", None))
+
+    def measurements(self, json: bool = False) -> pd.DataFrame | str:
+        """Return every released number with the law of its noise, for readers who combine noisy numbers themselves.
+
+        Parameters
+        ----------
+        json : bool
+            Whether to return JSON text, one object a release, with all parameters of its law.
+
+        Returns
+        -------
+        DataFrame
+            One row a number: question, index, coordinate, value; law of the noise, what the noise is in (the value, the
+            score at it, or its rank), its scale (NaN where the law depends on the rows) and standard deviation; cost of
+            the whole question. Values are those that left the gate: sums of columns scaled into [-1, 1] by their
+            declared bounds, or of coordinates that earlier releases chose, which each fit has for itself.
+        """
+        return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
     # ---------------------------------------------------------------- output
 
@@ -254,6 +272,7 @@ PUBLIC = (
     "glance",
     "guarantee",
     "ledger",
+    "measurements",
     "mech",
     "nobs",
     "nobs_used",

@@ -1,0 +1,53 @@
+"""Means by group pooled: each has weights of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privstats.errors import OptionError
+from privstats.inference.estimate import NormalEstimate
+from privstats.inference.group_means import GroupMeans
+from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.weights import inverse_shares
+
+
+def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
+    """Return the weighted mean of means by group, each over the estimates that give it.
+
+    Of one sample all estimate one sampling variance, which is averaged, whatever the dependence of its errors.
+    """
+    theta, sampling, uncertain, counts = np.array(
+        [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]
+    ).transpose(1, 0, 2)
+    noise = np.array([sum((np.diag(n.covariance()) for n in one.noises), 0 * one.sampling) for one in estimates])
+    missing = np.isnan(theta)
+    w = inverse_shares(np.where(missing, np.inf, noise if same else noise + sampling))
+    return replace(
+        estimates[0],
+        theta=np.where(missing.all(axis=0), np.nan, (w * np.nan_to_num(theta)).sum(axis=0)),
+        sampling=((w if same else w**2) * sampling).sum(axis=0),
+        uncertain=(w * np.sqrt(uncertain)).sum(axis=0) ** 2 if same else (w**4 * uncertain).sum(axis=0),
+        noises=tuple(np.diag(own) @ noise for own, one in zip(w, estimates, strict=True) for noise in one.noises),
+        counts=counts.mean(axis=0) if same else counts.sum(axis=0),
+    )
+
+
+def normal_means(means: GroupMeans) -> NormalEstimate:
+    """Return means of one column by group as a normal estimate: their errors are independent."""
+    k = len(means.theta)
+    missing = np.isnan(means.theta)
+    alone = len(np.unique(means.group)) == k
+    if not alone:
+        raise OptionError(
+            "the means of several columns depend on each other in an unknown way; combine fits of one column each"
+        )
+    return replace(
+        NormalEstimate.of(means.names, np.nan_to_num(means.theta), np.diag(means.sampling), means.noises),
+        hidden=np.eye(k)[:, missing],
+        hidden_size=missing.astype(float),
+        meat_noise=(NoisyMatrix.uncorrelated(np.zeros((k, k)), np.diag(means.uncertain), np.eye(k)),),
+        remarks=means.remarks,
+    )

@@ -1,0 +1,183 @@
+"""Normal estimates of the same numbers pooled: a mean weighted by what each says of each direction.
+
+The pooled estimate is ``sum_i W_i theta_i``, where ``W_i = J^-1 J_i`` and J is the sum of the J_i, in the directions
+about which some estimate says something. J_i is the inverse of the mean squared error of estimate i, bounds of bias
+squared included, and zero in directions that i does not identify: a coefficient that one estimate does not give has its
+weight from the others. On disjoint rows all errors are independent. On the same rows the sampling error is common,
+``L_i z`` with one z for all, and noise alone is averaged: J_i is the inverse for the noise, and the sampling variance
+that of ``sum_i W_i L_i z``: that of one estimate, where all have the same.
+
+Given the weights all else is linear: noises are independent and keep their laws, and bounds of bias add up in absolute
+value. The weights have an error, too. Where a released matrix A + N stands for A, an estimate lacks ``N / A`` of its
+size, its weight has that much too much, twice, and the mean is moved by up to ``(sd of N) / A`` times the estimate's
+noise. That is allowed for (`_turned`), at its largest: in the weakest direction that is identified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.inference.estimate import EXACT, LEAN, MOST_LEAN, Allowance, NormalEstimate
+from privstats.inference.matrix import HIDDEN, NoisyMatrix
+from privstats.inference.notes import Note, weights_note
+from privstats.numerics.law import FloatArray
+
+SINGULAR = 1e-10  # of the largest eigenvalue of a mean squared error: less is that of a number without noise
+MOST_OF_RANGE = 0.5  # of a coefficient, that the half-length of an interval may be which hidden directions make long
+NO_ANGLE = 1e-9  # sine of an angle below which a direction lies in a space by all but rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled(NormalEstimate):
+    """A weighted mean of normal estimates.
+
+    Directions that noise hides in each are hardly the same in two of them, so that together nothing is hidden: but what
+    this gives is mostly error. So an interval that such directions make longer than a part of the range is not given.
+    """
+
+    def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
+        lean, widest = self.lean(R), MOST_OF_RANGE * np.abs(R @ self.ranges).sum(axis=1)
+        return np.asarray((lean <= LEAN * half) | ((half < widest) & (lean < MOST_LEAN * sd)))
+
+    def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
+        return weights_note(moves)
+
+
+def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
+    """Return the weighted mean of normal estimates, and of their marginal effects where all have some."""
+    unit = _units(estimates)
+    scaled = [_in_units(one, 1 / unit) for one in estimates]
+    weights, nothing = _weights(scaled, same)
+    parts = [_with_turned(one).mapped(W, np.zeros(len(unit))) for W, one in zip(weights, scaled, strict=True)]
+    whole = added(parts)
+    if same:
+        whole = replace(
+            whole,
+            sampling=_common(weights, [one.sampling for one in scaled]),
+            freedom=min(one.freedom for one in scaled),
+            meat_noise=_common_noises(weights, scaled),
+        )
+    etas = [one.per_eta for one in scaled if one.per_eta is not None]
+    whole = replace(
+        whole,
+        hidden=nothing,
+        hidden_size=np.full(len(unit), float(nothing.shape[1] > 0)),
+        ranges=min((one.ranges for one in scaled), key=lambda ranges: float(np.abs(ranges).sum())),
+        per_eta=np.min(etas, axis=0) if etas else None,
+    )
+    margins = [one.margins for one in estimates]
+    effects = None
+    if all(one is not None for one in margins):
+        effects = replace(margins[0], estimate=pooled_normal([one.estimate for one in margins], same))
+    return replace(_in_units(whole, unit), margins=effects)
+
+
+def added(estimates: Sequence[NormalEstimate]) -> Pooled:
+    """Return the sum of independent estimates; what is not identified in one of them is not in the sum."""
+    first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
+    return Pooled(
+        names=first.names,
+        theta=sum((one.theta for one in estimates), np.zeros_like(first.theta)),
+        sampling=sum((one.sampling for one in estimates), zero),
+        noise=sum((one.noise for one in estimates), zero),
+        hidden=np.hstack([one.hidden for one in estimates]),
+        hidden_size=sum((one.hidden_size for one in estimates), np.zeros_like(first.theta)),
+        unidentified=np.hstack([one.unidentified for one in estimates]),
+        ranges=np.hstack([one.ranges for one in estimates]),
+        allowances=tuple(a for one in estimates for a in one.allowances),
+        leaning=tuple(a for one in estimates for a in one.leaning),
+        simulated=tuple(noise for one in estimates for noise in one.simulated),
+        freedom=_freedom([one.sampling for one in estimates], [one.freedom for one in estimates]),
+        meat_noise=tuple(noise for one in estimates for noise in one.meat_noise),
+    )
+
+
+def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> FloatArray:
+    """Return the variance of ``sum_i W_i L_i z`` with z common to all, where ``L_i L_i'`` is the i-th variance."""
+    root = sum((W @ _root(V) for W, V in zip(weights, variances, strict=True)), np.zeros_like(variances[0]))
+    return np.asarray(root @ root.T)
+
+
+def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
+    """Return the noises of such a variance: each estimate's has the part w of it, w the size of its weight W.
+
+    ``W V W'`` has the part w^2.
+    """
+    parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
+    return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
+
+
+def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
+    """Return the smallest std error that a coefficient has where it is identified, shape (k,)."""
+    sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
+    hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
+    least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)
+    return np.where(np.isfinite(least), least, 1.0)
+
+
+def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
+    return replace(estimate, margins=None).mapped(np.diag(unit), np.zeros(len(unit)))
+
+
+def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
+    """Return the weight of each estimate, shape (k, k), and the directions about which none says anything, (k, l)."""
+    k = len(estimates[0].theta)
+    informations, known = [], np.zeros((k, k))
+    for one in estimates:
+        Q = _beside(one.hidden)
+        values, vectors = np.linalg.eigh(Q.T @ _error(one, same) @ Q)
+        values = np.maximum(values, SINGULAR * max(values.max(initial=0.0), 1e-300))
+        B = Q @ vectors
+        informations.append((B / values) @ B.T)
+        known += Q @ Q.T
+    values, vectors = np.linalg.eigh(known)
+    some = values > NO_ANGLE
+    B = vectors[:, some]
+    J = B.T @ sum(informations, np.zeros((k, k))) @ B
+    return [B @ np.linalg.solve(J, B.T @ one) for one in informations], vectors[:, ~some]
+
+
+def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
+    """Return the mean squared error that is an estimate's own, at the largest bias that its bounds allow."""
+    moves = (*estimate.allowances, *estimate.leaning)
+    bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
+    return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
+
+
+def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
+    """Return the estimate with an allowance for weights that depend on its noise: see the head of this file."""
+    ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
+    turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
+    return replace(estimate, allowances=(*estimate.allowances, turned))
+
+
+def _signals(diagnostics: Iterable[str]) -> list[str]:
+    return [name for name in diagnostics if name.partition("[")[0] == "noise_to_signal"]
+
+
+def _beside(directions: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of all that is orthogonal to some directions."""
+    U, size, _ = np.linalg.svd(directions)
+    return np.asarray(U[:, int((size > NO_ANGLE * size.max(initial=0.0)).sum()) :])
+
+
+def _root(V: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(V)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> float:
+    """Return degrees of freedom of a sum of variances along any direction (Satterthwaite), at least.
+
+    Its variance is ``sum 2 v_i^2 / f_i``, and v_i at most the largest share of i along any direction.
+    """
+    values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
+    kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)
+    white = vectors[:, kept] / np.sqrt(values[kept])
+    shares = [float(np.linalg.norm(white.T @ V @ white, 2)) if kept.any() else 0.0 for V in variances]
+    uncertain = sum(share**2 / freedom for share, freedom in zip(shares, freedoms, strict=True))
+    return max(min(freedoms), 1 / uncertain if uncertain > 0 else np.inf)

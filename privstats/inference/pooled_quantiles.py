@@ -1,0 +1,73 @@
+"""Quantiles with intervals between order statistics pooled: each side of an interval by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privstats.inference.order_intervals import OrderStatisticEstimate, RankErrorLaw
+from privstats.inference.weights import TINY, inverse_shares
+from privstats.numerics.law import FloatArray
+
+
+@dataclass(frozen=True)
+class PooledRanks:
+    """The error of a weighted mean's end: `parts` of its squared length are of each law.
+
+    Parameters
+    ----------
+    laws : tuple of RankErrorLaw
+    parts : tuple of float
+        Adding up to 1.
+    """
+
+    laws: tuple[RankErrorLaw, ...]
+    parts: tuple[float, ...]
+
+    def stretch(self, alpha: float) -> float:
+        """Return the noise at level 1 - alpha in units of that at the released confidence."""
+        squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
+        return float(np.sqrt(sum(squares)))
+
+
+def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) -> OrderStatisticEstimate:
+    """Return the weighted mean of estimates between order statistics: the sides of intervals are pooled one by one.
+
+    Squared lengths of independent sides add (Zou and Donner 2008), on the same rows those of the noise alone, where the
+    lengths of the common sampling error add as they are. Weights are inverse to squared lengths of whole intervals.
+    """
+    first = estimates[0]
+    R = np.eye(len(first.names))
+    sides = np.array([one.lengths(R, 1 - first.confidence).T for one in estimates])  # fits, below and above, numbers
+    centre = np.array([one.centre for one in estimates])
+    unknown = np.isnan(sides.sum(axis=1)) | np.isnan([one.estimate for one in estimates])
+    sampling = np.nan_to_num([one.sampling for one in estimates])
+    common = sampling if same else np.zeros_like(sampling)
+    w = inverse_shares(np.where(unknown, np.inf, sides.sum(axis=1) ** 2 * (1 - common)))
+    parts = w[:, None] * np.nan_to_num(sides)
+    apart = ((1 - common)[:, None] * parts**2).sum(axis=0)
+    below, above = np.sqrt(apart + (np.sqrt(common)[:, None] * parts).sum(axis=0) ** 2)
+    noise = (1 - sampling) * parts.sum(axis=1) ** 2
+    nothing = unknown.all(axis=0)
+    mean = np.where(nothing, np.nan, (w * np.nan_to_num(centre)).sum(axis=0))
+    share = noise.sum(axis=0) / np.where(nothing, 1.0, np.maximum((below + above) ** 2, TINY))
+    return replace(
+        first,
+        estimate=mean,
+        lower=mean - below,
+        upper=mean + above,
+        sampling=1 - np.minimum(share, 1.0),
+        certain=all(one.certain for one in estimates),
+        together=all(one.together for one in estimates),
+        laws=tuple(_ranks([one.laws[k] for one in estimates], noise[:, k]) for k in range(len(R))),
+        repeats=np.any([one.repeats for one in estimates] & (w > 0), axis=0),
+    )
+
+
+def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
+    """Return the law of a weighted mean's end, of which the squared lengths `sizes` are noise of each law."""
+    some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
+    total = sum(size for _, size in some)
+    return PooledRanks(tuple(law for law, _ in some), tuple(size / total for _, size in some)) if some else None

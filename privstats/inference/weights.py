@@ -1,0 +1,20 @@
+"""Weights of numbers that are averaged one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privstats.numerics.law import FloatArray
+
+TINY = 1e-300  # variance, so that numbers without an error have weights, too
+
+
+def inverse_shares(variances: FloatArray) -> FloatArray:
+    """Return weights, shape (estimates, k), inverse to variances and adding up to 1; zeros where all are infinite.
+
+    >>> inverse_shares(np.array([[1.0, np.inf, np.inf], [3.0, 2.0, np.inf]])).T.tolist()
+    [[0.75, 0.25], [0.0, 1.0], [0.0, 0.0]]
+    """
+    least = np.maximum(variances.min(axis=0), TINY)
+    relative = np.where(np.isfinite(least), least, 1.0) / np.maximum(variances, TINY)
+    return np.asarray(relative / np.maximum(relative.sum(axis=0), TINY))

@@ -1,0 +1,206 @@
+"""Fits of one plan combined: what they must have in common, and the facts of their weighted mean."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import OptionError, listed, quote
+from privstats.inference.combine import of_fits, pooled
+from privstats.privacy.account import Account
+from privstats.privacy.composition import on_disjoint_rows, on_same_rows
+from privstats.results.facts import FitFacts
+from privstats.results.results import Results
+
+OF_ROWS = ("disjoint", "same")
+COMBINED = "combined"  # the method of a mean of fits
+COUNTED = "hist"  # the function whose numbers are those of the rows themselves, and not of a population
+
+# What the fits must have in common, for their numbers to be of the same population values.
+COMMON: dict[str, Callable[[FitFacts], Any]] = {
+    "function": lambda facts: f"dp_{facts.verb}",
+    "model": lambda facts: facts.title,
+    "formula": lambda facts: facts.formula,
+    "subset=": lambda facts: facts.subset,
+    "weights=": lambda facts: facts.weights,
+    "offset=": lambda facts: facts.offset,
+    "link=": lambda facts: facts.link,
+    "cov_type=": lambda facts: facts.cov_type,
+    "unit=": lambda facts: facts.neighbors.unit,
+}
+
+
+def combined_fits(fits: Sequence[Results], rows: str) -> Results:
+    """Return the weighted mean of fits of one plan; see `privstats.combine`."""
+    if rows not in OF_ROWS:
+        raise OptionError(
+            f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "
+            "all are of the same rows"
+        )
+    if len(fits) < 2 or not all(isinstance(fit, Results) for fit in fits):
+        raise OptionError("combine takes a list of two fits or more; write ps.combine([fit1, fit2], rows='disjoint')")
+    same = rows == "same"
+    _check_plans(fits)
+    _check_chance(fits)
+    (_check_same if same else _check_disjoint)(fits)
+    estimate = pooled([fit.estimate for fit in fits], same)
+    facts = _facts(fits, same)
+    releases = tuple(release for fit in fits for release in fit.releases)
+    return Results(estimate, facts, releases, _account(fits, facts))
+
+
+def _check_plans(fits: Sequence[Results]) -> None:
+    """Refuse fits whose numbers are not of the same population values."""
+    first = fits[0]
+    for fit in fits[1:]:
+        for what, of in COMMON.items():
+            if of(fit.facts) != of(first.facts):
+                raise _different(of(first.facts), of(fit.facts), what)
+        if (fit.facts.labels, fit.estimate.names) != (first.facts.labels, first.estimate.names):
+            raise _different(listed(first.names), listed(fit.names), "coefficients")
+    bounds = [name for fit in fits for name, _, _ in fit.facts.estimated_bounds]
+    if bounds:
+        raise OptionError(
+            f"the bounds of '{bounds[0]}' were estimated, in each fit for itself, so that the fits are of different "
+            f"columns; write domain={{'{bounds[0]}': (low, high)}} in each"
+        )
+    if any(fit.domain != first.domain for fit in fits):
+        raise OptionError("the fits have different domains; give each the same domain=, such as domain=fit1.domain")
+
+
+def _different(one: object, other: object, what: str) -> OptionError:
+    return OptionError(
+        f"the fits differ in their {what.removesuffix('=')}: {one} and {other}; combine fits of one call, as in "
+        '[ps.dp_lm("y ~ x", site, eps=1, domain=domain) for site in sites]'
+    )
+
+
+def _check_chance(fits: Sequence[Results]) -> None:
+    """Refuse fits whose noise is not independent: one fit twice, and fits of one seed."""
+    given = [release for fit in fits for release in fit.releases]
+    seeds = [fit.facts.seeded for fit in fits if isinstance(fit.facts.seeded, int)]
+    if len(set(map(id, given))) < len(given) or _repeated(fits):
+        raise OptionError("a fit is combined with itself; name each fit once")
+    if len(set(seeds)) < len(seeds):
+        raise OptionError(f"two fits have the same seed, and so perhaps the same noise; leave rng={seeds[0]} out")
+
+
+def _repeated(fits: Sequence[Results]) -> bool:
+    """Whether two fits have all numbers in common that have noise of a known law: one is a copy of the other."""
+    values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
+    known = [tuple(value) for value in values if value]
+    return len(set(known)) < len(known)
+
+
+def _check_disjoint(fits: Sequence[Results]) -> None:
+    """Refuse fits that are known to be of one data set, and numbers that do not belong to a population."""
+    if fits[0].facts.verb == COUNTED:
+        raise OptionError(
+            "dp_hist estimates the counts of its own rows, and counts of disjoint rows add up; write fit1.params + "
+            "fit2.params"
+        )
+    shared = [_book(fit) for fit in fits if fit.facts.shared]
+    if len(set(shared)) < len(shared):
+        raise OptionError(
+            "two fits are charged to one ledger, so they are of one data set; write rows='same' if they are of the "
+            "same rows, or keep a ledger for each site"
+        )
+
+
+def _check_same(fits: Sequence[Results]) -> None:
+    """Refuse fits that are known to be of different rows."""
+    for numbers, what in ([fit.facts.rows for fit in fits], "rows"), ([fit.facts.units for fit in fits], "units"):
+        known = sorted({n for n in numbers if n is not None})
+        if len(known) > 1:
+            raise OptionError(
+                f"the fits have {known[0]:,} and {known[-1]:,} {what}, so they are not of the same rows; write "
+                "rows='disjoint' if no unit has rows in two of them"
+            )
+
+
+def _book(fit: Results) -> object:
+    """Return what is equal of two fits that are charged to one ledger: its file, or the list of its charges."""
+    book: Any = fit.account.book
+    while hasattr(book, "whole"):  # the part of an analyst
+        book = book.whole.book
+    return getattr(book, "path", id(book))
+
+
+def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
+    """Return the account of all fits, where they have one; else one that holds what they keep together, and is full."""
+    if facts.shared:
+        return fits[0].account
+    account = Account(facts.promise)
+    account.charge((("combined", facts.promise),), f"dp_{facts.verb} {facts.formula}", COMBINED)
+    return account
+
+
+def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
+    """Return the facts of the mean of several fits."""
+    every = [fit.facts for fit in fits]
+    unit = every[0].neighbors.unit or "row"
+    promises = [facts.promise for facts in every]
+    seeds = [str(facts.seeded) for facts in every if facts.seeded is not None]
+    missing = frozenset(name for fit in fits for name in fit.estimate.names)
+    declared = (
+        (f"all fits are of the same {unit}s (declared)",)
+        if same
+        else (f"no {unit} is in two fits (declared); each fit estimates the same population values",)
+    )
+    shared = all(facts.shared for facts in every) and len({_book(fit) for fit in fits}) == 1
+    books = dict.fromkeys(fit.account.book.name for fit in fits if fit.facts.shared)
+    return replace(
+        every[0],
+        promise=on_same_rows(promises) if same else on_disjoint_rows(promises),
+        mech=COMBINED,
+        mech_words=f"{len(fits)} fits {'of the same rows' if same else 'of disjoint rows'}",
+        noise=None,
+        why=f"weighted by the precision of {'their noise' if same else 'each'}: {_described(every)}",
+        rows=_number([facts.rows for facts in every], same),
+        units=_number([facts.units for facts in every], same),
+        used=_used(every, same),
+        complete=all(facts.complete for facts in every),
+        assumes=(*declared, *every[0].assumes),
+        budget=(),
+        accounted=None,
+        seeded=", ".join(dict.fromkeys(seeds)) if seeds else None,
+        shared=shared,
+        charged="" if shared or not books else f"each fit has its own: {listed(list(books))}",
+        notes=of_fits([facts.notes for facts in every], missing),
+    )
+
+
+def _described(every: Sequence[FitFacts]) -> str:
+    """Return methods and budgets of fits, equal ones counted."""
+    kinds = Counter(
+        f"{facts.mech} with {facts.promise.budget}{'' if facts.rows is None else f', {facts.rows:,} rows'}"
+        for facts in every
+    )
+    several = [kind if count == 1 else f"{count} times {kind}" for kind, count in kinds.items()]
+    return "; ".join([*several[:5], *([f"{len(several) - 5} more"] if len(several) > 5 else [])])
+
+
+def _number(numbers: Iterable[int | None], same: bool) -> int | None:
+    """Return how many rows there are, if all numbers are public."""
+    known = list(numbers)
+    if any(n is None for n in known):
+        return None
+    return known[0] if same else sum(n for n in known if n is not None)
+
+
+def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
+    """Return how many rows were used, as far as it was released, and the standard error of that."""
+    counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
+    values, sds = np.array(counts).T
+    if all(facts.complete for facts in every) or np.isnan(values).all() or (np.isnan(values).any() and not same):
+        return None
+    if not same:
+        return float(values.sum()), float(np.sqrt((sds**2).sum()))
+    known = ~np.isnan(values) & (sds > 0)
+    weights = 1 / sds[known] ** 2
+    return float(weights @ values[known] / weights.sum()), float(1 / math.sqrt(weights.sum()))
