@@ -238,15 +238,22 @@ class Foretold:
         return by.law(self.promise, question.within, self.relation)
 
 
-def carries_steps(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> bool:
+def carries_steps(
+    by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = DROWNED
+) -> bool:
     """Return whether a Hessian of steps may be told from its noise, by public facts: rows, columns and the promise.
 
     Where it may not, optional questions are not worth asking, and moments of the box have less noise with all of the
     budget than with what the beginning of `Adaptive` leaves.
+
+    Parameters
+    ----------
+    most : float
+        Relative noise of the Hessian from which on it may not.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(Foretold(part, relation), by, columns)
-    return relative_noise(columns, entry * HELD_LEAST / rows) < DROWNED
+    return relative_noise(columns, entry * HELD_LEAST / rows) < most
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:

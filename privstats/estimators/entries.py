@@ -69,6 +69,15 @@ class Entries:
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
+    @property
+    def lighter(self) -> float:
+        """Root of predictors over columns: by so much the less noise do whitened columns bear before moments do better.
+
+        The noise of whitened columns grows with their number, that of moments of entries with predictors alone; but it
+        goes by the response's bounds, which may be wide: hence the root.
+        """
+        return (self.predictors / max(self.box.c, 1)) ** 0.5
+
     @cached_property
     def within(self) -> BoxProducts:
         """The set of rows.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
 from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share
 from privstats.estimators.base import NORMAL, PURE, Noises
+from privstats.estimators.constants import DROWNED
 from privstats.estimators.entries import Entries
 from privstats.estimators.first_stage import first_noise
 from privstats.estimators.frame import PublicBox
@@ -59,7 +60,7 @@ MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to 
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
 # Moments have all where the noise of a coarse matrix exceeds this part of the rows for each predictor that a row has,
-# up to so many of them: of a factor it has one.
+# up to so many of them; less where there are more columns (`Entries.lighter`).
 NOISY, MOST_OF_MOMENTS = 0.02, 5
 AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
 # Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
@@ -100,11 +101,17 @@ class Carrying:
         """Return whether the steps of an estimator arrive, or are not needed."""
         return self.lacks(estimator) <= 1
 
-    def outdoes_moments(self, by: Noises, design: Design) -> bool:
-        """Return whether the Hessian of steps may be told from its noise, so that moments need not have all."""
+    def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
+        """Return whether the Hessian of steps may be told from its noise, so that moments need not have all.
+
+        Parameters
+        ----------
+        lighter : float
+            `Entries.lighter`.
+        """
         if self.rows is None:
             return True
-        return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows)
+        return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, DROWNED * lighter)
 
     def relation(self, design: Design) -> Relation:
         """Return what may change between neighbours, of questions whose rows are not folded."""
@@ -346,10 +353,11 @@ def _least_squares(
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
-        few = entries.predictors <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > NOISY * entries.predictors
+        needed = NOISY * entries.predictors * entries.lighter
+        few = entries.predictors <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > needed
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
-        few = not (public.outdoes_moments(by, design) and public.carries(Adaptive(by)))
+        few = not (public.outdoes_moments(by, design, entries.lighter) and public.carries(Adaptive(by)))
     if few and (not public.intervals or set(options) <= own_options(table["suffstats"])):
         because = f"chosen by auto: {other} would have more noise with these rows and this budget"
         choice = chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

@@ -143,8 +143,8 @@ def guaranteed(facts: FitFacts, chain: bool) -> str:
         case ZeroCDP(rho=rho):
             text = (
                 f"satisfies zero-concentrated differential privacy with rho = {rho:g}: where {changed}, the Renyi "
-                f"divergence of order a between the distributions of results is at most {rho:g} a for every a > 1; "
-                f"this implies eps = {(facts.kept or promise).to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
+                f"divergence D_a of the distribution of results from the other one is at most {rho:g} a for every a > "
+                f"1; this implies eps = {(facts.kept or promise).to_approx(DELTA).eps:.3g} at delta = {DELTA:g}"
             )
         case _:
             text = f"satisfies {promise.budget}, where {changed}"
