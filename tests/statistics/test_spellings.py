@@ -33,7 +33,7 @@ DOMAIN = {"x": (0, 100), "z": (-2, 2), "y": (-10, 20), "b": [False, True]}
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(("others", "spelled"), [("x", SQUARES), ("z", ["I(z**2)", "I(z * z)"]), ("x + z", PRODUCTS)])
 def test_each_spelling_of_a_product_gives_the_same_bits(verb, others, spelled, monkeypatch):
-    monkeypatch.setattr(Plan, "digest", "the same noise for all")
+    monkeypatch.setattr(Plan, "stream_digest", "the same noise for all")
     call, response, options = VERBS[verb]
     fits = [call(f"{response} ~ {others} + {term}", narrow(1), domain=DOMAIN, rng=1, **options) for term in spelled]
     for other in fits[1:]:
