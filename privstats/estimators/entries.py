@@ -18,6 +18,7 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
+MOST_COLUMNS = 20  # for each predictor of a row, from which on moments bear noise better whatever the bounds
 MOST_CONDITION = 1e10  # of contrasts that tell the levels of a factor apart
 
 
@@ -71,12 +72,12 @@ class Entries:
 
     @property
     def lighter(self) -> float:
-        """Root of predictors over columns: by so much the less noise do whitened columns bear before moments do better.
+        """By how much less noise whitened columns bear before moments do better: with many columns a predictor.
 
         The noise of whitened columns grows with their number, that of moments of entries with predictors alone; but it
-        goes by the response's bounds, which may be wide: hence the root.
+        goes by the response's bounds, which may be wide: with 20 levels steps are the shorter ones there, with 60 not.
         """
-        return (self.predictors / max(self.box.c, 1)) ** 0.5
+        return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
 
     @cached_property
     def within(self) -> BoxProducts:

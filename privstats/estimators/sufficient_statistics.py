@@ -39,6 +39,8 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
+LEVEL_SEEN = 7.5  # sds of a level's released count from which on it is a divisor: noise_to_signal is .4 there
+
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
 
@@ -248,6 +250,23 @@ class Moments(UnclippedSquares):
                 found.append((k, rows, one))
         return found
 
+    def seen(self, factor: int) -> float:
+        """Return how many sds of its released count make a level visible.
+
+        The mean at a level is a quotient. Where its divisor is shown from `HIDDEN` sds on, those that are shown by luck
+        make quotients too small, by more than their std errors: of a rare reference level in each coefficient.
+        """
+        return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
+
+    def unseen(self, columns: NoisyMatrix) -> FloatArray:
+        """Return directions of theta, each that of a level among entries whose count may be noise, shape (c, l)."""
+        found = [np.zeros((self.box.c, 0))]
+        for k, _, one in self.levelled:
+            if self.seen(k) == LEVEL_SEEN:
+                counts = quadratic_forms(columns.value, one)
+                found.append(one[:, counts < LEVEL_SEEN * np.sqrt(columns.variance_along(one))])
+        return np.column_stack(found)
+
     def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
         """Return a note on each level that noise hides and that coefficients which are not given are about."""
         found, names, columns = [], self.box.design.names, both.first(self.box.c)
@@ -256,7 +275,7 @@ class Moments(UnclippedSquares):
             factor = self.box.design.factors[k]
             sds = np.sqrt(columns.variance_along(one))
             counts = quadratic_forms(columns.value, one)
-            for level in np.flatnonzero(counts < HIDDEN * sds).tolist():
+            for level in np.flatnonzero(counts < self.seen(k) * sds).tolist():
                 reference = level == factor.reference
                 about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
                 at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
@@ -343,7 +362,8 @@ class Moments(UnclippedSquares):
         sigma = float(np.sqrt(max(squares, MATRIX_NOISE * blur, FLOOR**2 * max(spread, 1e-6))))
         largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
         start = replace(start, sigma=sigma)
-        coordinates = Coordinates(self.start.theta, self.start.to_theta, self.levels.hidden)
+        hidden = np.column_stack([self.levels.hidden, self.unseen(both.first(c))])
+        coordinates = Coordinates(self.start.theta, self.start.to_theta, hidden)
         noise = self.start.to_theta.T @ _first(both.times(residual), c)
         if self.robust:
             value = self.meat_of_columns(start, A, both)

@@ -60,7 +60,7 @@ MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to 
 MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
 MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
 # Moments have all where the noise of a coarse matrix exceeds this part of the rows for each predictor that a row has,
-# up to so many of them; less where there are more columns (`Entries.lighter`).
+# up to so many of them; less where there are many columns for each (`Entries.lighter`).
 NOISY, MOST_OF_MOMENTS = 0.02, 5
 AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
 # Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
+import os
+import uuid
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +65,7 @@ class Ledger(Account):
         analyst: str | None = None,
         moved: bool = False,
     ) -> None:
-        analyst = user() if analyst is None else analyst
+        self.key, analyst = uuid.uuid4().hex, user() if analyst is None else analyst
         if not isinstance(analyst, str):
             raise BudgetError(f"analyst is {quote(analyst)}; give a name, such as analyst='ann'")
         if path is not None and isinstance(budget, Promise | None):
@@ -119,6 +122,15 @@ class Ledger(Account):
 
     def __dir__(self) -> list[str]:
         return ["budget", "charge", "entries", "plot", "remaining", "report", "spent"]
+
+
+def identity(account: Account) -> str:
+    """Return what fits that are charged to one ledger have in common, wherever they are read; it tells no path."""
+    while whole := getattr(account.book, "whole", None):  # the part of an analyst
+        account = whole
+    if path := getattr(account.book, "path", None):
+        return hashlib.sha256(os.fsencode(path)).hexdigest()
+    return str(getattr(account, "key", id(account.book)))
 
 
 def user() -> str:

@@ -135,7 +135,8 @@ class LedgerFile:
             uri = f"{Path(self.path).as_uri()}?mode={'rwc' if new else 'rw'}"
             connect = partial(sqlite3.connect, uri, uri=True, timeout=PATIENCE, isolation_level=None)
             with CHARGING, closing(connect()) as connection:
-                if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
+                if journal == "wal" and _number(connection, "application_id") == MARK:
                     connection.execute("PRAGMA journal_mode=DELETE")
                 connection.execute("PRAGMA synchronous=EXTRA")
                 connection.execute("PRAGMA fullfsync=ON")

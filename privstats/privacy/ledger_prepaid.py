@@ -2,16 +2,19 @@
 
 *Never free.* The entries of all fits are added to the book at once, if the budget admits their sum: all or none. Each
 fit then takes its own entry, in order and once, and only if it asks for the very promises that were charged, under the
-same call and method; whatever else is asked for is refused, and what is not taken stays spent.
+same call and method, in the process that was charged; whatever else is asked for is refused, and what is not taken
+stays spent.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 from privstats.errors import BudgetError
 from privstats.privacy.account import CHARGING, Account, Entry, translated
-from privstats.privacy.ledger import Ledger
+from privstats.privacy.ledger import Ledger, identity
 from privstats.privacy.promise import Promise
 
 Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # parts, call and method
@@ -50,14 +53,26 @@ class Prepaid(Ledger):
         self.book = account.book
         own = _entries(account, charges)
         account.book.add(own, lambda before: _admit(account, own, before))
-        self._due = list(charges)
+        self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Take the part of the next fit; refuse anything else."""
+        """Take the part of the next fit; refuse anything else, and a process that was forked meanwhile."""
         with CHARGING:
+            if os.getpid() != self._process:
+                raise BudgetError(
+                    "another process was charged for this study; run it in this one, with the ledger itself"
+                )
             if not self._due or self._due[0] != (tuple(parts), call, method):
                 raise BudgetError("this fit is not the next one that the study was charged for; run the study again")
             del self._due[0]
+
+    def give_up(self, later: int) -> None:
+        """Leave parts that were not taken, but for those of so many later fits: they stay spent."""
+        with CHARGING:
+            del self._due[: len(self._due) - later]
+
+    def __reduce__(self) -> NoReturn:
+        raise BudgetError("what a study was charged for is of one process; hand on the ledger itself")
 
     def remaining(self) -> Promise:
         """Return what the fits that are due may spend."""

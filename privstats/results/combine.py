@@ -14,11 +14,10 @@ from privstats.errors import OptionError, listed, quote
 from privstats.inference.combine import of_fits, pooled
 from privstats.privacy.account import Account
 from privstats.privacy.composition import on_disjoint_rows, on_same_rows
-from privstats.results.facts import FitFacts
+from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.results import Results
 
 OF_ROWS = ("disjoint", "same")
-COMBINED = "combined"  # the method of a mean of fits
 COUNTED = "hist"  # the function whose numbers are those of the rows themselves, and not of a population
 
 # What the fits must have in common, for their numbers to be of the same population values.
@@ -104,7 +103,7 @@ def _check_disjoint(fits: Sequence[Results]) -> None:
             "dp_hist estimates the counts of its own rows, and counts of disjoint rows add up; write fit1.params + "
             "fit2.params"
         )
-    shared = [_book(fit) for fit in fits if fit.facts.shared]
+    shared = [ledger for fit in fits for ledger in fit.facts.ledgers]
     if len(set(shared)) < len(shared):
         raise OptionError(
             "two fits are charged to one ledger, so they are of one data set; write rows='same' if they are of the "
@@ -121,14 +120,6 @@ def _check_same(fits: Sequence[Results]) -> None:
                 f"the fits have {known[0]:,} and {known[-1]:,} {what}, so they are not of the same rows; write "
                 "rows='disjoint' if no unit has rows in two of them"
             )
-
-
-def _book(fit: Results) -> object:
-    """Return what is equal of two fits that are charged to one ledger: its file, or the list of its charges."""
-    book: Any = fit.account.book
-    while hasattr(book, "whole"):  # the part of an analyst
-        book = book.whole.book
-    return getattr(book, "path", id(book))
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
@@ -152,11 +143,14 @@ def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
         if same
         else (f"no {unit} is in two fits (declared); each fit estimates the same population values",)
     )
-    shared = all(facts.shared for facts in every) and len({_book(fit) for fit in fits}) == 1
+    shared = all(facts.shared for facts in every) and len({facts.ledgers for facts in every}) == 1
+    together = on_same_rows if same else on_disjoint_rows
+    promise, kept = together(promises), together([facts.kept or facts.promise for facts in every])
     books = dict.fromkeys(fit.account.book.name for fit in fits if fit.facts.shared)
     return replace(
         every[0],
-        promise=on_same_rows(promises) if same else on_disjoint_rows(promises),
+        promise=promise,
+        kept=None if kept == promise else kept,
         mech=COMBINED,
         mech_words=f"{len(fits)} fits {'of the same rows' if same else 'of disjoint rows'}",
         noise=None,
@@ -170,6 +164,9 @@ def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
         accounted=None,
         seeded=", ".join(dict.fromkeys(seeds)) if seeds else None,
         shared=shared,
+        ledgers=tuple(dict.fromkeys(ledger for facts in every for ledger in facts.ledgers)),
+        digest="",
+        accepted=(),
         charged="" if shared or not books else f"each fit has its own: {listed(list(books))}",
         notes=of_fits([facts.notes for facts in every], missing),
     )

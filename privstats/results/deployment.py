@@ -16,7 +16,7 @@ from typing import Any
 from privstats.errors import PrivacyError
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP
 from privstats.results import header
-from privstats.results.facts import FitFacts
+from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.numbers import FitNumbers
 from privstats.results.statement import (
     METHOD_PAPERS,
@@ -128,6 +128,8 @@ def _record(fit: FitNumbers) -> dict[str, Any]:
                 "mechanisms": f"{method_stated(facts)} {BY.format(verb=facts.verb)}",
                 "composition": f"The budget of the fit is divided, {header.budget(facts)}"
                 if facts.budget
+                else f"Combined are {facts.mech_words}"
+                if facts.mech == COMBINED
                 else "One question is asked",
                 "post_processing": "Estimates, standard errors and intervals are computed from the releases alone.",
                 "justification": Empty("why these parameters"),

@@ -35,6 +35,9 @@ class PublicDesign(Protocol):
         """Return the offset of new rows, shape (n,)."""
 
 
+COMBINED = "combined"  # the method of a mean of fits
+
+
 @dataclass(frozen=True)
 class FitFacts:
     """The public facts of a fit; `used` alone is a release.
@@ -102,6 +105,8 @@ class FitFacts:
         What is to be said of the fit as a whole, apart from its estimates.
     digest : str
         Of the plan.
+    ledgers : tuple of str
+        What tells the ledgers from others to which it was charged, as far as the user handed them over.
     accepted : tuple of (str, float)
         Widths of 95% intervals that were stated beforehand as wanted, by term.
     """
@@ -138,6 +143,7 @@ class FitFacts:
     offset: str | None = None
     notes: tuple[Note, ...] = ()
     digest: str = ""
+    ledgers: tuple[str, ...] = ()
     accepted: tuple[tuple[str, float], ...] = ()
 
     @property

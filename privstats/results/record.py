@@ -25,7 +25,9 @@ from privstats.errors import OptionError
 T = TypeVar("T")
 
 FORMAT = "privstats results, version 1"
-CLASS_NAME = re.compile(r"privstats(\.\w+)*:\w+(\.\w+)*")
+ROOMS = "errors|estimators|formula|inference|losses|mechanisms|models|numerics|privacy|results|sets|workflow"
+CLASS_NAME = re.compile(rf"privstats\.({ROOMS})(\.\w+)*:\w+(\.\w+)*")
+OPENS = "privstats.privacy.ledger_file"  # whose objects open files
 CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
 SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -143,14 +145,16 @@ def _with_state(made: Any, state: Any) -> Any:
         return made
     own, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(own or {}), **(slots or {})}.items():
+        if callable(getattr(type(made), name, None)):  # state is no place for a method
+            raise ValueError
         object.__setattr__(made, name, value)
     return made
 
 
 def _found(name: str) -> Any:
-    if not CLASS_NAME.fullmatch(name):
-        raise ValueError
     module, _, path = name.partition(":")
+    if not CLASS_NAME.fullmatch(name) or module == OPENS:
+        raise ValueError
     value: Any = import_module(module)
     for part in path.split("."):
         value = getattr(value, part)

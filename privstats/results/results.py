@@ -207,13 +207,16 @@ class Results(FitNumbers):
         return deployment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result in numbers, texts, lists and dicts only, as JSON has them."""
-        return record.written(self)
+        """Return the result in numbers, texts, lists and dicts only, as JSON has them.
+
+        Of a ledger it has its name, its budget and what was spent of it, not its path nor its entries.
+        """
+        return record.written(replace(self, account=seen(self.account)))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to a file of JSON, which `load` reads.
 
-        Of a ledger the file has its name, its budget and what was spent of it, not its path nor its entries.
+        It has what `to_dict` has.
 
         Parameters
         ----------
@@ -225,7 +228,7 @@ class Results(FitNumbers):
         OptionError
             If the file cannot be written.
         """
-        write_text(path, as_line(self.closed().to_dict()))
+        write_text(path, as_line(self.to_dict()))
 
     def closed(self) -> Results:
         """Return the result with what is said of its ledger in place of the ledger itself."""

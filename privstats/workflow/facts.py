@@ -11,12 +11,14 @@ from privstats.estimators.base import PublicFacts
 from privstats.formula.declarations import Numbers
 from privstats.gate.gate import Gate
 from privstats.models.base import METHODS, Choice
+from privstats.privacy.account import Account
+from privstats.privacy.ledger import identity
 from privstats.results.facts import FitFacts
 from privstats.workflow.plan import Plan
 from privstats.workflow.remarks import remarks
 
 
-def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, shared: bool) -> FitFacts:
+def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, ledger: Account | None) -> FitFacts:
     """Return the public facts of a fit.
 
     Parameters
@@ -28,8 +30,8 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
     gate : Gate
         After the conversation.
     rng : None, int or Generator
-    shared : bool
-        Whether the user handed over the ledger.
+    ledger : Account, optional
+        That the user handed over.
     """
     spec, choice = plan.specification, plan.choice
     labelled = spec.model.labelled(public.design, estimate)
@@ -53,7 +55,8 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         accounted=None if plan.accounted == spec.promise else plan.accounted,
         kept=None if plan.kept == spec.promise else plan.kept,
         seeded=seed_shown(rng),
-        shared=shared,
+        shared=ledger is not None,
+        ledgers=() if ledger is None else (identity(ledger),),
         keys=labelled.keys,
         labels=labelled.labels,
         levels=labelled.levels,

@@ -95,7 +95,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     finally:
         memory.close()
         course.close()
-    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger is not None)
+    facts = fit_facts(plan, public, estimate, gate, settings.rng, settings.ledger)
     return Results(estimate, facts, gate.releases, ledger)
 
 

@@ -23,6 +23,7 @@ from privstats.workflow.plan import Plan
 from privstats.workflow.protected import Protected
 from privstats.workflow.saved import fit_on, marked, plan_of, planned_on, written_plan
 
+SPENT = "; what the study was charged for it stays spent"
 STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 
@@ -172,16 +173,18 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
         data, ledger = (replace(data, ledger=paid), None) if isinstance(data, Protected) else (data, paid)
     fits: list[Any] = []
     failed = []
-    for plan, planned in zip(study, there, strict=True):
+    for later, plan, planned in zip(reversed(range(len(study))), study, there, strict=True):
         try:
             fit = door(fit_on)(plan, data, ledger, rng)
             fits.append(replace(marked(plan, planned, fit), account=fit.account if account is None else account))
             failed.append("")
         except PrivstatsError as error:
             fits.append(None)
-            failed.append(str(error))
+            failed.append(f"{error}{'' if account is None else SPENT}")
         except KeyboardInterrupt:
             raise ChargedInterrupt from None
+        if account is not None:
+            paid.give_up(later)
     return StudyResults(tuple(map(_call, study)), tuple(fits), tuple(failed), study.digest)
 
 

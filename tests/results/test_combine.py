@@ -207,3 +207,27 @@ def test_calls_that_are_wrong_name_the_cure(fits):
             ps.combine(wrong, rows="disjoint")
     with pytest.raises((OptionError, BudgetError), match="unit"):
         ps.combine([fits[0], lm(B, 8, unit="who")], rows="disjoint")
+
+
+def test_what_rho_implies_is_that_of_all_fits():
+    """The (eps, delta) of the first fit alone was printed."""
+    rows, domain = site(1), {"y": (-6, 6)}
+    one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
+    same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))
+    assert same.guarantee == ps.ZeroCDP(1.0) and disjoint.guarantee == ps.ZeroCDP(0.5)
+    for fit, mu in ((same, 2**0.5), (disjoint, 1.0)):
+        eps = ps.GaussianDP(mu).to_approx(1e-6).eps
+        assert f"implies eps = {eps:.3g} at" in str(fit) and f"implies eps = {eps:.3g} at" in " ".join(
+            fit.statement().split()
+        )
+    assert not same.facts.digest and "Combined are 2 fits of the same rows" in same.deployment()
+
+
+def test_fits_of_one_ledger_are_known_for_it_wherever_they_are_read(tmp_path):
+    rows, domain, ledger = site(1), {"y": (-6, 6)}, ps.Ledger(ps.GaussianDP(3))
+    one, two, other = (ps.dp_mean("y", rows, mu=1, domain=domain, ledger=book) for book in (ledger, ledger, None))
+    two.save(tmp_path / "two.json")
+    saved, pickled = ps.load(tmp_path / "two.json"), pickle.loads(pickle.dumps(two))
+    for again in (saved, pickled, ps.combine([two, other], rows="disjoint")):
+        with pytest.raises(OptionError, match="charged to one ledger"):
+            ps.combine([one, again], rows="disjoint")

@@ -172,3 +172,22 @@ def test_facts_have_the_neighbours_of_their_promise():
     fact = facts(promise=PureDP(1, unit))
     assert fact.neighbors == unit
     assert isinstance(fact, FitFacts)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"name": "privstats.__main__:main"},
+        {"name": "privstats.command:main"},
+        {"object": ["privstats.privacy.ledger_file:LedgerFile", [], {"dict": [["path", "/tmp/other.db"]]}]},
+        {
+            "object": [
+                "privstats.results.results:Results",
+                [],
+                {"dict": [["summary", {"name": "privstats.errors:quote"}]]},
+            ]
+        },
+    ],
+)
+def test_a_record_runs_no_command_opens_no_ledger_and_replaces_no_method(content):
+    assert read_record({"format": written(None)["format"], "content": content}, object) is None

@@ -1,6 +1,8 @@
 """Studies: all plans are charged before a row is read, or none; then each is fitted once, and nothing else."""
 
 import json
+import os
+import pickle
 import threading
 
 import numpy as np
@@ -297,3 +299,40 @@ def test_what_a_prepaid_ledger_cannot_pay_is_not_recorded():
     with pytest.raises(BudgetError, match=r"costs eps = 0.75"):
         Prepaid(account, [FIRST, SECOND])
     assert account.book.entries == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_path):
+    """Both released: what is due lay in the memory of both."""
+    ledger, answers, asked, child = ps.Ledger(PureDP(1.0), tmp_path / "a.sqlite"), tmp_path / "child", [], []
+
+    def frames():
+        asked.append(1)
+        if len(asked) == 2:  # before the first pass, which is of the first fit
+            child.append(os.fork())
+        return [ROWS]
+
+    found = ps.Study([mean(eps=1.0)]).run(frames, ledger=ledger)
+    if child[0] == 0:
+        answers.write_text(found.failed[0])
+        os._exit(0)
+    os.waitpid(child[0], 0)
+    assert not found.failed[0] and "another process was charged" in answers.read_text()
+    with pytest.raises(BudgetError, match="of one process"):
+        pickle.dumps(Prepaid(Account(PureDP(1.0)), []))
+
+
+def test_a_fit_that_fails_before_its_part_is_taken_leaves_the_others_theirs():
+    asked = []
+
+    def frames():
+        asked.append(1)
+        if len(asked) == 4:
+            raise ValueError(ROWS)
+        return [ROWS]
+
+    ledger = ps.Ledger(PureDP(1.0))
+    found = ps.Study([mean(), mean("y ~ g", eps=0.25)]).run(frames, ledger=ledger)
+    assert [bool(text) for text in found.failed].count(True) == 1
+    assert all(text.endswith("stays spent") for text in found.failed if text)
+    assert ledger.spent() == PureDP(0.75)
