@@ -133,15 +133,18 @@ class Entries:
         return onto
 
     @cached_property
+    def told(self) -> bool:
+        """Whether levels are entries, and predictors among the entries follow from as many columns."""
+        onto = self.to_columns[1:-1, :-1]
+        return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
+
+    @cached_property
     def from_columns(self) -> FloatArray:
         """From the design's columns to coordinates whose moments have noise of about one size, shape (c, c).
 
-        They are the predictors among the entries, where there are as many.
+        They are the predictors among the entries, if these are `told`.
         """
-        onto = self.to_columns[1:-1, :-1]
-        if not self.coded or len(onto) != onto.shape[1] or not np.linalg.cond(onto, 1) < MOST_CONDITION:
-            return np.eye(self.box.c)
-        return np.asarray(np.linalg.inv(onto), dtype=float)
+        return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
 
 def response_scale(others: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
@@ -40,6 +41,8 @@ from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
 LEVEL_SEEN = 7.5  # sds of a level's released count from which on it is a divisor: noise_to_signal is .4 there
+
+Z = float(ndtri(0.975))  # of a 95 % interval
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
@@ -258,6 +261,29 @@ class Moments(UnclippedSquares):
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
+    def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
+        """Return the noise of the score in the design's columns, longer where counts are uncertain divisors.
+
+        The mean at a level is a quotient S / N, whose std err at the estimate is too small where noise made N large and
+        the estimate small. The interval of Fieller (1954) has all t with ``|S - t N|`` at most z standard deviations of
+        that, at t: with the noise of N there ``r N / z``, and w the variance of all other noise, its farther end solves
+        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise at the level is as long as it is there.
+        """
+        c, F = self.box.c, self.entries.from_columns
+        noise = _first(both.times(residual), c)
+        if not self.entries.told:
+            return noise
+        levels = [entry - 1 for group in self.within.groups for entry in group]
+        columns, at = both.first(c), F[:, levels]
+        mean, variance = np.abs(np.linalg.solve(F, -residual[:-1])[levels]), columns.variance_along(at)
+        count = np.maximum(quadratic_forms(columns.value, at), LEVEL_SEEN * np.sqrt(variance))
+        other = np.maximum(np.diag((at.T @ noise).covariance()) - mean**2 * variance, 0.0)
+        left = 1 - Z**2 * variance / count**2
+        end = (mean + np.sqrt(mean**2 * (1 - left) + left * other * (Z / count) ** 2)) / left
+        longer = np.ones(c)
+        longer[levels] = np.sqrt((other + end**2 * variance) / np.maximum(other + mean**2 * variance, 1e-300))
+        return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
+
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
         """Return directions of theta, each that of a level among entries whose count may be noise, shape (c, l)."""
         found = [np.zeros((self.box.c, 0))]
@@ -364,7 +390,7 @@ class Moments(UnclippedSquares):
         start = replace(start, sigma=sigma)
         hidden = np.column_stack([self.levels.hidden, self.unseen(both.first(c))])
         coordinates = Coordinates(self.start.theta, self.start.to_theta, hidden)
-        noise = self.start.to_theta.T @ _first(both.times(residual), c)
+        noise = self.start.to_theta.T @ self.of_quotients(both, residual)
         if self.robust:
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, blur * rows))
