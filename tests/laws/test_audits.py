@@ -212,3 +212,38 @@ def test_some_neighbours_reach_the_claim_so_that_one_of_half_the_size_would_be_s
     frames = neighbours_of(data_of(2), setting, np.random.default_rng(2), 6)
     given, _ = transcripts(lambda data, **more: CALLS[name](data, rng=1, **{**SETTINGS[setting], **more}), frames)
     assert farthest(given, come_and_go=False).max() >= 0.9
+
+
+LEVELS = {"y": (0, 100), "x": (0, 10), "w": (0, 2), "h": list("pqrst"), "k": [1, 2, 3]}
+
+
+@thinned(2)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mu": 500.0},
+        {"eps": 1e4},
+        {"eps": 1e4, "noise": "matrixt", "weights": "w"},
+        {"mu": 500.0, "neighbors": "add_remove"},
+        {"mu": 500.0, "formula": "y ~ 0 + h * C(k)"},
+    ],
+    ids=str,
+)
+def test_moments_with_levels_as_entries_move_by_what_they_claim_and_no_more(transcripts, options):  # noqa: F811
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame({"y": rng.uniform(0, 100, 60), "x": rng.uniform(0, 10, 60), "w": rng.uniform(0, 2, 60)})
+    data = data.assign(h=np.array(LEVELS["h"], dtype=object)[np.arange(60) % 5], k=np.arange(60) % 3 + 1)
+    corners = itertools.product((0, 100), (0, 10), (2, 0), ("p", "t", "odd"), (1, 3))
+    frames = [with_rows(data, [7], [dict(zip("yxwhk", row, strict=True))]) for row in [*corners][::3]]
+    come_and_go = "neighbors" in options
+    frames = [data.drop(index=7), *frames] if come_and_go else frames
+    formula, options = options.get("formula", "y ~ x + h + C(k)"), {**options, "domain": LEVELS, "mech": "suffstats"}
+
+    def call(data, **more):
+        return ps.dp_lm(formula, data, rng=1, **{key: v for key, v in options.items() if key != "formula"}, **more)
+
+    given, _ = transcripts(call, frames)
+    place = [each.name for each in given[0]].index("moments")
+    pairs = ((given[0], other) for other in given[1:]) if come_and_go else itertools.combinations(given, 2)
+    assert 0.85 <= max(step(here[place], there[place]) for here, there in pairs) <= 1 + 1e-12
+    assert farthest(given, come_and_go).max() <= 1 + 1e-12
