@@ -311,7 +311,9 @@ class Moments(UnclippedSquares):
                 code = f", or compare with another level, {other}" if reference else ""
                 hidden = [names[j] for j in at if np.isnan(shown.params()[j])]
                 if hidden:
-                    found.append(note("hidden level", hidden, **what, sd=sds[level], code=code))
+                    found.append(
+                        note("hidden level", hidden, **what, sd=sds[level], needed=self.seen(k) * sds[level], code=code)
+                    )
         return tuple(found)
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:

@@ -70,8 +70,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "left out of the fit. Remedy: compare with another level, {code}."
         ),
         "hidden level": (
-            "{names} not given: {count} have the level {level!r} of {factor} (released count, std err {sd:.0f}), too "
-            "few for this noise. Remedy: spend more, or merge the level with another one{code}."
+            "{names} not given: the level {level!r} of {factor} has {count} (released count, std err {sd:.0f}), and "
+            "about {needed:,.0f} are needed at this budget. Remedy: spend more, or merge the level with another one"
+            "{code}."
         ),
         "no level": (
             "Nearly no row has a declared level of {factors}, or nearly all rows miss another value: {count} of "

@@ -144,8 +144,9 @@ def _with_state(made: Any, state: Any) -> Any:
         made.__setstate__(state)
         return made
     own, slots = state if isinstance(state, tuple) else (state, None)
+    kept = getattr(made, "__dataclass_fields__", {})
     for name, value in {**(own or {}), **(slots or {})}.items():
-        if callable(getattr(type(made), name, None)):  # state is no place for a method
+        if name not in kept and callable(getattr(type(made), name, None)):  # state is no place for a method
             raise ValueError
         object.__setattr__(made, name, value)
     return made

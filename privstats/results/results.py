@@ -209,7 +209,8 @@ class Results(FitNumbers):
     def to_dict(self) -> dict[str, Any]:
         """Return the result in numbers, texts, lists and dicts only, as JSON has them.
 
-        Of a ledger it has its name, its budget and what was spent of it, not its path nor its entries.
+        Of a ledger it has its name, its budget and what was spent of it, and a digest of its path, by which fits of one
+        ledger are known: not the path, nor the entries of others.
         """
         return record.written(replace(self, account=seen(self.account)))
 
@@ -229,10 +230,6 @@ class Results(FitNumbers):
             If the file cannot be written.
         """
         write_text(path, as_line(self.to_dict()))
-
-    def closed(self) -> Results:
-        """Return the result with what is said of its ledger in place of the ledger itself."""
-        return replace(self, account=seen(self.account))
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Results:

@@ -62,7 +62,7 @@ class StudyResults(Sequence[Results]):
         OptionError
             If the file cannot be written.
         """
-        fits = [None if fit is None else fit.closed().to_dict() for fit in self.fits]
+        fits = [None if fit is None else fit.to_dict() for fit in self.fits]
         content = {"format": STUDY_FORMAT, "digest": self.digest, "calls": list(self.calls)}
         write_text(path, as_line({**content, "failed": list(self.failed), "fits": fits}))
 

@@ -55,6 +55,7 @@ def index_of(draws, grid):
     return np.ravel_multi_index(tuple((np.array(draws) - grid.first).T), (size,) * len(draws[0]))
 
 
+@thinned(2)
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 def test_quantiles_have_the_stated_law_ties_and_ends_included(level):
     units, grid = np.array([-3, -1, 4, 4, 4, 6, 20, 20]), LocationGrid(-3, 20)
@@ -64,6 +65,7 @@ def test_quantiles_have_the_stated_law_ties_and_ends_included(level):
     assert p_value(draws, quantile_law(units, level, grid, 1.2)) < 1e-12
 
 
+@thinned(2)
 @pytest.mark.parametrize(("dim", "size", "rate"), [(2, 11, 0.5), (2, 11, 3.0), (3, 5, 1.0)])
 def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size, rate):
     grid = LocationGrid(-1, size - 2)

@@ -161,6 +161,7 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
     assert n == 1 or chi_square(counts, doubled) < 1e-6
 
 
+@thinned(2)
 @pytest.mark.parametrize("targets, rate, width", [((25, 30, 35), 0.2, 3), ((10, 30, 50), 0.5, 2)])
 def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate, width):
     values, chance = np.random.default_rng(7).uniform(size=60), public_stream(55)
