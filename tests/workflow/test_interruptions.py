@@ -29,7 +29,11 @@ class Rows:
 
 
 def interrupt(path):
-    signal.raise_signal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may have been told to ignore it
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def truncate(path):
