@@ -1,4 +1,4 @@
-"""The command line: `privstats show` says what a plan would release, `privstats run` runs it on data.
+"""The command line: fits and plans by formula, saved plans read and run, ledgers and codebooks shown.
 
 A refusal is one line on the error stream, and exit code 2; no traceback, as its frames hold data.
 """
@@ -6,28 +6,38 @@ A refusal is one line on the error stream, and exit code 2; no traceback, as its
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
+from privstats.api.planning import plan as plan_of
 from privstats.api.saved import load
 from privstats.errors import BudgetError, OptionError, PrivstatsError, PrivstatsWarning, quote
+from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_text import PROMISES
 from privstats.privacy.promise import Neighbors, Promise
-from privstats.results.files import check_new
+from privstats.results.files import check_new, write_text
 from privstats.results.study import StudyResults
 from privstats.results.text import RULE
 from privstats.version import VERSION
+from privstats.workflow.call import VERBS
 from privstats.workflow.plan import Plan
 from privstats.workflow.saved import in_full
 from privstats.workflow.study import Study
 
 REFUSED, INTERRUPTED_CODE = 2, 130
 EXAMPLES = """examples:
+  privstats domain codebook.csv --out domain.json
+  privstats plan "log_wage ~ educ + C(region)" --n 98112 --domain domain.json --mu 1
+  privstats fit "log_wage ~ educ + C(region)" wages.csv --domain domain.json \\
+      --mu 0.5 --ledger study.sqlite --budget mu=1 --format markdown
+  privstats ledger study.sqlite
   privstats show wages.plan.json
   privstats run wages.plan.json --data wages.parquet --ledger study.sqlite \\
       --budget mu=1 --analyst ann --out wages.fit.json
@@ -41,6 +51,17 @@ digest than that of the plan nothing is charged."""
 BUDGET = """budget of a ledger that is not there yet: mu=1, or eps=1, or eps=1,delta=1e-6; its
 neighbours, if these are not single rows that are replaced: mu=1,unit=person_id,
 or mu=1,neighbors=add_remove"""
+FIT = """Fit a model to the rows of a Parquet or CSV file. Without a ledger the budget of
+this fit is not added to that of any other. In a CSV file each line is a row, and
+each cell is read as its column is declared: nothing is inferred from the rows."""
+FORMATS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "text": str,
+        "markdown": lambda fit: fit.summary().as_markdown(),
+        "latex": lambda fit: fit.summary().as_latex(),
+        "html": lambda fit: fit.summary().as_html(),
+    }
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,9 +104,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     style: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = _Parser("privstats", description="Plans of private fits: read them, run them.", epilog=EXAMPLES, **style)
+    parser = _Parser(
+        "privstats", description="Private fits: plan them, make them, read them.", epilog=EXAMPLES, **style
+    )
     parser.add_argument("--version", action="version", version=f"privstats {VERSION}")
-    commands = parser.add_subparsers(required=True, metavar="show | run")
+    commands = parser.add_subparsers(required=True, metavar="fit | plan | show | run | ledger | domain")
+    fit = commands.add_parser("fit", help="fit a model to the rows of a file", epilog=EXAMPLES, **style)
+    fit.description = FIT
+    _add_call(fit)
+    fit.add_argument("data", help="path of the rows, such as wages.csv")
+    fit.add_argument("--ledger", help="the file of the ledger of these data")
+    fit.add_argument("--budget", help=BUDGET)
+    fit.add_argument("--analyst", help="who charges, in the ledger; by default the user of this machine")
+    fit.add_argument("--format", choices=FORMATS, default="text", help="of the table that is printed")
+    fit.add_argument("--out", help="a file for the fit, which must not be there yet")
+    fit.set_defaults(act=_fit)
+    plan = commands.add_parser("plan", help="say what a fit would release", epilog=EXAMPLES, **style)
+    plan.description = "Say what a fit would release and how wide its intervals are expected to be; no row is read."
+    _add_call(plan)
+    plan.add_argument("--n", type=int, required=True, help="number of rows")
+    plan.add_argument("--out", help="a file for the plan, which must not be there yet")
+    plan.set_defaults(act=_plan)
     show = commands.add_parser("show", help="say what a file holds", epilog=EXAMPLES, **style)
     show.description = "Say what a plan or a study would release and at which cost, or what a fit has released."
     show.add_argument("file", help="what save wrote: a plan, a study, a fit, or the fits of a study")
@@ -99,7 +138,111 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--analyst", help="who charges, in the ledger; by default the user of this machine")
     run.add_argument("--out", required=True, help="the file that is written, which must not be there yet")
     run.set_defaults(act=_run)
+    ledger = commands.add_parser("ledger", help="list the entries of a ledger", epilog=EXAMPLES, **style)
+    ledger.description = "List who fitted what, when and at which cost, and what is left."
+    ledger.add_argument("file", help="the file of a ledger")
+    ledger.set_defaults(act=_report)
+    domain = commands.add_parser("domain", help="read a codebook", epilog=EXAMPLES, **style)
+    domain.description = "Show what a codebook (CSV) or a domain (JSON) declares, and write it as JSON."
+    domain.add_argument("file", help="such as codebook.csv")
+    domain.add_argument("--out", help="a file for the domain, which must not be there yet")
+    domain.set_defaults(act=_domain)
     return parser
+
+
+def _numbers(text: str) -> Any:
+    """Return one number, or a list of them, from text with commas."""
+    numbers = [float(part) for part in text.split(",")]
+    return numbers if "," in text else numbers[0]
+
+
+_numbers.__name__ = "number"  # as the parser calls what it is not
+OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+    {
+        **dict.fromkeys(("eps", "delta", "mu", "rho"), float),
+        **dict.fromkeys(("mech", "noise", "neighbors", "family", "loss", "cov_type", "subset", "weights", "unit"), str),
+        **dict.fromkeys(("tau", "q"), _numbers),
+        **dict.fromkeys(("rows_per_unit", "bins"), int),
+    }
+)
+
+
+def _add_call(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the functions; which of them a function has is seen when it is called."""
+    parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
+    parser.add_argument(
+        "--domain", required=True, help="what is publicly known of the columns: domain.json, codebook.csv"
+    )
+    parser.add_argument("--function", default="lm", choices=VERBS, help="what is fitted; by default lm")
+    for name, kind in OPTIONS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"as {name}= in Python")
+
+
+def _options(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given, and the domain.
+
+    Raises
+    ------
+    OptionError
+        If the function does not have one of them.
+    """
+    given = {name: value for name in OPTIONS if (value := getattr(chosen, name)) is not None}
+    has = inspect.signature(VERBS[chosen.function]).parameters
+    for name in given:
+        if name not in has:
+            raise OptionError(f"dp_{chosen.function} has no option {name!r}; leave --{name.replace('_', '-')} out")
+    return {**given, "domain": _declared(chosen.domain)}
+
+
+def _declared(path: str) -> Domain:
+    """Return the domain that a file declares."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        text = None
+    if text is None:
+        raise OptionError(f"{quote(Path(path).name)} cannot be read; write --domain domain.json or codebook.csv")
+    return Domain.from_codebook(path) if path.lower().endswith(".csv") else Domain.from_json(text)
+
+
+def _fit(chosen: argparse.Namespace) -> None:
+    if chosen.out is not None:
+        check_new(chosen.out)
+    if chosen.ledger is None and (chosen.budget or chosen.analyst):
+        raise OptionError("--budget and --analyst belong to a ledger; add --ledger study.sqlite")
+    options = _options(chosen)
+    ledger = None if chosen.ledger is None else _ledger(chosen)
+    fit = VERBS[chosen.function](chosen.formula, chosen.data, ledger=ledger, **options)
+    _say(FORMATS[chosen.format](fit))
+    if chosen.out is not None:
+        fit.save(chosen.out)
+        _say(f"Written to {chosen.out}")
+
+
+def _plan(chosen: argparse.Namespace) -> None:
+    if chosen.out is not None:
+        check_new(chosen.out)
+    planned = plan_of(chosen.function, chosen.formula, chosen.n, **_options(chosen))
+    _say(str(planned))
+    if chosen.out is not None:
+        planned.save(chosen.out)
+        _say(f"Written to {chosen.out}")
+
+
+def _report(chosen: argparse.Namespace) -> None:
+    if not Path(chosen.file).exists():
+        raise OptionError(f"there is no ledger {quote(Path(chosen.file).name)}; give the file of one")
+    _say(str(Ledger(path=chosen.file).report()))
+
+
+def _domain(chosen: argparse.Namespace) -> None:
+    if chosen.out is not None:
+        check_new(chosen.out)
+    domain = _declared(chosen.file)
+    _say(repr(domain))
+    if chosen.out is not None:
+        write_text(chosen.out, domain.to_json() + "\n")
+        _say(f"Written to {chosen.out}")
 
 
 def _show(chosen: argparse.Namespace) -> None:

@@ -56,6 +56,84 @@ def run(capsys, file="mean.plan.json", *more, data="rows.parquet", ledger="study
 
 BUDGET = ("--budget", "eps=2", "--analyst", "ann")
 
+# ---------------------------------------------------------------- calls by formula
+
+
+@pytest.fixture
+def declared(folder):
+    """The folder of the custodian, with the domain and a file of CSV in which values are planted in malformed lines."""
+    (folder / "domain.json").write_text(DOMAIN.to_json())
+    text = DOMAIN.synthetic(500, seed=3).to_csv(index=False).splitlines()
+    text[5] = f"{PLANTED},a,{PLANTED},8"
+    text[9] = f'"{PLANTED}'
+    (folder / "rows.csv").write_text("\n".join(text) + "\n")
+    return folder
+
+
+CALL = ("y ~ g", "--function", "mean", "--mech", "laplace", "--domain", "domain.json", "--eps", 0.5)
+
+
+def test_a_fit_by_formula_is_the_fit_of_the_function_and_its_charge_is_listed(declared, capsys):
+    code, said, complaint = ran(
+        capsys,
+        "fit",
+        *CALL,
+        "rows.csv",
+        "--ledger",
+        "study.sqlite",
+        *BUDGET,
+        "--out",
+        "fit.json",
+        "--format",
+        "markdown",
+    )
+    assert (code, complaint) == (0, "")
+    fit, called = ps.load("fit.json"), ps.dp_mean("y ~ g", "rows.csv", eps=0.5, mech="laplace", domain=DOMAIN)
+    assert said == f"{fit.summary().as_markdown()}\nWritten to fit.json\n"
+    assert fit.digest == called.digest and fit.guarantee == called.guarantee
+    code, said, complaint = ran(capsys, "ledger", "study.sqlite")
+    assert (code, complaint) == (0, "")
+    assert said == f"{ps.Ledger(path='study.sqlite').report()}\n" and "ann" in said and "left eps = 1.5" in said
+
+
+def test_a_plan_by_formula_is_the_plan_of_the_function(declared, capsys):
+    code, said, complaint = ran(capsys, "plan", *CALL, "--n", 500, "--out", "other.plan.json")
+    assert (code, complaint) == (0, "")
+    assert said == f"{PLAN}\nWritten to other.plan.json\n"
+    assert ps.load("other.plan.json").digest == PLAN.digest
+    code, said, _ = ran(capsys, "plan", *CALL[:2], "quantile", *CALL[5:], "--q", "0.25,0.5", "--n", 500)
+    assert code == 0 and said == f"{ps.plan('quantile', 'y ~ g', 500, eps=0.5, q=[0.25, 0.5], domain=DOMAIN)}\n"
+
+
+def test_a_codebook_becomes_a_domain(folder, capsys):
+    (folder / "codebook.csv").write_text("name,low,high,levels\ny,0,10,\ng,,,a|b\n")
+    code, said, complaint = ran(capsys, "domain", "codebook.csv", "--out", "domain.json")
+    assert (code, complaint) == (0, "")
+    assert said == f"{DOMAIN!r}\nWritten to domain.json\n"
+    assert ps.Domain.from_json((folder / "domain.json").read_text()) == DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", *CALL, "rows.csv", "--tau", "0.5"], "dp_mean has no option 'tau'; leave --tau out"),
+        (["fit", *CALL, "rows.csv", "--budget", "eps=1"], "--budget and --analyst belong to a ledger; add --ledger"),
+        (["fit", "yy ~ g", *CALL[1:], "rows.csv"], "the data have no column 'yy'; did you mean 'y'?"),
+        (["fit", *CALL, "rows.csv", "--out", "rows.csv"], "the file 'rows.csv' is there already"),
+        (["fit", *CALL[:-1], "much", "rows.csv"], "argument --eps: invalid float value: 'much'"),
+        (["plan", *CALL[:1], "--domain", "none.json", "--n", "5", "--eps", "1"], "'none.json' cannot be read; write"),
+        (["ledger", "none.sqlite"], "there is no ledger 'none.sqlite'; give the file of one"),
+        (["domain", "rows.parquet"], "'rows.parquet' cannot be read; write --domain"),
+        (["domain", "none.csv"], "'none.csv' cannot be read; write --domain"),
+    ],
+)
+def test_a_call_that_is_refused_is_one_line(arguments, words, declared, capsys):
+    before = sorted(declared.iterdir())
+    code, said, complaint = ran(capsys, *arguments)
+    assert (code, said) == (2, "") and complaint.startswith(f"privstats: {words}") and complaint.count("\n") == 1
+    assert sorted(declared.iterdir()) == before and str(PLANTED) not in complaint
+
+
 # ---------------------------------------------------------------- three people, three processes
 
 
@@ -228,7 +306,9 @@ def test_a_wrong_command_is_one_line(arguments, capsys):
     assert complaint.endswith(" --help\n")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], *([name, "--help"] for name in ("fit", "plan", "show", "run", "ledger", "domain"))]
+)
 def test_help_has_examples(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         command.main(arguments)

@@ -39,7 +39,7 @@ MAY_IMPORT = {
         "sets",
     },
     "api": {"formula", "gate", "models", "privacy", "results", "workflow"},
-    "command": {"api", "privacy", "results", "workflow"},
+    "command": {"api", "formula", "privacy", "results", "workflow"},
     "datasets": {"formula", "mechanisms"},
     "local": {"formula", "gate", "inference", "mechanisms", "privacy", "results", "workflow"},
     "__main__": {"command"},
