@@ -31,6 +31,7 @@ from privstats.privacy.release import Release
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
+from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
 from privstats.workflow.plan_text import described
@@ -325,6 +326,42 @@ class Plan:
             )
         return max(fewest, int(found))
 
+    def compare(
+        self,
+        eps: float | Sequence[float] | None = None,
+        mu: float | Sequence[float] | None = None,
+        rho: float | Sequence[float] | None = None,
+        **assumptions: Any,
+    ) -> Comparison:
+        """Return what several budgets are expected to buy, to choose one before spending.
+
+        Parameters
+        ----------
+        eps, mu, rho : float or list of float, optional
+            Budgets, all else as in this plan; eps goes with the plan's delta.
+        **assumptions
+            As for `expected`.
+
+        Returns
+        -------
+        Comparison
+            Prints as a table; `frame` is a DataFrame with a row for each term and budget: method, std_error, width of
+            the 95% interval, noise_share and ratio, the width over that without privacy. `plot()` draws the ratios.
+
+        Raises
+        ------
+        OptionError, BudgetError, DomainError
+            If no budget is given; otherwise as the function itself would.
+
+        Examples
+        --------
+        >>> import privstats as ps
+        >>> plan = ps.plan("mean", "age", 10_000, eps=0.5, domain={"age": (0, 100)})
+        >>> plan.compare(eps=[0.5, 2], mu=1).frame["budget"].tolist()
+        ['eps = 0.5', 'eps = 2', 'mu = 1']
+        """
+        return budgets_compared(self, {"eps": eps, "mu": mu, "rho": rho}, assumptions)
+
     @property
     def _is_public(self) -> bool:
         return self.specification.neighbors.exchange
@@ -476,6 +513,7 @@ PUBLIC = (
     "accept",
     "accepted",
     "budget_for",
+    "compare",
     "digest",
     "eps_for",
     "expected",

@@ -74,6 +74,10 @@ ASSUMPTIONS = {  # of the rows of a forecast, by verb
     "rq": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
     "glm": "predictors fill a part of their bounds; the response does not depend on them.",
 }
+NOTHING = (
+    "Expected: nothing is given, since the noise exceeds the information. Remedy: more rows, a larger budget, fewer "
+    "terms or closer bounds; plan.n_for(width) and plan.budget_for(width) say how many and how large."
+)
 COLUMNS = "values fill a part of their bounds."
 
 
@@ -93,6 +97,8 @@ def described(plan: Any) -> str:
         expected = plan.expected()
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
+        elif spec.intervals:
+            lines += [*filled(NOTHING), RULE]
     return "\n".join([*lines, *_questions(plan)])
 
 
@@ -152,6 +158,7 @@ def _expected(expected: pd.DataFrame) -> list[str]:
             Column("noise", noise, 8),
             Column("width / no privacy", ratio, 22),
         ),
+        tuple((0, "not given") if math.isnan(width) else None for width in expected["width"]),
     )
     return table.as_text()
 

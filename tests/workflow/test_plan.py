@@ -501,7 +501,7 @@ def test_the_shares_that_a_plan_prints_add_up_to_100_in_each_branch():
 
 def test_a_plan_shows_its_public_face_only():
     numbers = ["accepted", "digest", "guarantee", "questions"]
-    methods = ["accept", "budget_for", "eps_for", "expected", "n_for", "plot", "run", "save", "to_json"]
+    methods = ["accept", "budget_for", "compare", "eps_for", "expected", "n_for", "plot", "run", "save", "to_json"]
     assert dir(planned()) == sorted(numbers + methods)
 
 

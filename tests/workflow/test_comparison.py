@@ -1,0 +1,59 @@
+"""Budgets side by side: each line is what the plan of that budget expects, by the method it would take."""
+
+import math
+
+import pytest
+
+import privstats as ps
+from privstats.errors import OptionError
+
+DOMAIN = {"y": (0, 10), "x": (-1, 1), "g": ["a", "b"]}
+PLAN = ps.plan("lm", "y ~ x + C(g)", 3000, eps=1, domain=DOMAIN)
+
+
+def test_each_line_is_what_the_plan_of_that_budget_expects():
+    found = PLAN.compare(eps=[0.5, 4], mu=1).frame
+    assert found["term"].tolist() == [term for term in PLAN.expected().index for _ in range(3)]
+    for budget, text in (({"eps": 0.5}, "eps = 0.5"), ({"eps": 4}, "eps = 4"), ({"mu": 1}, "mu = 1")):
+        other = ps.plan("lm", "y ~ x + C(g)", 3000, domain=DOMAIN, **budget)
+        lines = found[found["budget"] == text].set_index("term")
+        for name in ("std_error", "width", "noise_share", "ratio"):
+            assert lines[name].to_dict() == other.expected()[name].to_dict()
+        assert set(lines["method"]) == {"newton" if "mu" in budget else "objpert"}
+    assert found["width"].iloc[0] > found["width"].iloc[1]
+
+
+def test_delta_belongs_to_eps_and_assumptions_are_those_of_expected():
+    plan = ps.plan("lm", "y ~ x", 3000, eps=1, delta=1e-6, domain=DOMAIN, mech="suffstats")
+    found = plan.compare(eps=2, mu=1, residual=0.2).frame
+    assert found["budget"].unique().tolist() == ["eps = 2, delta = 1e-06", "mu = 1"]
+    other = ps.plan("lm", "y ~ x", 3000, mu=1, domain=DOMAIN, mech="suffstats").expected(residual=0.2)
+    assert found[found["budget"] == "mu = 1"].set_index("term")["width"].to_dict() == other["width"].to_dict()
+
+
+def test_what_is_not_given_is_said_in_words():
+    text = str(PLAN.compare(eps=[0.01, 4]))
+    assert text.startswith("Budgets for dp_lm: y ~ x + C(g)\nNo row was read and no budget was spent.\n")
+    assert text.count("not given") == 3 and "nan" not in text and max(map(len, text.splitlines())) <= 80
+    assert "Expected: nothing is given" in str(ps.plan("lm", "y ~ x + C(g)", 30, eps=1, domain=DOMAIN))
+    silent = ps.plan("lm", "y ~ x + C(g)", 30, eps=1, domain=DOMAIN, inference="none")
+    assert "Expected" not in str(silent) and "Expected" not in str(PLAN)
+
+
+def test_a_budget_is_a_number_and_one_is_needed():
+    with pytest.raises(OptionError, match=r"write plan\.compare\(eps=\[0\.5, 1, 2\], mu=\[0\.5, 1\]\)"):
+        PLAN.compare()
+    with pytest.raises(OptionError, match="eps is 'much'; give a positive number, such as eps=1"):
+        PLAN.compare(eps=["much"])
+
+
+def test_the_ratios_are_drawn():
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib.figure import Figure
+
+    found = PLAN.compare(eps=[0.01, 4])
+    axes = found.plot(Figure().subplots())
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["eps = 0.01", "eps = 4"]
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines[:3]}
+    assert list(lines) == list(PLAN.expected().index)
+    assert lines["x"][1] == found.frame["ratio"].iloc[-1] and math.isnan(lines["x"][0])
