@@ -3,19 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, ndtri
 
 from privstats.errors import FormulaError
 from privstats.inference.estimate import Estimate
 from privstats.results.facts import FloatArray
+from privstats.results.hypotheses import level
 from privstats.results.numbers import FitNumbers
 
 CHUNK = 1000  # rows whose predictions are made at a time, where some may not be identified
+MISSING_COLUMNS = "predict needs one column and one number of it for each group; read fit.params"
 
 MEANS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": expit, "probit": ndtr, "log": np.exp}
+SLOPES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "logit": lambda eta: expit(eta) * expit(-eta),
+    "probit": lambda eta: np.exp(-eta * eta / 2) / np.sqrt(2 * np.pi),
+    "log": np.exp,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predictions of new rows with their errors; the vocabulary is that of statsmodels.
+
+    NaN where a value is missing, a level undeclared, or the prediction is not identified.
+
+    Parameters
+    ----------
+    index : Index
+        Of the new rows.
+    link : str, optional
+        "logit", "probit" or "log", where means are made through a link.
+    sigma : float
+        Residual std dev in the response's units; NaN where it was not released, or a row's response is not its mean
+        and an error of one std dev.
+    """
+
+    index: pd.Index
+    link: str | None
+    sigma: float
+    _estimate: Estimate = field(repr=False)
+    _X: FloatArray = field(repr=False)
+    _added: FloatArray = field(repr=False)
+
+    @property
+    def predicted_mean(self) -> FloatArray:
+        """Fitted mean, or quantile, of the response in each row."""
+        return _mean(self._linear(0.05)[0], self.link)
+
+    @property
+    def se_mean(self) -> FloatArray:
+        """Standard errors of `predicted_mean`, noise included; through a link by the delta method."""
+        eta, sd, *_ = self._linear(0.05)
+        with np.errstate(over="ignore"):
+            return np.asarray(sd * SLOPES[self.link](eta) if self.link in SLOPES else sd)
+
+    def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
+        """Return lower and upper ends of intervals, shape (rows, 2), which hold what bounds of bias allow for.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence.
+        obs : bool
+            Whether to return intervals of a new response, whose error is normal, and not of its mean.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1.
+        """
+        eta, sd, low, high = self._linear(level(alpha))
+        if obs:
+            z = ndtri(1 - alpha / 2)
+            own, whole = z * sd, z * np.hypot(sd, self.sigma)
+            low = np.minimum(low + own, eta) - whole  # what the interval of the mean has beyond z std errors, it keeps
+            return np.column_stack([low, np.maximum(high - own, eta) + whole])
+        return np.column_stack([_mean(low, self.link), _mean(high, self.link)])
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return one row a new row, with the column names of statsmodels; ``obs_ci`` are those of new responses."""
+        ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
+        return pd.DataFrame(
+            {
+                "mean": self.predicted_mean,
+                "mean_se": self.se_mean,
+                "mean_ci_lower": ends[:, 0],
+                "mean_ci_upper": ends[:, 1],
+                "obs_ci_lower": wide[:, 0],
+                "obs_ci_upper": wide[:, 1],
+            },
+            self.index,
+        )
+
+    def _linear(self, alpha: float) -> FloatArray:
+        """Return linear predictors, their std errors, and lower and upper ends, shape (4, rows)."""
+        values = np.full((4, len(self._X)), np.nan)
+        complete = np.flatnonzero(~np.isnan(self._X).any(axis=1))
+        for rows in (complete[k : k + CHUNK] for k in range(0, len(complete), CHUNK)):
+            values[:, rows] = self._estimate.contrast(self._X[rows], alpha)[:4]
+        values[[0, 2, 3]] += self._added
+        return values
+
+
+def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
+    """Return what `Results.get_prediction` does."""
+    facts, estimate = results.facts, results.estimate
+    X, added = _columns(results, new_data)
+    if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
+        raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
+    if X.shape[1] != len(estimate.names):
+        raise FormulaError(MISSING_COLUMNS)
+    linear = facts.verb == "lm" and facts.link is None
+    sigma = results.diagnostics.get("sigma", np.nan) if linear else np.nan
+    return Prediction(new_data.index, facts.link, sigma, estimate, X, added)
 
 
 def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.Series | pd.DataFrame:
@@ -25,10 +130,7 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).
     """
     facts, estimate = results.facts, results.estimate
-    if facts.design is None:
-        raise FormulaError("the fit has no predictors; read fit.params")
-    X = np.asarray(facts.design.matrix(new_data), dtype=float)
-    added = facts.design.offsets(new_data) if facts.offset is not None else 0.0
+    X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau":
         taus = list(dict.fromkeys(label[-1] for label in facts.labels))
         each = np.column_stack([_linear_map(estimate, _placed(X, facts.labels, tau)) + added for tau in taus])
@@ -36,12 +138,26 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
         each[known] = np.sort(each[known], axis=1)
         return pd.DataFrame(each, new_data.index, pd.Index(taus, name="tau"))
     if X.shape[1] != len(estimate.names):
-        raise FormulaError("predict needs one column and one number of it for each group; read fit.params")
+        raise FormulaError(MISSING_COLUMNS)
     eta = _linear_map(estimate, X) + added
-    if not linear and facts.link in MEANS:
-        with np.errstate(over="ignore"):
-            eta = MEANS[facts.link](eta)
-    return pd.Series(eta, new_data.index, name=facts.formula.partition("~")[0].strip())
+    return pd.Series(
+        eta if linear else _mean(eta, facts.link), new_data.index, name=facts.formula.partition("~")[0].strip()
+    )
+
+
+def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+    """Return the model matrix and the offset of new rows."""
+    facts = results.facts
+    if facts.design is None:
+        raise FormulaError("the fit has no predictors; read fit.params")
+    X = np.asarray(facts.design.matrix(new_data), dtype=float)
+    return X, facts.design.offsets(new_data) if facts.offset is not None else np.zeros(len(X))
+
+
+def _mean(eta: FloatArray, link: str | None) -> FloatArray:
+    """Return means of linear predictors; infinite, without a warning, where they are too large."""
+    with np.errstate(over="ignore"):
+        return MEANS[link](eta) if link in MEANS else eta
 
 
 def _placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:

@@ -20,7 +20,7 @@ from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, 
 from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
 from privstats.results.plots import draw_intervals
-from privstats.results.prediction import predicted
+from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
 from privstats.results.tidy import glance, tidy
@@ -73,6 +73,37 @@ class Results(FitNumbers):
                 "predict needs new rows: fitted values of the private rows are not kept; write fit.predict(new_data)"
             )
         return predicted(self, new_data, which == "linear")
+
+    @door
+    def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
+        """Return fitted means at new rows with standard errors and intervals, noise and bounds of bias included.
+
+        Parameters
+        ----------
+        new_data : DataFrame
+            As in `predict`.
+
+        Returns
+        -------
+        Prediction
+            Write ``fit.get_prediction(new_data).summary_frame()``.
+
+        Raises
+        ------
+        FormulaError
+            If a column is missing, or the fit has several tau.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> x = np.arange(20_000) % 100 / 100
+        >>> rows = pd.DataFrame({"x": x, "y": 1 + 2 * x})
+        >>> fit = dp_lm("y ~ x", rows, eps=2, domain={"x": (0, 1), "y": (0, 4)}, rng=1)
+        >>> fit.get_prediction(pd.DataFrame({"x": [0.5]})).predicted_mean.round(1)
+        array([2.])
+        """
+        return prediction(self, new_data)
 
     def t_test(self, hypothesis: Any) -> ContrastTest:
         """Test linear hypotheses one by one.
@@ -269,6 +300,7 @@ PUBLIC = (
     "formula",
     "from_dict",
     "get_margeff",
+    "get_prediction",
     "glance",
     "guarantee",
     "ledger",

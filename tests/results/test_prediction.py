@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
+from scipy.stats import norm
 
 from privstats.errors import FormulaError, OptionError, PrivacyError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
 from privstats.inference.marginal_effects import MarginalEffects
+from privstats.results.prediction import Prediction
 from tests.results.fits import MEANS, PLACES, facts, given, mean_facts, results, rq_facts
 from tests.results.test_record import normal
 
@@ -88,6 +91,56 @@ def test_predictions_need_new_rows():
         fit.predict(NEW[["w"]])
     with pytest.raises(FormulaError, match="no predictors"):
         results(fit.estimate, facts(design=None)).predict(NEW)
+
+
+def test_predictions_have_the_errors_of_the_sum_and_of_a_new_response():
+    design = bind_regression("y ~ x", DOMAIN, offset="w")
+    estimate = given(("Intercept", "x"), [0.5, 2.0], [0.3, 0.4], diagnostics={"sigma": 0.5})
+    fit = results(estimate, facts(design=design, offset="w", residual_unit=2.0))
+    frame = fit.get_prediction(NEW).summary_frame(alpha=0.1)
+    names = ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper", "obs_ci_lower", "obs_ci_upper"]
+    assert list(frame.columns) == names and list(frame.index) == [3, 1, 2] and frame.loc[2].isna().all()
+    mean, sd = 0.5 + 1.4 + 1.0, np.hypot(0.3, 0.7 * 0.4)
+    half, wide = norm.ppf(0.95) * sd, norm.ppf(0.95) * np.hypot(sd, 0.5 * 2)
+    np.testing.assert_allclose(frame.loc[1], [mean, sd, mean - half, mean + half, mean - wide, mean + wide])
+    without = results(given(("Intercept", "x"), 1.0, 0.1), facts(design=design)).get_prediction(NEW).summary_frame()
+    assert without.loc[1].isna().tolist() == [False] * 4 + [True] * 2
+
+
+def test_the_interval_of_a_new_response_keeps_the_bound_of_bias():
+    estimate = given(("a", "b"), 0.0, 1.0, ends=([-5.0, -0.5], [5.0, 0.5]), diagnostics={"sigma": 1.0})
+    rows = Prediction(pd.RangeIndex(2), None, 1.0, estimate, np.eye(2), np.zeros(2))
+    z = norm.ppf(0.975)
+    np.testing.assert_allclose(rows.conf_int(obs=True)[:, 1], [5 - z + z * np.sqrt(2), z * np.sqrt(2)])
+    np.testing.assert_allclose(rows.conf_int(obs=True)[:, 0], -rows.conf_int(obs=True)[:, 1])
+
+
+@pytest.mark.parametrize(("link", "inverse"), [("logit", expit), ("probit", norm.cdf), ("log", np.exp)])
+def test_intervals_of_means_are_those_of_the_linear_predictor_through_the_link(link, inverse):
+    design = bind_regression("y ~ x", DOMAIN)
+    estimate = given(("Intercept", "x"), [2.0, 1.0], [0.3, 0.4], diagnostics={"sigma": 0.5})
+    linear = results(estimate, facts(design=design)).get_prediction(NEW)
+    fit = results(estimate, facts(design=design, link=link, verb="glm")).get_prediction(NEW)
+    slope = (inverse(2.7 + 1e-5) - inverse(2.7 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(fit.se_mean[1], slope * linear.se_mean[1], rtol=1e-6)
+    np.testing.assert_allclose(fit.conf_int(0.2), inverse(linear.conf_int(0.2)))
+    np.testing.assert_allclose(fit.predicted_mean, inverse(linear.predicted_mean))
+    assert fit.summary_frame()[["obs_ci_lower", "obs_ci_upper"]].isna().all(axis=None)
+
+
+def test_a_prediction_with_errors_is_of_one_tau_and_has_all_columns():
+    design = bind_regression("y ~ x", DOMAIN)
+    labels = tuple((term, tau) for term in ("Intercept", "x") for tau in (0.25, 0.75))
+    several = results(given(tuple("abcd"), 1.0, 0.1), rq_facts(design=design, labels=labels))
+    with pytest.raises(FormulaError, match="single tau"):
+        several.get_prediction(NEW)
+    with pytest.raises(FormulaError, match="number of it for each group"):
+        results(given(("Intercept",), 1.0, 0.1), facts(design=design)).get_prediction(NEW)
+    with pytest.raises(FormulaError, match="no predictors"):
+        results(MEANS, mean_facts(design=None)).get_prediction(NEW)
+    one = results(given(("Intercept", "x"), 1.0, 0.1), facts(design=design)).get_prediction(NEW)
+    with pytest.raises(OptionError, match="alpha"):
+        one.summary_frame(alpha=5)
 
 
 def test_margins_are_effects_with_the_names_of_statsmodels():
