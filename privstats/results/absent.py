@@ -22,7 +22,6 @@ ABSENT = {
     "rsquared_adj": (RELEASE, COMPARE),
     "fittedvalues": (ROWS, "write fit.predict(new_data) with public rows"),
     "mu": (ROWS, "write fit.predict(new_data) with public rows"),
-    "model": (ROWS, "read fit.formula, fit.domain and fit.mech"),
     "llf": (ROWS, NESTED),
     "aic": (ROWS, NESTED),
     "bic": (ROWS, NESTED),

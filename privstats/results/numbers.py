@@ -24,6 +24,22 @@ from privstats.results.labels import spelled_label
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 
 
+@dataclass(frozen=True)
+class ModelView:
+    """The public names of a model, where packages for tables look for them.
+
+    Parameters
+    ----------
+    endog_names : str
+        The response, as the formula writes it.
+    exog_names : list of str
+        The coefficients, in the order of the estimates.
+    """
+
+    endog_names: str
+    exog_names: list[str]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
     """Estimates, standard errors and facts of a fit, as pandas has them.
@@ -172,6 +188,66 @@ class FitNumbers:
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
         return spelled_label(self.facts.labels)
+
+    @property
+    def endog_names(self) -> str:
+        """The response, as the formula writes it."""
+        return self.formula.partition("~")[0].strip()
+
+    @property
+    def exog_names(self) -> list[str]:
+        """Names of the estimates as text, in their order."""
+        return list(self.names)
+
+    @property
+    def model(self) -> ModelView:
+        """The names of the response and of the estimates; the rows are not kept.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"x": [0.2, 0.8] * 500, "y": [1.0, 2.0] * 500})
+        >>> fit = dp_lm("y ~ x", rows, eps=2, domain={"x": (0, 1), "y": (0, 4)}, rng=1)
+        >>> fit.model
+        ModelView(endog_names='y', exog_names=['Intercept', 'x'])
+        """
+        return ModelView(self.endog_names, self.exog_names)
+
+    @property
+    def k_constant(self) -> int:
+        """1 where the model has an intercept, else 0."""
+        return int("Intercept" in self._terms)
+
+    @property
+    def df_model(self) -> float:
+        """Number of coefficients apart from the intercept, for each tau; NaN where the fit is no regression."""
+        return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
+
+    @property
+    def use_t(self) -> bool:
+        """False: tests have the law of sampling error and noise together, and not Student's t."""
+        return False
+
+    @property
+    def method(self) -> str:
+        """The method in words."""
+        return self.facts.mech_words
+
+    @property
+    def cov_type(self) -> str | None:
+        """What standard errors allow for: "HC", "nonrobust" or "cluster"; None where the fit is no regression."""
+        return self.facts.cov_type
+
+    @property
+    def link(self) -> str | None:
+        """The name of the link through which means are made: "logit", "probit" or "log"; None without one."""
+        return self.facts.link
+
+    @property
+    def _terms(self) -> tuple[Any, ...]:
+        """Names of the estimates, of several tau or groups once."""
+        return tuple(dict.fromkeys(label[0] for label in self.facts.labels)) or tuple(self.estimate.names)
 
     @property
     def _index(self) -> pd.Index:

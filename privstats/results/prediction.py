@@ -140,9 +140,7 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
     eta = _linear_map(estimate, X) + added
-    return pd.Series(
-        eta if linear else _mean(eta, facts.link), new_data.index, name=facts.formula.partition("~")[0].strip()
-    )
+    return pd.Series(eta if linear else _mean(eta, facts.link), new_data.index, name=results.endog_names)
 
 
 def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, FloatArray]:

@@ -24,7 +24,7 @@ from privstats.results.facts import FitFacts
 from privstats.results.record import read_record, written
 from privstats.results.results import Results
 from privstats.sets.vectors import Ball
-from tests.results.fits import LM, facts, results
+from tests.results.fits import LM, MEANS, ODDS, RQ, facts, given, glm_facts, mean_facts, results, rq_facts
 
 PLANTED = 0.123456789123
 DOMAIN = Domain({"x": (0, 1), "g": ["a", "b", "c"], "y": (0, 10), "w": (0, 2)})
@@ -154,6 +154,25 @@ def test_attributes_that_would_need_the_rows_say_what_to_use(name):
         getattr(fit, name)
     assert not hasattr(fit, name)
     assert name not in dir(fit)
+
+
+def test_public_facts_have_the_names_of_statsmodels():
+    fit = results(LM)
+    names = ["Intercept", "C(hlthf)[T.1]", "lncoins", "disea"]
+    assert fit.endog_names == fit.model.endog_names == "np.log1p(mdvis)"
+    assert fit.exog_names == fit.model.exog_names == names
+    assert (fit.df_model, fit.k_constant, fit.use_t, fit.method, fit.link) == (3.0, 1, False, "noisy moments", None)
+    assert {"endog_names", "exog_names", "model", "df_model", "k_constant", "use_t", "method", "link"} <= set(dir(fit))
+    assert results(ODDS, glm_facts()).link == "logit"
+    assert results(LM, facts(cov_type="HC")).cov_type == "HC" and "cov_type" in dir(fit)
+
+
+def test_coefficients_of_several_tau_count_once():
+    fit = results(RQ, rq_facts())
+    assert (fit.df_model, fit.k_constant) == (1.0, 1) and len(fit.exog_names) == len(fit.params) == 6
+    without = results(given(("x", "z"), 1.0, 0.1))
+    assert (without.df_model, without.k_constant) == (2.0, 0)
+    assert np.isnan(results(MEANS, mean_facts()).df_model)
 
 
 def test_other_attributes_are_python_s_attribute_errors():
