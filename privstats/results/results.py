@@ -23,6 +23,7 @@ from privstats.results.plots import draw_intervals
 from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
+from privstats.results.terms import pairwise_tests, term_tests
 from privstats.results.tidy import glance, tidy
 
 
@@ -143,6 +144,63 @@ class Results(FitNumbers):
             If the hypotheses are not linear in the coefficients, name another one, or contradict each other.
         """
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
+
+    def f_test(self, hypothesis: Any) -> WaldTest:
+        """Test linear hypotheses jointly: `wald_test` under the name that statsmodels has for it, also chi-squared."""
+        return self.wald_test(hypothesis)
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """Test each term of the formula: that all its coefficients, of all tau, are zero.
+
+        Returns
+        -------
+        DataFrame
+            One row a term: statistic, pvalue and df; NaN where a coefficient of the term is not identified.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"g": ["a", "b", "c", "a"] * 5000, "y": [1.0, 2.0, 3.0, 1.5] * 5000})
+        >>> fit = dp_lm("y ~ C(g)", rows, eps=2, domain={"g": ["a", "b", "c"], "y": (0, 4)}, rng=1)
+        >>> fit.wald_test_terms()["df"].to_dict()
+        {'Intercept': 1, 'C(g)': 2}
+        """
+        return term_tests(self)
+
+    @door
+    def t_test_pairwise(self, term: str, method: str = "holm", alpha: float = 0.05) -> pd.DataFrame:
+        """Test all pairs of levels of a factor for equal coefficients.
+
+        Parameters
+        ----------
+        term : str
+            The factor, as the formula writes it: ``"C(g)"``.
+        method : {"holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
+            Of the adjusted p-values, by the names of ``statsmodels.stats.multitest.multipletests``.
+        alpha : float
+            One minus the confidence of each interval, which is not adjusted, and the level of all tests together.
+
+        Returns
+        -------
+        DataFrame
+            One row a pair, with the column names of statsmodels; NaN where a difference is not identified.
+
+        Raises
+        ------
+        FormulaError, OptionError
+            If the fit has no such factor, or several tau; if there is no such method.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"g": ["a", "b", "c", "a"] * 5000, "y": [1.0, 2.0, 3.0, 1.5] * 5000})
+        >>> fit = dp_lm("y ~ C(g)", rows, eps=2, domain={"g": ["a", "b", "c"], "y": (0, 4)}, rng=1)
+        >>> fit.t_test_pairwise("C(g)")["reject-holm"].to_dict()
+        {'b-a': True, 'c-a': True, 'c-b': True}
+        """
+        return pairwise_tests(self, term, method, alpha)
 
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
@@ -301,6 +359,7 @@ PUBLIC = (
     "domain",
     "endog_names",
     "exog_names",
+    "f_test",
     "formula",
     "from_dict",
     "get_margeff",
@@ -326,9 +385,11 @@ PUBLIC = (
     "statement",
     "summary",
     "t_test",
+    "t_test_pairwise",
     "tidy",
     "to_dict",
     "tvalues",
     "use_t",
     "wald_test",
+    "wald_test_terms",
 )

@@ -1,0 +1,81 @@
+"""Tests of terms and of pairs of levels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from privstats.errors import FormulaError, OptionError
+from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from tests.results.fits import RQ, facts, given, results, rq_facts
+from tests.results.test_record import normal
+
+DOMAIN = Domain({"x": (0, 1), "z": (0, 1), "g": ["a", "[0, 1)", "c:d"], "h": [1, 2], "y": (0, 10)})
+
+
+def fit_of(formula, value=None, sd=0.1):
+    design = bind_regression(formula, DOMAIN)
+    values = np.arange(1.0, len(design.names) + 1) / 10 if value is None else value
+    return results(given(design.names, values, sd), facts(design=design, formula=formula))
+
+
+def test_f_tests_are_wald_tests():
+    fit = fit_of("y ~ x + C(g)")
+    assert fit.f_test("x = 1") == fit.wald_test("x = 1") and fit.f_test("x = 1").statistic > 0
+
+
+def test_each_term_is_tested_whatever_its_levels_are_called():
+    fit = fit_of("y ~ C(g) + z:C(g) + C(h):C(g) + bs(x, knots=[0.5])")
+    table = fit.wald_test_terms()
+    sizes = {"Intercept": 1, "C(g)": 2, "C(h):C(g)": 3, "z:C(g)": 3, "bs(x, knots=[0.5])": 4}
+    assert table["df"].to_dict() == sizes
+    assert list(table.columns) == ["statistic", "pvalue", "df"]
+    names = [name for name in fit.names if name.startswith("C(g)[T.")]
+    expected = fit.wald_test([f"{name} = 0" for name in names])
+    assert tuple(table.loc["C(g)"]) == (expected.statistic, expected.pvalue, 2)
+
+
+def test_terms_that_are_not_given_and_terms_of_several_tau():
+    design = bind_regression("y ~ C(h) + x + z", DOMAIN)
+    lost = np.array([[0.0], [0.0], [1.0], [-1.0]])
+    estimate = normal(design, hidden=lost, hidden_size=np.abs(lost).sum(axis=1))
+    table = results(estimate, facts(design=design)).wald_test_terms()
+    assert table["pvalue"].isna().to_dict() == {"Intercept": False, "C(h)": False, "x": True, "z": True}
+    assert results(RQ, rq_facts()).wald_test_terms()["df"].to_dict() == {"Intercept": 3, "np.log(sqft)": 3}
+
+
+@pytest.mark.parametrize("formula", ["y ~ x + C(g)", "y ~ x + C(g) - 1", "y ~ C(g) * x"])
+def test_pairs_of_levels_are_differences_of_predictions(formula):
+    fit = fit_of(formula)
+    table = fit.t_test_pairwise("C(g)")
+    new = pd.DataFrame({"x": 0.0, "g": ["a", "[0, 1)", "c:d"]})
+    a, b, c = fit.predict(new)
+    np.testing.assert_allclose(table["coef"], [b - a, c - a, c - b])
+    assert list(table.index) == ["[0, 1)-a", "c:d-a", "c:d-[0, 1)"]
+    np.testing.assert_allclose(table["pvalue-holm"], multipletests(table["P>|z|"], method="holm")[1])
+    assert (table["pvalue-holm"] > table["P>|z|"]).any()
+
+
+def test_pairs_that_are_not_given_count_and_are_not_rejected():
+    names = fit_of("y ~ C(g)").names
+    fit = fit_of("y ~ C(g)", value=np.where([name.endswith("[T.c:d]") for name in names], np.nan, 0.25))
+    table = fit.t_test_pairwise("C(g)", method="bonferroni")
+    assert table["pvalue-bonferroni"].isna().tolist() == [False, True, True]
+    np.testing.assert_allclose(table["pvalue-bonferroni"].iloc[0], 3 * table["P>|z|"].iloc[0])
+    assert not table["reject-bonferroni"].iloc[1:].any()
+
+
+def test_pairs_are_of_a_factor_of_one_tau():
+    fit = fit_of("y ~ x + C(g)")
+    with pytest.raises(FormulaError, match=r"no factor 'x'; it has C\(g\)"):
+        fit.t_test_pairwise("x")
+    with pytest.raises(FormulaError, match=r"it has none; write fit\.t_test"):
+        fit_of("y ~ x").t_test_pairwise("C(g)")
+    with pytest.raises(OptionError, match="write method='holm'"):
+        fit.t_test_pairwise("C(g)", method="tukey")
+    with pytest.raises(OptionError, match="alpha"):
+        fit.t_test_pairwise("C(g)", alpha=5)
+    several = results(RQ, rq_facts(design=bind_regression("y ~ C(g)", DOMAIN)))
+    with pytest.raises(FormulaError, match="single tau"):
+        several.t_test_pairwise("C(g)")
