@@ -167,6 +167,14 @@ def test_public_facts_have_the_names_of_statsmodels():
     assert results(LM, facts(cov_type="HC")).cov_type == "HC" and "cov_type" in dir(fit)
 
 
+def test_statsmodels_sets_our_fits_side_by_side():
+    from statsmodels.iolib.summary2 import summary_col
+
+    text = str(summary_col([results(LM), results(LM)], stars=True))
+    assert text.count("np.log1p(mdvis)") == 2 and "C(hlthf)[T.1]" in text
+    assert text.count(f"({results(LM).bse['disea']:.4f})") == 2
+
+
 def test_coefficients_of_several_tau_count_once():
     fit = results(RQ, rq_facts())
     assert (fit.df_model, fit.k_constant) == (1.0, 1) and len(fit.exog_names) == len(fit.params) == 6
