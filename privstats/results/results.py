@@ -24,7 +24,7 @@ from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
 from privstats.results.terms import pairwise_tests, term_tests
-from privstats.results.tidy import glance, tidy
+from privstats.results.tidy import glance, named, tidy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,13 +249,40 @@ class Results(FitNumbers):
         """
         return summarise(self, alpha, exp, digits)
 
-    def tidy(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
-        """Return one row a coefficient, with the column names of broom; with `exp` exponentials and their intervals."""
-        return tidy(self, alpha, exp)
+    def tidy(self, alpha: float = 0.05, exp: bool = False, names: str | None = None) -> pd.DataFrame:
+        """Return one row a coefficient.
 
-    def glance(self) -> pd.DataFrame:
-        """Return one row about the fit."""
-        return glance(self)
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the intervals.
+        exp : bool
+            Whether to return exponentials and their intervals.
+        names : {"broom"}, optional
+            "broom" gives the column names of R: std.error, p.value, conf.low, conf.high.
+
+        Returns
+        -------
+        DataFrame
+            term, estimate, std_error, statistic, p_value, conf_low, conf_high, bias_bound, component.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1, or `names` is another one.
+
+        Examples
+        --------
+        >>> import pandas as pd, privstats as ps
+        >>> fit = ps.dp_mean("x", pd.DataFrame({"x": [1.0, 2.0] * 500}), eps=1, domain={"x": (0, 5)})
+        >>> fit.tidy(names="broom").columns[:3].tolist()
+        ['term', 'estimate', 'std.error']
+        """
+        return named(tidy(self, alpha, exp), names)
+
+    def glance(self, names: str | None = None) -> pd.DataFrame:
+        """Return one row about the fit; `names` as for `tidy`."""
+        return named(glance(self), names)
 
     def plot(self, alpha: float = 0.05) -> Any:
         """Return a matplotlib figure of the estimates with their intervals; of several tau, each term's path."""
@@ -341,6 +368,9 @@ class Results(FitNumbers):
         many = len(self.estimate.names)
         call = f"dp_{self.facts.verb}({self.formula!r})"
         return f"<Results of {call}: {self.guarantee.budget}, {many} estimate{'s' * (many > 1)}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
 
     def __str__(self) -> str:
         return str(self.summary())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from privstats.errors import OptionError, quote
 from privstats.privacy.promise import Promise, PureDP
 from privstats.results.numbers import FitNumbers, exponentials
 
@@ -50,6 +51,19 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     )
     own = {key: [label[j] for label in labels] for j, key in enumerate(facts.keys) if j}
     return pd.DataFrame({**dict(zip(TIDY, columns, strict=True)), **own})
+
+
+def named(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
+    """Return the frame with the column names of R's broom, which have dots, where they are asked for.
+
+    Raises
+    ------
+    OptionError
+        If `names` is neither None nor "broom".
+    """
+    if names not in (None, "broom"):
+        raise OptionError(f"names is {quote(names)}; write names='broom' for R's std.error, or leave names out")
+    return frame if names is None else frame.rename(columns=lambda name: name.replace("_", "."))
 
 
 def _component(parts: tuple[Any, ...]) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privstats.errors import OptionError
 from privstats.inference.error_law import critical
 from privstats.inference.estimate import Allowance, NormalEstimate
 from privstats.inference.tables import PointEstimate
@@ -49,6 +50,22 @@ def test_tidy_and_glance_have_the_same_columns_for_every_model(estimate, fact, k
     assert len(fit.tidy()) == len(fit.params)
     for key in keys:
         assert list(fit.tidy()[key]) == list(fit.tidy()["component"])
+
+
+def test_frames_have_the_names_of_broom_where_they_are_asked_for():
+    fit = results(LM)
+    R = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high", "bias.bound", "component"]
+    assert list(fit.tidy(names="broom").columns) == R
+    np.testing.assert_array_equal(fit.tidy(names="broom")["std.error"], fit.bse)
+    assert {"nobs", "nobs.used", "cov.type", "sigma"} <= set(fit.glance(names="broom").columns)
+    for call in (fit.tidy, fit.glance):
+        assert not any("." in name for name in call().columns)
+        with pytest.raises(OptionError, match="write names='broom'"):
+            call(names="R")
+
+
+def test_a_notebook_shows_the_summary():
+    assert results(LM)._repr_html_() == results(LM).summary().as_html()
 
 
 def test_tidy_holds_the_numbers_of_the_attributes():
