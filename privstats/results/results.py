@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NoReturn
@@ -24,7 +24,7 @@ from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
 from privstats.results.terms import pairwise_tests, term_tests
-from privstats.results.tidy import glance, named, tidy
+from privstats.results.tidy import column_names, glance, tidy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,15 +278,40 @@ class Results(FitNumbers):
         >>> fit.tidy(names="broom").columns[:3].tolist()
         ['term', 'estimate', 'std.error']
         """
-        return named(tidy(self, alpha, exp), names)
+        return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
         """Return one row about the fit; `names` as for `tidy`."""
-        return named(glance(self), names)
+        return column_names(glance(self), names)
 
-    def plot(self, alpha: float = 0.05) -> Any:
-        """Return a matplotlib figure of the estimates with their intervals; of several tau, each term's path."""
-        return draw_intervals(self, level(alpha))
+    def plot(
+        self, alpha: float = 0.05, *, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
+    ) -> Any:
+        """Draw the estimates with their intervals, and within these what sampling alone would make of them.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the intervals.
+        ax : matplotlib Axes, optional
+            Where to draw, by default in a new figure.
+        terms : list of str, optional
+            Which to draw; by default all but the intercept.
+        over : {"tau", "q"}, optional
+            Along what the path of each term is drawn, in a panel each; it is where there are several.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        OptionError
+            If the fit has no such term, nothing to draw over, or several panels for one `ax`.
+        """
+        return draw_intervals(self, level(alpha), ax, terms, over)
 
     def statement(self) -> str:
         """Return the methods paragraph for a paper, with references: how the fit was made, and what it guarantees.

@@ -53,7 +53,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     return pd.DataFrame({**dict(zip(TIDY, columns, strict=True)), **own})
 
 
-def named(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
+def column_names(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
     """Return the frame with the column names of R's broom, which have dots, where they are asked for.
 
     Raises
