@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from privstats.errors import OptionError, listed, quote
 from privstats.results.numbers import FitNumbers
@@ -42,7 +43,9 @@ def draw_intervals(
     rows, path = _rows(results, alpha, terms), _path(results, over)
     panels = list(dict.fromkeys(rows["panel"])) if path else [""]
     if ax is not None and len(panels) > 1:
-        raise OptionError(f"ax is one panel and the drawing has {len(panels)}; write fit.plot(terms=[{panels[0]!r}])")
+        raise OptionError(
+            f"ax is one panel and the drawing has {len(panels)}; write fit.plot(ax=ax, terms=[{panels[0]!r}])"
+        )
     if ax is None:
         across = 1 + 3.2 * len(panels), 3.6
         figure = NewFigure(figsize=across if path else (7.0, 1.8 + 0.28 * len(rows)), layout="constrained")
@@ -63,7 +66,7 @@ def draw_intervals(
         else:
             axes.set_yticks(at, [textwrap.fill(one, 40) for one in shown["name"]])
             axes.set_ylim(len(shown) - 0.5, -0.5)
-    if rows["sampling"].notna().any():
+    if rows["half"].notna().any():
         kinds = places[0].get_legend_handles_labels()
         if ax is None:
             figure.legend(*kinds, fontsize="small", frameon=False, loc="outside lower center", ncols=2)
@@ -89,7 +92,9 @@ def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.
     """Return the rows to draw: those of the terms, or of all but the intercept where there are others."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
-    rows["name"], rows["sampling"] = list(results.names), 1 - results.noise_share.to_numpy(dtype=float)
+    sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
+    rows["name"] = list(results.names)
+    rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)  # no bias bound
     parts = keys[:-1] if keys[-1] in ALONG else keys
     rows["panel"] = [", ".join(map(str, label)) for label in rows[[*parts]].to_numpy()]
     if terms is None:
@@ -107,15 +112,14 @@ def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.
 def _draw(axes: Any, at: Any, shown: pd.DataFrame, upright: bool) -> None:
     """Draw estimates, whole intervals, and within them, thicker, what sampling alone would make of them."""
     low, high, value = (shown[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
-    part = np.sqrt(np.clip(shown["sampling"].to_numpy(dtype=float), 0.0, 1.0))
+    half = shown["half"].to_numpy(dtype=float)
     lines = axes.vlines if upright else axes.hlines
     axes.plot(
         *((at, value) if upright else (value, at)), "o-" if upright else "o", color="black", markersize=4, zorder=3
     )
     lines(at, low, high, color=TOTAL, linewidth=1.2, label="with privacy noise")
-    lines(
-        at, value - part * (value - low), value + part * (high - value), color=SAMPLING, linewidth=3.5, label="sampling"
-    )
+    inner = np.maximum(value - half, low), np.minimum(value + half, high)
+    lines(at, *inner, color=SAMPLING, linewidth=3.5, label="sampling")
     for place in at[np.isnan(value)]:
         axes.annotate(
             "not given",

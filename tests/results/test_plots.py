@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.results.plots import SAMPLING, TOTAL
@@ -65,10 +66,18 @@ def test_what_sampling_makes_of_an_interval_is_drawn_within_it():
     names = [name for name in fit.names if name != "Intercept"]
     assert [label.get_text() for label in axes.get_yticklabels()] == names
     np.testing.assert_allclose(collections_of(axes, TOTAL)[:, :, 0], fit.conf_int(0.1).loc[names])
-    share, low = fit.noise_share[names].to_numpy(), fit.conf_int(0.1)[0][names].to_numpy()
-    expected = fit.params[names] - np.sqrt(1 - share) * (fit.params[names] - low)
+    share = fit.noise_share[names].to_numpy()
+    half = norm.ppf(0.95) * fit.bse[names] * np.sqrt(1 - share)
     assert (share > 0).any()
-    np.testing.assert_allclose(collections_of(axes, SAMPLING)[:, 0, 0], expected)
+    np.testing.assert_allclose(collections_of(axes, SAMPLING)[:, 0, 0], fit.params[names] - half)
+
+
+def test_the_line_of_sampling_has_nothing_of_the_bound_of_bias():
+    fit = results(given(("x", "z"), 0.0, 1.0, ends=([-5.0, -2.5], [5.0, 2.5])), facts())
+    (axes,) = fit.plot().axes
+    half = norm.ppf(0.975) * fit.bse * np.sqrt(1 - fit.noise_share)
+    np.testing.assert_allclose(collections_of(axes, TOTAL)[:, 1, 0], [5.0, 2.5])
+    np.testing.assert_allclose(collections_of(axes, SAMPLING)[:, 1, 0], half)
 
 
 def test_what_is_not_given_is_said_in_words():
@@ -92,7 +101,7 @@ def test_terms_are_chosen_and_drawn_where_the_user_wants():
         fit.plot(over="tau")
     with pytest.raises(OptionError, match="write over='tau'"):
         paths.plot(over="q")
-    with pytest.raises(OptionError, match=r"write fit\.plot\(terms="):
+    with pytest.raises(OptionError, match=r"write fit\.plot\(ax=ax, terms="):
         paths.plot(ax=axes, terms=["Intercept", "np.log(sqft)"])
 
 
