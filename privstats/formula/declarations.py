@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -280,8 +281,9 @@ def declared(what: Any, name: str) -> Known:
 
     Parameters
     ----------
-    what : tuple, list, range, bool or Known
-        ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``.
+    what : tuple, list, range, bool, CategoricalDtype, Enum class or Known
+        ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``; the
+        categories of a type; the values of an enumeration.
     name : str
         What is declared, for an error.
 
@@ -305,6 +307,10 @@ def declared(what: Any, name: str) -> Known:
             return _numbers(low, high)
         case list():
             return Levels(tuple(what), listed=True)
+        case pd.CategoricalDtype() if what.categories is not None:
+            return Levels(tuple(what.categories), bool(what.ordered))
+        case type() if issubclass(what, Enum):
+            return Levels(tuple(member.value for member in what))
     if what is bool:
         return Levels((False, True))
     raise DomainError(f"{name} is {quote(what)}; write bounds as (low, high), or levels as a list of at least two")

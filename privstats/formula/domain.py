@@ -28,9 +28,11 @@ class Domain(Mapping[str, Known]):
     Parameters
     ----------
     columns : mapping
-        Name to what is known: ``(low, high)``, a tuple of two numbers or of two dates; a list of levels; ``bool``;
-        or `Levels` and `Dates` with their options. A name may be a factor of a formula, as in
-        ``{"np.log(y)": (8, 14)}``.
+        Name to what is known: ``(low, high)``, a tuple of two numbers or of two dates; a list of levels, a
+        `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and `Dates`
+        with their options. A name may be a factor of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
+        CategoricalDtype from public knowledge: that of a column made by ``astype("category")`` lists the levels that
+        occur in the data.
     complete : bool or iterable of str
         Columns declared to have no missing values (True: all). Where a formula reads only such, rows are counted
         without noise; one with a missing value after all is taken for a row in the middle of every range.
@@ -47,6 +49,9 @@ class Domain(Mapping[str, Known]):
       age     0 to 100                  complete
       region  levels 'N', 'S'
       since   2020-01-01 to 2024-12-31
+    >>> Domain({"size": pd.CategoricalDtype(["small", "large"], ordered=True)})
+    Domain of 1 column
+      size  levels 'small' < 'large'
     """
 
     def __init__(self, columns: Mapping[str, Any], complete: bool | Iterable[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import enum
 
 import numpy as np
 import pandas as pd
@@ -193,6 +194,29 @@ def test_a_codebook_declares_a_domain_and_a_bad_line_is_named(tmp_path):
         book.write_text(header + "ok,0,1,,,\n" + line + "\n")
         with pytest.raises(DomainError, match="line 3"):
             Domain.from_codebook(book)
+
+
+def test_categories_and_enumerations_are_levels():
+    class Size(enum.Enum):
+        SMALL = "s"
+        LARGE = "l"
+
+    class Grade(enum.IntEnum):
+        LOW = 1
+        HIGH = 2
+
+    types = {"ordered": pd.CategoricalDtype(["b", "a"], ordered=True), "plain": pd.CategoricalDtype([2, 1])}
+    expected = {"ordered": Levels(["b", "a"], ordered=True), "plain": [2, 1], "size": ["s", "l"], "grade": [1, 2]}
+    domain = Domain({**types, "size": Size, "grade": Grade})
+    assert domain == Domain(expected)
+    assert Domain.from_json(domain.to_json()) == domain
+    assert codes(domain["grade"], [2, 1.0, 3]) == [1, 0, -1]
+
+
+@pytest.mark.parametrize("known", [pd.CategoricalDtype(), pd.CategoricalDtype(["a"]), enum.Enum("Empty", {}), int])
+def test_types_without_two_levels_are_refused_with_the_name_of_the_column(known):
+    with pytest.raises(DomainError, match=r"domain\['size'\].*levels"):
+        Domain({"size": known})
 
 
 def test_the_domain_prints_as_a_table_and_cannot_be_changed():
