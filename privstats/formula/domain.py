@@ -195,6 +195,41 @@ class Domain(Mapping[str, Known]):
         return cls(columns, complete)
 
     @classmethod
+    def from_schema(cls, schema: Mapping[str, Any] | str | Path) -> Domain:
+        """Return the domain that a Frictionless Table Schema declares.
+
+        Parameters
+        ----------
+        schema : dict, str or path
+            The schema, its JSON text, or a file with that. A field with ``minimum`` and ``maximum`` declares bounds
+            (of an integer, whole numbers; of a date, dates), one with ``enum`` or ``categories`` levels, a boolean
+            both truth values; ``required`` declares that no value is missing. A field that says less, such
+            as one bound alone, declares nothing and is left out. The schema must be written from public knowledge,
+            not inferred from the data.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            If `schema` is no Table Schema, or naming the field that cannot be read.
+
+        Examples
+        --------
+        >>> age = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 100, "required": True}}
+        >>> region = {"name": "region", "type": "string", "constraints": {"enum": ["N", "S"]}}
+        >>> Domain.from_schema({"fields": [age, region]})
+        Domain of 2 columns
+          age     0 to 100         complete
+          region  levels 'N', 'S'
+        """
+        from privstats.formula.codebook import of_schema
+
+        return cls(*of_schema(schema))
+
+    @classmethod
     def from_codebook(cls, codebook: str | Path) -> Domain:
         """Return the domain that a codebook declares, a CSV file with a line for each column.
 
