@@ -1,11 +1,16 @@
-"""Declarations that are read from a Table Schema, which describes data. Public: no cell is read here."""
+"""Declarations that are read from descriptions of data: codebooks and Table Schemas. Public: no cell is read here."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pandas as pd
 
 from privstats.errors import DomainError
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
@@ -13,8 +18,11 @@ from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, N
 Declarations = tuple[dict[str, Known], list[str]]  # columns, and the names of the complete ones
 
 T = TypeVar("T")
+HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
 TRUTH_KINDS = ("boolean", "bool", "logical")
 WHOLE_KINDS = ("integer", "int")
+TEXT_KINDS = ("string", "text", "character")
+YES = ("yes", "true", "1")
 
 
 def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
@@ -75,6 +83,57 @@ def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
     if not isinstance(levels, list):
         return None
     return [level.get("value") if isinstance(level, Mapping) else level for level in levels]
+
+
+def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
+    """Return what a codebook declares; see `Domain.from_codebook`."""
+    if isinstance(codebook, pd.DataFrame):
+        called, text = "the codebook", codebook.to_csv(index=False)
+    else:
+        called, text = Path(codebook).name, Path(codebook).read_text(encoding="utf-8-sig")
+    lines = csv.DictReader(io.StringIO(text))
+    headings = {HEADINGS.get(heading, heading) for heading in map(_heading, lines.fieldnames or ())}
+    if "name" not in headings or not headings & {"low", "high", "levels", "kind"}:
+        raise DomainError(f"{called} has no heading of a codebook; write column,type,min,max,levels in its first line")
+    columns: dict[str, Known] = {}
+    complete = []
+    for line in lines:
+        cells = {
+            HEADINGS.get(_heading(heading), _heading(heading)): cell.strip()
+            for heading, cell in line.items()
+            if isinstance(cell, str)
+        }
+        name, number = cells.get("name", ""), lines.line_num
+        if not name or name in columns:
+            raise DomainError(f"{called} names no column, or one that stands twice, in line {number}; give each a line")
+        known = _at(f"{called}, line {number} ('{name}')", _of_line, cells)
+        if known is None:
+            raise DomainError(
+                f"{called} declares no bounds or levels for '{name}' (line {number}); write its min and max, or its "
+                "levels as a|b, from public knowledge, or delete the line"
+            )
+        columns[name] = known
+        if cells.get("complete", "").lower() in YES:
+            complete.append(name)
+    return columns, complete
+
+
+def _heading(heading: Any) -> str:
+    return str(heading).strip().lower()
+
+
+def _of_line(cells: Mapping[str, str]) -> Known | None:
+    kind = cells.get("kind", "").lower()
+    low, high = (cells.get(end) or None for end in ("low", "high"))
+    levels = _split(cells["levels"], kind) if cells.get("levels") else None
+    return _known(kind, low, high, levels, kind == "ordered")
+
+
+def _split(levels: str, kind: str) -> list[Any]:
+    """Return the levels between bars, or else semicolons: numbers if all are whole and not said to be texts."""
+    parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
+    whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
+    return [int(part) for part in parts] if whole else parts
 
 
 def _at(where: str, read: Callable[..., T], *arguments: Any) -> T:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -230,15 +228,17 @@ class Domain(Mapping[str, Known]):
         return cls(*of_schema(schema))
 
     @classmethod
-    def from_codebook(cls, codebook: str | Path) -> Domain:
-        """Return the domain that a codebook declares, a CSV file with a line for each column.
+    def from_codebook(cls, codebook: str | Path | pd.DataFrame) -> Domain:
+        """Return the domain that a codebook (a data dictionary) declares, with a line for each column.
 
         Parameters
         ----------
-        codebook : path
-            CSV with a header that has ``name`` and any of ``low``, ``high`` (numbers, or dates as 2020-01-31),
-            ``levels`` (separated by ``|``), ``kind`` ("boolean", or "ordered" for levels in order) and ``complete``
-            ("yes"). Levels that are all whole numbers are taken for numbers.
+        codebook : path or DataFrame
+            A CSV file or a frame with the heading ``column`` (or ``name``) and any of ``min``, ``max`` (or ``low``,
+            ``high``: numbers, or dates as 2020-01-31), ``levels`` (separated by ``|`` or ``;``), ``type`` (or
+            ``kind``: "boolean", "integer", "string", or "ordered" for levels in order) and ``complete`` (or
+            ``required``: "yes"). Levels that are all whole numbers are taken for numbers, except of the type
+            "string". It must be written from public knowledge, not computed from the data.
 
         Returns
         -------
@@ -247,28 +247,19 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            Naming the line that cannot be read.
+            Naming the line that cannot be read; the line of the headings is line 1.
+
+        Examples
+        --------
+        >>> book = {"column": ["age", "region"], "min": [0, None], "max": [100, None], "levels": [None, "N|S"]}
+        >>> Domain.from_codebook(pd.DataFrame(book))
+        Domain of 2 columns
+          age     0 to 100
+          region  levels 'N', 'S'
         """
-        lines = csv.DictReader(io.StringIO(Path(codebook).read_text(encoding="utf-8-sig")))
-        columns: dict[str, Known] = {}
-        complete = []
-        for line in lines:
-            cells = {
-                str(key).strip().lower(): (value or "").strip() for key, value in line.items() if isinstance(value, str)
-            }
-            try:
-                if not cells.get("name") or cells["name"] in columns:
-                    raise DomainError("the name is missing or stands twice; give each line a name of its own")
-                columns[cells["name"]] = _from_codebook(cells)
-            except DomainError as error:
-                problem = str(error)
-            else:
-                problem = ""
-            if problem:
-                raise DomainError(f"codebook line {lines.line_num} ('{cells.get('name', '')}'): {problem}")
-            if cells.get("complete", "").lower() in ("yes", "true", "1"):
-                complete.append(cells["name"])
-        return cls(columns, complete)
+        from privstats.formula.codebook import of_codebook
+
+        return cls(*of_codebook(codebook))
 
 
 def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
@@ -325,20 +316,3 @@ def _from_json(known: Mapping[str, Any]) -> Known:
     if "step" in known and isinstance(within, Numbers):
         return DeclaredGrid(within.lo, within.hi, float(known["step"]))
     return within
-
-
-def _from_codebook(cells: Mapping[str, str]) -> Known:
-    kind = cells.get("kind", "").lower()
-    if kind == "boolean":
-        return declared(bool, "kind")
-    if levels := cells.get("levels"):
-        parts = [part.strip() for part in levels.split("|")]
-        whole = all(part.lstrip("-").isdigit() for part in parts)
-        return Levels(tuple(int(part) if whole else part for part in parts), ordered=kind == "ordered")
-    low, high = cells.get("low", ""), cells.get("high", "")
-    try:
-        return declared((float(low), float(high)), "bounds")
-    except ValueError as error:
-        if isinstance(error, DomainError):
-            raise
-    return Dates(low, high)
