@@ -30,7 +30,7 @@ from privstats.formula.factors import (
     refuse_crowds,
 )
 from privstats.formula.interval import Interval
-from privstats.formula.language import Formula, code_columns, constraint, parse_formula
+from privstats.formula.language import Formula, code_columns, columns_by_term, constraint, parse_formula
 from privstats.formula.points import collinear, cut, made_up, shown
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
@@ -207,6 +207,13 @@ class Design:
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
         """Return made-up rows, uniform on the domain, that owe nothing to any data."""
         return self._bound.draw(self.reads, n, rng)
+
+    @cached_property
+    def terms(self) -> Mapping[str, tuple[str, ...]]:
+        """The terms of the formula in order, each with the names of its coefficients."""
+        parsed = parse_formula(self.formula, EXAMPLE)
+        probes = {code: factor(code, self._bound).probe for term in parsed.right for code in term}
+        return columns_by_term(parsed.right, probes)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
         """Return the design with estimated bounds for what is `lacking`, held inside what is known anyway."""

@@ -164,15 +164,26 @@ def code_columns(
     FormulaError
         If two columns would have one name.
     """
-    ours = [Term([_Probe(code, probes[code]) for code in term]) for term in terms]
-    try:
-        (info,) = design_matrix_builders([ours], lambda: iter([{}]), 0, NAAction(on_NA="raise", NA_types=[]))
-    except Exception:  # patsy stumbles where two columns get one name
-        info = None
+    info = _coded(terms, probes)
     if info is None:
         raise FormulaError("two columns of the formula would have one name; rename a column, such as 'Intercept'")
     subterms = tuple(_subterm(part) for term in info.terms for part in info.term_codings[term])
     return tuple(info.column_names), subterms
+
+
+def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the terms of a formula, each with the names of its columns; parameters as for `code_columns`."""
+    info = _coded(terms, probes)
+    return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
+
+
+def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
+    """Return what patsy makes of the terms; None where it stumbles, as it does where two columns get one name."""
+    ours = [Term([_Probe(code, probes[code]) for code in term]) for term in terms]
+    try:
+        return design_matrix_builders([ours], lambda: iter([{}]), 0, NAAction(on_NA="raise", NA_types=[]))[0]
+    except Exception:
+        return None
 
 
 def _subterm(part: Any) -> Subterm:

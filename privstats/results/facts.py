@@ -95,6 +95,8 @@ class FitFacts:
         For each number the levels whose position it is (the mode of a column with levels); empty where it is a number.
     residual_unit : float
         Length in the response's units of a residual of 1 in `diagnostics`.
+    loss : str, optional
+        Of linear regressions, as an argument: "squares", "huber".
     link : str, optional
         "logit", "probit" or "log", where predictions are made through a link.
     design : Design, optional
@@ -136,6 +138,7 @@ class FitFacts:
     labels: tuple[tuple[Any, ...], ...] = ()
     levels: tuple[tuple[Any, ...] | None, ...] = ()
     residual_unit: float = 1.0
+    loss: str | None = None
     link: str | None = None
     design: PublicDesign | None = None
     subset: str | None = None

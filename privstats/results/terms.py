@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,15 @@ ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh") 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
     """Return what `Results.wald_test_terms` does."""
-    factors = getattr(results.facts.design, "factors", ())
+    terms = getattr(results.facts.design, "terms", None)
+    if terms is None:
+        raise FormulaError(
+            "the fit has no terms to test; write fit.wald_test(...) with a hypothesis of its coefficients"
+        )
     columns = [label[0] for label in results.facts.labels] or list(results.estimate.names)
-    mark = _mark([part for factor in factors for part in _parts(factor.levels)])
-    terms = [mark.sub("", str(column)) for column in columns]
-    each = np.eye(len(terms))
-    rows = {}
-    for term in dict.fromkeys(terms):
-        R = each[[other == term for other in terms]]
+    each, rows = np.eye(len(columns)), {}
+    for term, own in terms.items():
+        R = each[[column in own for column in columns]]
         test = wald_test(results.estimate, R, np.zeros(len(R)))
         rows[term] = {"statistic": test.statistic, "pvalue": test.pvalue, "df": test.df}
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -61,18 +61,6 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
-
-
-def _mark(levels: list[Any]) -> re.Pattern[str]:
-    """Return what stands behind the name of a factor or of a basis in the name of a column."""
-    texts = sorted({re.escape(str(one)) for one in levels}, key=len, reverse=True)
-    places = "|".join([*texts, r"\d+", r"\.\w+", r"\^\d+"])
-    return re.compile(rf"\[(?:[A-Z]\.)?(?:{places})\](?=:|$)")
-
-
-def _parts(levels: tuple[Any, ...]) -> list[Any]:
-    """Return levels one by one; those of a combination are pairs."""
-    return [part for one in levels for part in (one if isinstance(one, tuple) else (one,))]
 
 
 def _spelled(one: Any) -> str:

@@ -61,6 +61,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         labels=labelled.labels,
         levels=labelled.levels,
         residual_unit=spec.model.residual_unit(public.design),
+        loss=getattr(spec.model, "loss", None),
         link=spec.model.link_name,
         design=public.design,
         subset=spec.model.subset,

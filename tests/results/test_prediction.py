@@ -96,7 +96,7 @@ def test_predictions_need_new_rows():
 def test_predictions_have_the_errors_of_the_sum_and_of_a_new_response():
     design = bind_regression("y ~ x", DOMAIN, offset="w")
     estimate = given(("Intercept", "x"), [0.5, 2.0], [0.3, 0.4], diagnostics={"sigma": 0.5})
-    fit = results(estimate, facts(design=design, offset="w", residual_unit=2.0))
+    fit = results(estimate, facts(design=design, offset="w", residual_unit=2.0, loss="squares"))
     frame = fit.get_prediction(NEW).summary_frame(alpha=0.1)
     names = ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper", "obs_ci_lower", "obs_ci_upper"]
     assert list(frame.columns) == names and list(frame.index) == [3, 1, 2] and frame.loc[2].isna().all()
@@ -105,6 +105,8 @@ def test_predictions_have_the_errors_of_the_sum_and_of_a_new_response():
     np.testing.assert_allclose(frame.loc[1], [mean, sd, mean - half, mean + half, mean - wide, mean + wide])
     without = results(given(("Intercept", "x"), 1.0, 0.1), facts(design=design)).get_prediction(NEW).summary_frame()
     assert without.loc[1].isna().tolist() == [False] * 4 + [True] * 2
+    robust = results(estimate, facts(design=design, offset="w", loss="huber")).get_prediction(NEW).summary_frame()
+    assert robust.loc[1].isna().tolist() == [False] * 4 + [True] * 2
 
 
 def test_the_interval_of_a_new_response_keeps_the_bound_of_bias():

@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from statsmodels.stats.multitest import multipletests
 
 from privstats.errors import FormulaError, OptionError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
-from tests.results.fits import RQ, facts, given, results, rq_facts
+from tests.results.fits import MEANS, RQ, facts, given, mean_facts, results, rq_facts
 from tests.results.test_record import normal
 
 DOMAIN = Domain({"x": (0, 1), "z": (0, 1), "g": ["a", "[0, 1)", "c:d"], "h": [1, 2], "y": (0, 10)})
@@ -42,7 +43,22 @@ def test_terms_that_are_not_given_and_terms_of_several_tau():
     estimate = normal(design, hidden=lost, hidden_size=np.abs(lost).sum(axis=1))
     table = results(estimate, facts(design=design)).wald_test_terms()
     assert table["pvalue"].isna().to_dict() == {"Intercept": False, "C(h)": False, "x": True, "z": True}
-    assert results(RQ, rq_facts()).wald_test_terms()["df"].to_dict() == {"Intercept": 3, "np.log(sqft)": 3}
+    houses = bind_regression("np.log(price) ~ np.log(sqft)", Domain({"price": (1, 9), "sqft": (1, 9)}))
+    several = results(RQ, rq_facts(design=houses)).wald_test_terms()
+    assert several["df"].to_dict() == {"Intercept": 3, "np.log(sqft)": 3}
+
+
+def test_a_product_without_main_effects_is_one_term_as_in_statsmodels():
+    rows = DOMAIN.synthetic(200, seed=1).assign(h=lambda rows: rows["h"].astype(int))
+    for formula in ("y ~ C(h):C(g)", "y ~ x + C(g):z", "y ~ C(h) * x - 1"):
+        theirs = smf.ols(formula, rows).fit().wald_test_terms(scalar=True).table
+        ours = fit_of(formula).wald_test_terms()
+        assert ours["df"].to_dict() == theirs["df_constraint"].astype(int).to_dict()
+
+
+def test_what_is_no_regression_has_no_terms():
+    with pytest.raises(FormulaError, match=r"write fit\.wald_test"):
+        results(MEANS, mean_facts()).wald_test_terms()
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + C(g)", "y ~ x + C(g) - 1", "y ~ C(g) * x"])
