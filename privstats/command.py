@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_, **__: _complain(f"warning: {message}")
         try:
             chosen = _parser().parse_args(arguments)
+            if getattr(chosen, "out", None) is not None:
+                check_new(chosen.out)  # before anything is paid for
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
@@ -150,19 +152,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _numbers(text: str) -> Any:
-    """Return one number, or a list of them, from text with commas."""
-    numbers = [float(part) for part in text.split(",")]
-    return numbers if "," in text else numbers[0]
+def parsed_numbers(text: str) -> Any:
+    """Return one number, or a list of them, from text with commas; its name is what the parser calls bad text."""
+    found = [float(part) for part in text.split(",")]
+    return found if "," in text else found[0]
 
 
-_numbers.__name__ = "number"  # as the parser calls what it is not
-OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
     {
-        **dict.fromkeys(("eps", "delta", "mu", "rho"), float),
-        **dict.fromkeys(("mech", "noise", "neighbors", "family", "loss", "cov_type", "subset", "weights", "unit"), str),
-        **dict.fromkeys(("tau", "q"), _numbers),
-        **dict.fromkeys(("rows_per_unit", "bins"), int),
+        "eps": (float, "budget: pure differential privacy, or (eps, delta) with --delta; or give --mu or --rho"),
+        "delta": (float, "probability with which eps may fail, well below one over the number of rows"),
+        "mu": (float, "budget in Gaussian differential privacy"),
+        "rho": (float, "budget in zero-concentrated differential privacy"),
+        "mech": (str, "algorithm, such as suffstats; by default the one with the shorter expected intervals"),
+        "noise": (str, "distribution of the noise, such as gaussian; by default the one with the least error"),
+        "neighbors": (str, "replace (one row by another; default) or add_remove (the number of rows is private)"),
+        "family": (str, "of glm: binomial (default), poisson or gamma"),
+        "loss": (str, "of lm: squares (default) or huber"),
+        "cov_type": (str, "what standard errors allow for: HC (default), nonrobust or cluster"),
+        "subset": (str, 'rows to use, such as "age >= 18"; their number stays private'),
+        "weights": (str, "column of sampling weights, with declared bounds"),
+        "unit": (str, "column that names the person or household of a row; all its rows are protected together"),
+        "rows_per_unit": (int, "largest number of rows of one unit that count"),
+        "tau": (parsed_numbers, "of rq: one number between 0 and 1, or several: 0.1,0.5,0.9"),
+        "q": (parsed_numbers, "of quantile: one number between 0 and 1, or several: 0.25,0.5,0.75"),
+        "bins": (int, "of hist: number of bins of a numeric column"),
     }
 )
 
@@ -174,8 +188,8 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         "--domain", required=True, help="what is publicly known of the columns: domain.json, codebook.csv"
     )
     parser.add_argument("--function", default="lm", choices=VERBS, help="what is fitted; by default lm")
-    for name, kind in OPTIONS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"as {name}= in Python")
+    for name, (kind, words) in OPTIONS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=words)
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -206,27 +220,19 @@ def _declared(path: str) -> Domain:
 
 
 def _fit(chosen: argparse.Namespace) -> None:
-    if chosen.out is not None:
-        check_new(chosen.out)
     if chosen.ledger is None and (chosen.budget or chosen.analyst):
         raise OptionError("--budget and --analyst belong to a ledger; add --ledger study.sqlite")
     options = _options(chosen)
     ledger = None if chosen.ledger is None else _ledger(chosen)
     fit = VERBS[chosen.function](chosen.formula, chosen.data, ledger=ledger, **options)
     _say(FORMATS[chosen.format](fit))
-    if chosen.out is not None:
-        fit.save(chosen.out)
-        _say(f"Written to {chosen.out}")
+    _write(chosen.out, fit.save)
 
 
 def _plan(chosen: argparse.Namespace) -> None:
-    if chosen.out is not None:
-        check_new(chosen.out)
     planned = plan_of(chosen.function, chosen.formula, chosen.n, **_options(chosen))
     _say(str(planned))
-    if chosen.out is not None:
-        planned.save(chosen.out)
-        _say(f"Written to {chosen.out}")
+    _write(chosen.out, planned.save)
 
 
 def _report(chosen: argparse.Namespace) -> None:
@@ -236,13 +242,9 @@ def _report(chosen: argparse.Namespace) -> None:
 
 
 def _domain(chosen: argparse.Namespace) -> None:
-    if chosen.out is not None:
-        check_new(chosen.out)
     domain = _declared(chosen.file)
     _say(repr(domain))
-    if chosen.out is not None:
-        write_text(chosen.out, domain.to_json() + "\n")
-        _say(f"Written to {chosen.out}")
+    _write(chosen.out, lambda path: write_text(path, domain.to_json() + "\n"))
 
 
 def _show(chosen: argparse.Namespace) -> None:
@@ -256,14 +258,12 @@ def _show(chosen: argparse.Namespace) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> None:
-    check_new(chosen.out)
     plan = load(chosen.file)
     if not isinstance(plan, Plan | Study):
         raise OptionError(f"{quote(Path(chosen.file).name)} is a fit, which was run already; give a plan or a study")
     fit = plan.run(chosen.data, ledger=_ledger(chosen))
     _say(str(fit))  # first, so that numbers which are paid for are seen even if no file can be written
-    fit.save(chosen.out)
-    _say(f"Written to {chosen.out}")
+    _write(chosen.out, fit.save)
     if isinstance(fit, StudyResults) and (failed := sum(map(bool, fit.failed))):
         raise OptionError(f"{failed} of {len(fit)} fits failed after the ledger was charged; the file says why")
 
@@ -309,6 +309,13 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         pass
     raise OptionError(f"{name} of the budget is {quote(text)}; give a number, as in --budget {name}=1")
+
+
+def _write(path: str | None, save: Callable[[str], None]) -> None:
+    """Write a file where one was asked for, and say so."""
+    if path is not None:
+        save(path)
+        _say(f"Written to {path}")
 
 
 def _say(text: str) -> None:

@@ -179,9 +179,8 @@ def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
         parts.append(f"noise_to_signal {_listed(signals)} (reliable below {RELIABLE:g}){behind}")
     sigmas = [value for name, value in found.items() if name.partition("[")[0] == "sigma" and not math.isnan(value)]
     if sigmas:
-        parts.append(
-            f"{'residual ' if facts.tested else ''}std dev {', '.join(significant(value) for value in sigmas)}"
-        )
+        kind = "scale" if facts.loss not in (None, "squares") else "std dev"
+        parts.append(f"{'residual ' if facts.tested else ''}{kind} {', '.join(map(significant, sigmas))}")
     return ", ".join(parts)
 
 
