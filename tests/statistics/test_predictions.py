@@ -1,0 +1,40 @@
+"""Intervals of predictions cover: of the mean the population's fitted value, of a new response the response.
+
+`python -m benchmarks.predictions --seed 1` measures it on real populations; this is its short form.
+"""
+
+import numpy as np
+import pandas as pd
+
+import privstats as ps
+
+DOMAIN = {"x": (0, 4), "g": ["a", "b", "c"], "y": (-10, 14)}
+FITS, NEW = 60, 40
+
+
+def rows_of(rng, n):
+    """Return rows with a skewed predictor, a rare level, a curved mean, and errors that vary with the predictor."""
+    x = np.minimum(rng.exponential(0.8, n), 4)
+    g = rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])
+    y = x + 0.3 * x**2 + (g == "b") - (g == "c") + (0.8 + 0.3 * x) * rng.standard_normal(n)
+    return pd.DataFrame({"x": x, "g": g, "y": np.clip(y, -10, 14)})
+
+
+def test_intervals_of_predictions_cover():
+    rng = np.random.default_rng(1)
+    whole = rows_of(rng, 200_000)
+    X = np.column_stack([np.ones(len(whole)), whole["g"] == "b", whole["g"] == "c", whole["x"]])
+    fitted = X @ np.linalg.lstsq(X, whole["y"], rcond=None)[0]
+    covered = {"mean": [], "obs": []}
+    for k in range(FITS):
+        sample = whole.iloc[rng.integers(0, len(whole), 3000)].reset_index(drop=True)
+        at = rng.integers(0, len(whole), NEW)
+        fit = ps.dp_lm("y ~ x + C(g)", sample, mu=0.5, mech="suffstats", domain=DOMAIN, rng=k)
+        frame = fit.get_prediction(whole.iloc[at]).summary_frame()
+        assert frame.notna().all(axis=None)
+        for kind, truth in (("mean", fitted[at]), ("obs", whole["y"].to_numpy()[at])):
+            inside = (frame[f"{kind}_ci_lower"] <= truth) & (truth <= frame[f"{kind}_ci_upper"])
+            covered[kind].append(inside.mean())
+    for kind, least in (("mean", 0.93), ("obs", 0.93)):
+        error = np.std(covered[kind]) / FITS**0.5
+        assert least - 2.6 * error <= np.mean(covered[kind]) <= 0.995, (kind, np.mean(covered[kind]))
