@@ -103,8 +103,9 @@ def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.
     wanted = [terms] if isinstance(terms, str) else list(terms)
     known = dict.fromkeys([*rows["term"], *rows["name"], *rows["panel"]])
     if unknown := [term for term in wanted if term not in known]:
+        has = list(dict.fromkeys(rows["term"]))
         raise OptionError(
-            f"the fit has no term {quote(unknown[0])}; it has {listed(list(dict.fromkeys(rows['term'])))}"
+            f"the fit has no term {quote(unknown[0])}; it has {listed(has)}: write fit.plot(terms=[{has[-1]!r}])"
         )
     return rows[rows[["term", "name", "panel"]].isin(wanted).any(axis=1)]
 
@@ -117,9 +118,9 @@ def _draw(axes: Any, at: Any, shown: pd.DataFrame, upright: bool) -> None:
     axes.plot(
         *((at, value) if upright else (value, at)), "o-" if upright else "o", color="black", markersize=4, zorder=3
     )
-    lines(at, low, high, color=TOTAL, linewidth=1.2, label="with privacy noise")
+    lines(at, low, high, color=TOTAL, linewidth=1.2, label="whole interval")
     inner = np.maximum(value - half, low), np.minimum(value + half, high)
-    lines(at, *inner, color=SAMPLING, linewidth=3.5, label="sampling")
+    lines(at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
     for place in at[np.isnan(value)]:
         axes.annotate(
             "not given",
