@@ -14,6 +14,7 @@ from privstats.api import (
     load,
     plan,
     protect,
+    summary_table,
 )
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, PrivacyError, PrivstatsError
 from privstats.formula.declarations import Dates, Levels
@@ -64,6 +65,7 @@ __all__ = [
     "plan",
     "protect",
     "rowwise",
+    "summary_table",
 ]
 
 

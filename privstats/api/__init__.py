@@ -7,6 +7,7 @@ from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.protection import protect
 from privstats.api.regression import dp_lm, dp_rq
+from privstats.api.reporting import summary_table
 from privstats.api.saved import load
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "load",
     "plan",
     "protect",
+    "summary_table",
 ]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
 from privstats.errors import listed
 from privstats.inference.notes import Note
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
+from privstats.results.formats import TextGrid
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
@@ -78,51 +77,34 @@ class Summary:
         return "\n".join((*lines, *numbered(self.notes)))
 
     def as_markdown(self) -> str:
-        """Return the summary as Markdown."""
-        parts = (
-            f"**{self.title}: {self.formula}**",
-            _set(self.facts, "github", ("", "")),
-            self._coefficients("github"),
-            "\n".join(self.legend),
-            _set(self.below, "github", ("", "")),
-            "\n".join(self._numbered()),
+        """Return the summary as Markdown: a list, and a table."""
+        above, below = (
+            "\n".join(f"- {label}: {text.replace(chr(10), ', ')}" for label, text in some)
+            for some in (self.facts, self.below)
         )
-        return "\n\n".join(part for part in parts if part)
+        foot = (*self.legend, below, *_numbered(self.notes))
+        return replace(self._grid(), before=(above,), foot=tuple(filter(None, foot))).as_markdown()
 
     def as_html(self) -> str:
-        """Return the summary as HTML."""
-        title = tabulate([[f"{self.title}: {self.formula}"]], tablefmt="html", disable_numparse=True)
-        rest = [(text,) for text in (*self.legend, *self._numbered())]
-        parts = (
-            title,
-            _set(self.facts, "html"),
-            self._coefficients("html"),
-            _set(self.below, "html"),
-            _set(rest, "html"),
-        )
-        return "\n".join(part for part in parts if part)
+        """Return the summary as one table of HTML, which asks for nothing from elsewhere."""
+        return self._grid().as_html()
 
     def as_latex(self) -> str:
-        """Return the summary as LaTeX tables."""
-        rest = [(text,) for text in (*self.legend, *self._numbered())]
-        parts = (
-            _set(((self.title, self.formula), *self.facts), "latex"),
-            self._coefficients("latex"),
-            _set(self.below, "latex"),
-            _set(rest, "latex"),
+        """Return the summary as one table of LaTeX, for a document with the package booktabs."""
+        return self._grid().as_latex()
+
+    def as_csv(self) -> str:
+        """Return the table of estimates as CSV, rounded as it is printed."""
+        return self._grid().as_csv()
+
+    def _grid(self) -> TextGrid:
+        above, below = (
+            tuple(f"{label}: {text.replace(chr(10), ', ')}" for label, text in some)
+            for some in (self.facts, self.below)
         )
-        return "\n".join(part for part in parts if part)
-
-    def _numbered(self) -> list[str]:
-        return [f"[{k}] {note}" for k, note in enumerate(self.notes, start=1)]
-
-    def _coefficients(self, style: str) -> str:
-        many = len(self.table.heads)
-        align = (*("left" for _ in range(many)), *("right" for _ in self.table.columns))
-        head, rows = self.table.head(), self.table.rows()
-        if style == "github":
-            head, rows = _escaped(head), [_escaped(row) for row in rows]
-        return str(tabulate(rows, head, tablefmt=style, disable_numparse=True, colalign=align))
+        head, rows = self.table.head(), tuple(self.table.rows())
+        foot = (*self.legend, *below, *_numbered(self.notes))
+        return TextGrid(f"{self.title}: {self.formula}", head, (rows,), foot, len(self.table.heads), above)
 
     def _repr_html_(self) -> str:
         return self.as_html()
@@ -381,12 +363,5 @@ def _legend(facts: FitFacts, numbers: TableValues, table: TextTable, exp: bool) 
     return tuple(lines)
 
 
-def _escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
-    """Return cells in which a vertical bar does not end a cell of Markdown."""
-    return tuple(cell.replace("|", r"\|") for cell in cells)
-
-
-def _set(rows: Any, style: str, head: tuple[str, ...] = ()) -> str:
-    if style == "github":
-        rows = [_escaped(row) for row in rows]
-    return str(tabulate(rows, head, tablefmt=style, disable_numparse=True)) if rows else ""
+def _numbered(notes: tuple[str, ...]) -> list[str]:
+    return [f"[{k}] {note}" for k, note in enumerate(notes, start=1)]
