@@ -1,18 +1,22 @@
 """Memory: what one block of rows leaves is used by the next."""
 
+import ctypes
+from contextlib import suppress
 from functools import cache
 
-import numpy as np
+LARGEST = 32_000_000  # bytes: arrays up to this size come from memory that is kept; glibc takes no more than 2^25
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
-LARGEST = 32_000_000  # bytes: of more than 2^25, with what surrounds an array, glibc learns nothing
 
-
-@cache  # what has been learnt lasts as long as the process
+@cache  # a setting of the process
 def keep_what_is_freed() -> None:
     """Let the C library keep freed memory, up to 64 MB, for the next arrays, in place of giving it back to the system.
 
     Memory that comes from the system is cleared page by page, which takes longer than what is computed in it. glibc
-    gives back what is larger than twice the largest array that it has seen freed, up to 32 MB (mallopt(3), of
-    M_MMAP_THRESHOLD): one is freed here, in which nothing was written. Other C libraries have other rules.
+    learns this by itself from the largest array that it has seen freed, but not where its environment has a threshold,
+    as that of Dask's workers has. Other C libraries have other rules.
     """
-    np.empty(LARGEST, dtype=np.uint8)
+    with suppress(Exception):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(MMAP_THRESHOLD, LARGEST)
+        libc.mallopt(TRIM_THRESHOLD, 2 * LARGEST)
