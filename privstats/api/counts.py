@@ -53,7 +53,8 @@ def dp_mode(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
@@ -167,7 +168,8 @@ def dp_hist(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None

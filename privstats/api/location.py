@@ -54,7 +54,8 @@ def dp_median(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
@@ -182,7 +183,8 @@ def dp_quantile(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     q : float or list of float
@@ -310,7 +312,8 @@ def dp_mean(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}

@@ -66,7 +66,8 @@ def dp_lm(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
@@ -209,7 +210,8 @@ def dp_rq(
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
         tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``). A function is called without arguments, once a pass.
+        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
+        function is called without arguments, once a pass.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float

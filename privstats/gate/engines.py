@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError
 from privstats.gate.arrow import is_stream
+from privstats.gate.dask_frames import DaskFrame, chooses_columns
 from privstats.gate.lines import text_lines
 from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
 
@@ -155,6 +156,13 @@ def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
     return ParquetFiles(lambda: [file for path in paths for file in parquet_files(path)], tuple(columns))
 
 
+def _dask(frame: Any) -> DaskFrame:
+    """Return the source of a frame of Dask."""
+    if not chooses_columns(frame):
+        raise OptionError(FILTERED)
+    return DaskFrame(frame)
+
+
 def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the path, or list of paths, that a scan of DuckDB is given."""
     found: list[str] = []
@@ -189,5 +197,6 @@ KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  
         ("pyarrow", "RecordBatchReader"): _once,
         ("polars", "LazyFrame"): _lazy,
         ("duckdb", "DuckDBPyRelation"): _query,
+        ("dask", "DataFrame"): _dask,
     }
 )

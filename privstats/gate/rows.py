@@ -74,6 +74,8 @@ class BlockRows:
         Whether another pass may follow, so that blocks of rows in memory, or in pinned files, are kept for it.
     read : callable
         Is told how many rows of a pass have been read.
+    met : dict
+        What the first pass has met, and each other one has to meet again.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class BlockRows:
         self.read: Callable[[int], None] = lambda rows: None
         self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
-        self._met: dict[str, Any] = {} if offered is None else {"rows": offered}  # by the first pass
+        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # by the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: Kept[Block] | None = None
 
@@ -168,7 +170,7 @@ class BlockRows:
                 yield {name: part[name] for name in design.reads}, units
             rows += len(batch)
         met = {"rows": rows} if named is None else {"rows": rows, "units": digest.digest()}
-        if any(self._met.setdefault(what, one) != one for what, one in met.items()):
+        if any(self.met.setdefault(what, one) != one for what, one in met.items()):
             raise SourceChangedError
 
 
@@ -292,9 +294,9 @@ class RowValues:
         """Return the same, those of each block by themselves."""
         return list(self.scan())
 
-    def scan(self) -> Iterator[FloatArray]:
-        """Return the same one after the other, so that only some are there at a time."""
-        return self._kept.again(self._made())
+    def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
+        """Return what is taken of the same, part by part, so that only some are there at a time."""
+        return map(take, self._kept.again(self._made()))
 
     def _made(self) -> Iterator[FloatArray]:
         for block, units in self._rows.blocks():
@@ -311,10 +313,10 @@ class _OneCell(RowValues):
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
 
-    def scan(self) -> Iterator[FloatArray]:
+    def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
         if self._gathered is not None:
-            return iter(self._gathered)
-        return (part[part[:, 0] == self._k, 1:] for part in self._values.scan())
+            return map(take, self._gathered)
+        return (take(part[part[:, 0] == self._k, 1:]) for part in self._values.scan())
 
 
 class _Cells:

@@ -82,7 +82,7 @@ class Units:
         del several
         many = np.bincount(units[units >= 0], minlength=len(self.numbers))
         crowded = np.append(many > self.rows_per_unit, False)  # and no unit, whose number is -1
-        names = self._hashes_of_names(crowded)
+        names = self.hashes_of_names(crowded)
         parts = 1 + int(many[crowded[:-1]].sum()) // SORTED_ROWS
         for part in range(parts):
             some = np.flatnonzero(crowded[units] & (units % parts == part))
@@ -90,7 +90,7 @@ class Units:
             units[some[~among]] = -1
         self.counting = units
 
-    def _hashes_of_names(self, wanted: NDArray[np.bool_]) -> Hashes:
+    def hashes_of_names(self, wanted: NDArray[np.bool_]) -> Hashes:
         names = list(compress(self.numbers, wanted))
         numbers = np.array([name if isinstance(name, float) else np.nan for name in names]) + 0.0  # 0 and -0 are one
         several = mixed(numbers.view(np.uint64) ^ np.uint64(self._hash("")))
@@ -112,6 +112,14 @@ class Units:
     def _hash(self, text: str) -> int:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=self.key, digest_size=8).digest()
         return int.from_bytes(digest, "little")
+
+
+def places(column: pd.Series, parts: int) -> IntArray:
+    """Return for each row, by the name of its unit alone, in which of several parts its unit comes together."""
+    units = Units("", 1, b"")
+    numbers = units.of(column)
+    named = np.append(np.ones(len(units.numbers), dtype=bool), False)
+    return (units.hashes_of_names(named) % np.uint64(parts)).astype(np.int64)[numbers]
 
 
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -49,8 +49,11 @@ class ProvedBound(Protocol):
 class SealedValues(Protocol):
     """The values of rows, sealed: only a mechanism may look at them."""
 
-    def scan(self) -> Iterator[FloatArray]:
-        """Return all values in parts, shape (m, dim), one after the other. Each scan may be a pass over the data."""
+    def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
+        """Return what is taken of the values, shape (m, dim), part by part. Each scan may be a pass over the data.
+
+        A part may lie in another process: what takes has to be a record, and to give less than it gets.
+        """
 
     def parts(self) -> Sequence[FloatArray]:
         """Return the same parts, gathered in memory."""
@@ -74,11 +77,14 @@ class Mechanism(ABC):
         Whether it keeps (eps, delta) only.
     normal : bool
         Whether its noise is normal, so that it keeps mu, and no eps alone.
+    gathers : bool
+        Whether it wants the values of all rows at once, in the memory of one process.
     """
 
     label: ClassVar[str]
     needs_delta: ClassVar[bool] = False
     normal: ClassVar[bool] = False
+    gathers: ClassVar[bool] = False
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
         """Return the law of the noise, which is public; None where it depends on the rows.

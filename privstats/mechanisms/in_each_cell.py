@@ -46,6 +46,10 @@ class InEachCell(Mechanism):
     def normal(self) -> bool:  # type: ignore[override]
         return self.each.normal
 
+    @property
+    def gathers(self) -> bool:  # type: ignore[override]
+        return self.each.gathers
+
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
         """Return the law in one cell."""
         return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from privstats.errors import ChargedInterrupt, OptionError, quote
-from privstats.formula.cells import LARGEST_NAME, cells, unit_name
-from privstats.gate.gate import Gate, quiet, readable
+from privstats.gate.elsewhere import check_place, number_of_units, open_rows
+from privstats.gate.gate import Gate, readable
 from privstats.gate.kept import Memory
 from privstats.gate.readers import Batches
 from privstats.gate.rows import BlockRows
@@ -62,10 +62,10 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
         before_reading(source, settings, promise)
     check_columns(source.head, fitted, neighbors)
     rows = public_number(source, neighbors)
-    if isinstance(source, Unread):
-        return make_plan(spec, rows, source.n)
-    plan = make_plan(spec, rows)
-    return plan if settings.dry_run else fit(plan, source, settings)
+    plan = make_plan(spec, rows, source.n if isinstance(source, Unread) else None)
+    if isinstance(source, Batches):
+        check_place(source, plan.planned)
+    return plan if settings.dry_run or isinstance(source, Unread) else fit(plan, source, settings)
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
@@ -82,7 +82,8 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     stream = streams(chance_of(settings.rng).seed, plan.stream_digest)
     ledger.charge(plan.charge, f"dp_{spec.verb} {spec.model.formula}", plan.choice.mech)
     key, offered = stream("key", "units").bytes(32), plan.public.offered
-    rows = BlockRows(source, plan.public.design, spec.neighbors, key, offered)
+    opened = open_rows if isinstance(source, Batches) else BlockRows
+    rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
     rows.read = rows.read if offered is None else course.read  # it is public where the number of rows is
@@ -106,24 +107,6 @@ def public_number(source: Source, neighbors: Neighbors) -> int | None:
     if isinstance(source, Unread) or neighbors.unit is None:
         return _whole(source.n)
     return number_of_units(source, neighbors.unit)
-
-
-def number_of_units(source: Source, unit: str) -> int:
-    """Return how many units the rows belong to: public, as neighbours have the same number of units."""
-    return readable(lambda: _units(source, unit))
-
-
-def _units(source: Source, unit: str) -> int:
-    names: set[Any] = set()
-    with quiet():  # the number is public, what a cell overflows is not
-        for batch in source.batches((unit,)):
-            column = batch[unit]
-            if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-                values = column.to_numpy(dtype=float)
-                names.update(np.unique(values[np.abs(values) < LARGEST_NAME]).tolist())
-            else:
-                names.update(map(unit_name, cells(column)))
-    return len(names - {None})
 
 
 def _whole(n: Any) -> int:

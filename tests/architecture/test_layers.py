@@ -128,7 +128,8 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
     for name in imports(file):
         if name.split(".")[0] == "patsy":
             assert file.relative_to(ROOT).as_posix() == "formula/language.py"
-        assert name.split(".")[0] not in {"random", "logging"}
+        assert name.split(".")[0] != "random"
+        assert name != "logging" or file.relative_to(ROOT).as_posix() == "gate/dask_frames.py"  # which silences
         if name.split(".")[0] in {"secrets", "randomgen"}:
             assert file.name == "random.py"
 

@@ -81,8 +81,8 @@ class Sealed:
     def parts(self):
         return [self.all()]
 
-    def scan(self):
-        return iter(self.parts())
+    def scan(self, take=np.asarray):
+        return map(take, self.parts())
 
 
 @dataclass(eq=False)

@@ -22,10 +22,10 @@ class Sealed:
     def all(self):
         return np.asarray(self.values, dtype=float)[:, None]
 
-    def scan(self):
+    def scan(self, take=np.asarray):
         """Parts of some values, of which only one is there at a time."""
         for start in range(0, len(self.values), self.part):
-            yield self.all()[start : start + self.part]
+            yield take(self.all()[start : start + self.part])
 
 
 def ranked(values, low, high, step):

@@ -40,6 +40,8 @@ class Duff(Mechanism):
     likely than 2^-53, which is what privacy is about. Bounds on the error: `benchmarks/duff_bounds.py`.
     """
 
+    gathers = True
+
     bits: ClassVar[int]
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:

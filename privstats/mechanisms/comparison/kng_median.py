@@ -42,6 +42,7 @@ class KNGMedian(Mechanism):
     more than one coordinate the rate is at most `SLOW`: a larger eps buys no more.
     """
 
+    gathers = True
     label = "kng median"
     level: float = 0.5
 

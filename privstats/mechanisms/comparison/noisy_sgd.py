@@ -115,6 +115,7 @@ class NoisySGD(Mechanism):
     """
 
     label: ClassVar[str] = "sgd"
+    gathers: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = True
     gradient: RowGradient
     rows: int

@@ -78,6 +78,8 @@ class Smooth(Mechanism):
     ``N Z``: they are rounded away (`on_the_line`).
     """
 
+    gathers = True
+
     level: float = 0.5
 
     @abstractmethod

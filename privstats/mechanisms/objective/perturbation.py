@@ -111,6 +111,7 @@ class ObjectivePerturbation(Mechanism):
     """
 
     label: ClassVar[str] = "objpert"
+    gathers: ClassVar[bool] = True
     split: float = 0.96
     ridge: float = 0.0
 

@@ -9,9 +9,9 @@ of time and memory alone: the values that a mechanism asks for do not depend on 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -74,13 +74,12 @@ class Ranked:
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
-            parts.append((low, high - 1, width, np.zeros(-(-int(high - low) // width), dtype=np.int64)))
-        for units in self._scan([(low, last) for low, last, *_ in parts]):
-            for low, last, width, counts in parts:
-                inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
-                counts += np.bincount(inside.astype(np.intp), minlength=len(counts))
-        for k, (low, _, width, counts) in reversed([*zip(cells, parts, strict=True)]):
-            self._edges = np.concatenate([self._edges[:k], low + width * np.arange(len(counts)), self._edges[k + 1 :]])
+            parts.append((low, high - 1, width, -(-int(high - low) // width)))
+        totals = [np.zeros(many, dtype=np.int64) for *_, many in parts]
+        for found in self.values.scan(partial(cell_counts, self.grid, parts)):
+            totals = [total + counts for total, counts in zip(totals, found, strict=True)]
+        for k, (low, _, width, many), counts in reversed([*zip(cells, parts, totals, strict=True)]):
+            self._edges = np.concatenate([self._edges[:k], low + width * np.arange(many), self._edges[k + 1 :]])
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
@@ -114,16 +113,28 @@ class Ranked:
 
     def take(self, stretches: Stretches) -> FloatArray:
         """Return the values in some stretches of the grid: in steps, in the order of their rows."""
-        return np.concatenate([np.zeros(0), *self._scan(stretches)])
+        return np.concatenate([np.zeros(0), *self.values.scan(partial(points_near, self.grid, stretches))])
 
-    def _scan(self, stretches: Stretches) -> Iterator[FloatArray]:
-        """Return the same part by part: values that are more than two steps away are not even rounded."""
-        first, last, step = self.grid.first, self.grid.last, self.grid.step
-        near = [
-            (-math.inf if low <= first else (low - 2) * step, math.inf if high >= last else (high + 2) * step)
-            for low, high in stretches
-        ]
-        return (those(self.grid.units(those(part[:, 0], near)), stretches) for part in self.values.scan())
+
+def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
+    """Return the points nearest to some values, where they lie in stretches of the grid: in steps, in the same order.
+
+    Values that are more than two steps away are not even rounded.
+    """
+    first, last, step = grid.first, grid.last, grid.step
+    near = [
+        (-math.inf if a <= first else (a - 2) * step, math.inf if b >= last else (b + 2) * step) for a, b in stretches
+    ]
+    return those(grid.units(those(part[:, 0], near)), stretches)
+
+
+def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
+    """Return how many values lie in each cell, for stretches cut into cells: (first, last, width, number of cells)."""
+    units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
+    for low, last, width, many in parts:
+        inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
+        counts.append(np.bincount(inside.astype(np.intp), minlength=many))
+    return counts
 
 
 def those(values: FloatArray, stretches: Stretches) -> FloatArray:

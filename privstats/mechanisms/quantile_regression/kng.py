@@ -54,6 +54,7 @@ class KNGQuantile(Mechanism):
         Half-width of the noise that separates equal y, in half-ranges of y; 0 for none.
     """
 
+    gathers = True
     label = "kng"
     norm: str = "hull"
     jitter: float = 0.0
@@ -94,6 +95,7 @@ class ExponentialQuantile(Mechanism):
     comparison. Drawn as by `KNGQuantile`.
     """
 
+    gathers = True
     label = "expmech"
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:

@@ -1,0 +1,147 @@
+"""Frames of Dask: each partition is a part of the rows, read by one task where it lies."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import PrivacyError
+from privstats.gate.parts import Answer, RowPart, Work
+from privstats.gate.units import places
+
+# how the names of steps begin that neither choose nor compute rows
+PLAIN_STEPS: tuple[str, ...] = (
+    "ArrowStringConversion",
+    "DelayedsExpr",
+    "FromDelayed",
+    "FromGraph",
+    "FromMap",
+    "FromPandas",
+)
+PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
+
+
+@dataclass(eq=False, repr=False)
+class DaskFrame:
+    """A frame of Dask.
+
+    The columns that are read are loaded once, and stay on the workers for the fit. Without a client of a scheduler the
+    parts are read here, one after the other.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    """
+
+    frame: Any
+    in_memory = False
+
+    @property
+    def n(self) -> int:
+        client = client_of_dask()
+        with nullcontext() if client is None else silent(client):
+            return int(self.frame.map_partitions(len, meta=("n", "int64")).sum().compute())
+
+    @property
+    def parts(self) -> int:
+        return int(self.frame.npartitions)
+
+    def head(self) -> pd.DataFrame:
+        head: pd.DataFrame = self.frame._meta
+        return head
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        raise PrivacyError("rows that lie elsewhere are not read here")
+
+    def each(self, work: Work) -> Iterator[Answer]:
+        """Return the answers of completed tasks, in any order: of each part one."""
+        client = client_of_dask()
+        if client is None:
+            yield from (work(k, RowPart(part.compute(scheduler="sync"))) for k, part in enumerate(self._parts(work)))
+            return
+        from distributed import as_completed
+
+        with silent(client):
+            what = (work.reads, work.unit)
+            if what not in self._loaded:
+                self._loaded[what] = client.map(RowPart, client.compute(self._parts(work)), pure=False)
+            asked = client.map(work, range(self.parts), self._loaded[what], pure=False, key="privstats")
+            try:
+                yield from (answer for _, answer in as_completed(asked, with_results=True))
+            finally:
+                client.cancel(asked)
+
+    def _parts(self, work: Work) -> list[Any]:
+        """Return the partitions, with the columns that are read; where there are units, each of them in one."""
+        frame = self.frame[list(work.reads)]
+        if work.unit is not None:
+            place = "place of " + "".join(work.reads)  # is no name of another column
+            types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
+            frame = frame.map_partitions(_placed, work.unit, place, self.parts, meta=types)
+            frame = frame.shuffle(on=place, npartitions=self.parts, shuffle_method="tasks")
+        return list(frame.to_delayed())
+
+    @cached_property
+    def _loaded(self) -> dict[Any, list[Any]]:
+        return {}
+
+
+def _placed(frame: pd.DataFrame, unit: str, place: str, parts: int) -> pd.DataFrame:
+    return frame.assign(**{place: places(frame[unit], parts)})
+
+
+def client_of_dask() -> Any:
+    """Return the client of a scheduler that is in use here, if there is one."""
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def chooses_columns(frame: Any) -> bool:
+    """Return whether a frame of Dask is nothing but some columns of frames and files."""
+    steps = list(frame.expr.walk())
+    filtered = any("filters" in step._parameters and step.operand("filters") for step in steps)
+    return not filtered and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
+
+
+@contextmanager
+def silent(client: Any) -> Iterator[None]:
+    """Let no worker write of a task that fails: its cause may depend on the rows."""
+    from distributed.diagnostics.plugin import WorkerPlugin
+
+    class Silence(WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            self.loggers = [
+                logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
+            ]
+            for logger in self.loggers:
+                logger.addFilter(_nothing)
+            self.warnings = warnings.catch_warnings(action="ignore")
+            self.warnings.__enter__()
+
+        def teardown(self, worker: Any) -> None:
+            for logger in self.loggers:
+                logger.removeFilter(_nothing)
+            self.warnings.__exit__(None, None, None)
+
+    name = "privstats"
+    client.register_plugin(Silence(), name=name)
+    try:
+        yield
+    finally:
+        client.unregister_worker_plugin(name)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    return False

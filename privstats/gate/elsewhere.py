@@ -1,0 +1,243 @@
+"""Rows that lie elsewhere, on the workers of a cluster: questions are shipped to each part, whole numbers come back.
+
+A part is read by one task, whole. What a task returns is confidential until a mechanism has added noise: it goes from
+the worker to the process that asked, and nowhere else. The cluster is trusted with it, as it is with the rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import OptionError, PrivacyError
+from privstats.gate.gate import readable
+from privstats.gate.kept import BLOCKS, Memory
+from privstats.gate.parts import Answer, Elsewhere, RowPart, Work, gather
+from privstats.gate.questions import Question, Sum
+from privstats.gate.readers import has
+from privstats.gate.rows import BlockRows, RowMap, RowValues
+from privstats.gate.units import Units
+from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray
+from privstats.numerics.memory import keep_what_is_freed
+from privstats.privacy.promise import Neighbors
+
+
+class Shipped(ABC):
+    """What is shipped to a part of the rows. It fails in silence; it takes no lock: the process that asked has it."""
+
+    def __call__(self, number: int, part: RowPart) -> Answer:
+        """Return what is asked of a part."""
+        try:
+            keep_what_is_freed()
+            with np.errstate(all="ignore"):
+                return self.answer(number, part)
+        except Exception:
+            return Answer(number, 0, b"", None)
+
+    @abstractmethod
+    def answer(self, number: int, part: RowPart) -> Answer:
+        """Return what is asked."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PassWork(Shipped):
+    """What is asked in a pass of a fit.
+
+    Parameters
+    ----------
+    first, design : RowMap
+        Which rows of a unit count is decided through the first one; the questions look through the other.
+    neighbors : Neighbors
+    key : bytes
+        Secret: of digests, and of the choice of rows.
+    turn : int
+        How many designs came before.
+    """
+
+    first: RowMap
+    design: RowMap
+    neighbors: Neighbors
+    key: bytes
+    turn: int
+
+    @property
+    def unit(self) -> str | None:
+        """The column that names units."""
+        return self.neighbors.unit
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(dict.fromkeys((*self.first.reads, *([] if self.unit is None else [self.unit]))))
+
+    def answer(self, number: int, part: RowPart) -> Answer:
+        if self.turn not in part.seen:
+            rows = part.seen.get(0) or BlockRows(part, self.first, self.neighbors, self.key)
+            rows.memory = Memory(part.size / BLOCKS)
+            part.seen = {0: rows, self.turn: rows.through(self.design) if self.turn else rows}
+        rows = part.seen[self.turn]
+        found = self.of(rows)
+        return Answer(number, rows.met["rows"], rows.met.get("units", b""), found)
+
+    @abstractmethod
+    def of(self, rows: BlockRows) -> tuple[Any, ...]:
+        """Return what is asked of these rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartSums(PassWork):
+    """Exact sums, as whole numbers."""
+
+    questions: tuple[Sum, ...]
+
+    def of(self, rows: BlockRows) -> tuple[Any, ...]:
+        return tuple(total.units for total in rows.totals(self.questions))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Taken(PassWork):
+    """What a function takes of the vectors of each block."""
+
+    question: Question
+    take: Callable[[FloatArray], Any]
+
+    def of(self, rows: BlockRows) -> tuple[Any, ...]:
+        return tuple(rows.values(self.question).scan(self.take))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitCount(Shipped):
+    """How many units there are, each of which lies in one part."""
+
+    unit: str
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.unit,)
+
+    def answer(self, number: int, part: RowPart) -> Answer:
+        return Answer(number, 0, b"", (count_units(self.unit, part.frames),))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InCell:
+    """What is taken of the values of one cell."""
+
+    k: int
+    take: Callable[[FloatArray], Any]
+
+    def __call__(self, part: FloatArray) -> Any:
+        return self.take(part[part[:, 0] == self.k, 1:])
+
+
+class RowsElsewhere(BlockRows):
+    """The rows of a source of parts, seen through a design; no row of them is read here."""
+
+    turn = 0
+
+    def through(self, design: RowMap) -> BlockRows:
+        other = super().through(design)
+        cast(RowsElsewhere, other).turn = self.turn + 1
+        return other
+
+    def totals(self, questions: Sequence[Sum]) -> list[Total]:
+        sums = [Total.nothing(question.within.size, question.within.step) for question in questions]
+        for found in self.ask(PartSums, tuple(questions)).values():
+            sums = [one + Total(units, one.step) for one, units in zip(sums, found, strict=True)]
+        return sums
+
+    def values(self, question: Question) -> RowValues:
+        return ValuesElsewhere(self, question)
+
+    def blocks(self) -> Iterator[Any]:
+        raise PrivacyError("rows that lie elsewhere are not read here")
+
+    def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
+        """Ship work to all parts; return what each has found."""
+        source: Elsewhere = self.source.source  # type: ignore[attr-defined]
+        work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
+        return gather(self._told(source.each(work)), source.parts, self.met)
+
+    def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        rows = 0
+        for answer in answers:
+            rows += answer.rows
+            self.read(rows)
+            yield answer
+
+
+class ValuesElsewhere(RowValues):
+    """The vectors of rows elsewhere, sealed: what is wanted of them is taken where they lie, in each scan anew."""
+
+    def __init__(self, rows: RowsElsewhere, question: Question) -> None:
+        self._elsewhere, self._question, self._dim = rows, question, question.within.dim
+
+    def cell(self, k: int) -> RowValues:
+        return CellElsewhere(self._elsewhere, self._question, k)
+
+    def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
+        found = self._elsewhere.ask(Taken, self._question, take)
+        return (one for part in sorted(found) for one in found[part])
+
+
+class CellElsewhere(ValuesElsewhere):
+    """The same of one cell."""
+
+    def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
+        super().__init__(rows, question)
+        self._k, self._dim = k, self._dim - 1
+
+    def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
+        return super().scan(InCell(self._k, take))
+
+
+def open_rows(source: Any, *seen: Any) -> BlockRows:
+    """Return the rows of a source as a fit sees them."""
+    return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
+
+
+def check_place(source: Any, planned: Iterable[Any]) -> None:
+    """Refuse questions whose mechanism wants all rows in one place, where they lie elsewhere.
+
+    Raises
+    ------
+    OptionError
+        Before the charge.
+    """
+    gathering = [question.mechanism.label for question in planned if question.mechanism.gathers]
+    if gathering and elsewhere(source):
+        raise OptionError(
+            f"'{gathering[0]}' needs all rows in the memory of one process, and these lie elsewhere; give "
+            "mech='newton' or 'suffstats' for a regression, mech='rank' for a quantile"
+        )
+
+
+def number_of_units(source: Any, unit: str) -> int:
+    """Return how many units the rows of a source belong to: public, as neighbours have the same number of units."""
+    return readable(lambda: _units_of(source, unit))
+
+
+def _units_of(source: Any, unit: str) -> int:
+    if not elsewhere(source):
+        return count_units(unit, source.batches((unit,)))
+    parts: Elsewhere = source.source
+    return sum(units for (units,) in gather(parts.each(UnitCount(unit)), parts.parts, {}).values())
+
+
+def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:
+    """Return how many units the rows of some frames belong to."""
+    units = Units(unit, 1, b"")
+    for frame in frames:
+        units.of(frame[unit])
+    return len(units.numbers)
+
+
+def elsewhere(source: Any) -> bool:
+    """Return whether the rows of a source lie elsewhere."""
+    return has(getattr(source, "source", None), "each")

@@ -1,0 +1,222 @@
+"""Frames of Dask give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing."""
+
+import os
+import pickle
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.errors import OptionError, PrivacyError, SourceChangedError
+from privstats.gate.elsewhere import PartSums, UnitCount
+from privstats.gate.parts import Answer, RowPart, gather
+from privstats.gate.units import places
+from privstats.privacy.promise import Neighbors
+from tests.architecture.leaks import CANARIES, frame, planted, refusal, reveals
+from tests.conftest import thinned
+from tests.every import CALLS
+
+dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'privstats[dask]'")
+distributed = pytest.importorskip(
+    "distributed", reason="Dask's scheduler is not installed: pip install 'privstats[dask]'"
+)
+
+MEANT = {"unit": "who", "rows_per_unit": 2}
+
+
+def data_of():
+    data = planted().sample(frac=1.0, random_state=2, ignore_index=True)
+    data["who"] = np.random.default_rng(3).integers(0, 25, len(data)).astype(float)
+    data.loc[5, "x"], data.loc[8, "who"] = np.nan, np.nan
+    return data
+
+
+def in_parts(data, parts=5):
+    return dd.from_pandas(data, npartitions=parts, sort=False)
+
+
+def bits(fit):
+    return [(release.name, release.value.tobytes()) for release in fit.releases]
+
+
+def gathered(call, monkeypatch):
+    """Whether the mechanisms of a call look at the values of all rows at once."""
+    found = []
+    for name in ("all", "parts"):
+        real = getattr(ps.gate.rows.RowValues, name)
+        monkeypatch.setattr(ps.gate.rows.RowValues, name, lambda self, real=real: found.append(1) or real(self))
+    call()
+    return bool(found)
+
+
+@thinned(8)
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_releases_the_bits_of_a_frame_or_is_refused_before_the_charge(name, monkeypatch):
+    data, call = data_of(), CALLS[name]
+    whole = call(data, rng=1)
+    ledger = ps.Ledger(call(data, rng=1, dry_run=True).guarantee)
+    if any(planned.mechanism.gathers for planned in call(data, dry_run=True).planned):
+        error = refusal(lambda: call(in_parts(data), rng=1, ledger=ledger), OptionError)
+        assert "in the memory of one process" in str(error)
+        assert ledger.entries.empty
+    else:
+        assert not gathered(lambda: call(data, rng=1), monkeypatch)
+        assert bits(call(in_parts(data), rng=1)) == bits(whole)
+
+
+@thinned(3)
+@pytest.mark.parametrize("name", ["lm suffstats", "median", "mean by group"])
+def test_units_come_together_in_one_part(name):
+    data = data_of()
+    for more in (MEANT, {**MEANT, "neighbors": "add_remove"}):
+        fit, whole = (CALLS[name](rows, rng=1, **more) for rows in (in_parts(data), data))
+        assert bits(fit) == bits(whole)
+        assert fit.facts.units == whole.facts.units
+
+
+def test_names_that_are_equal_go_to_one_part_whatever_their_types():
+    several = [
+        pd.Series([7, 7.0, np.float32(7), True], dtype=object),
+        pd.Series([7, 7, 7, 1]),
+        pd.Series([7.0, 7, 7, 1]),
+    ]
+    assert len({tuple(places(column, 1000)) for column in several}) == 1
+    assert len(set(places(pd.Series([*map(str, range(500))]), 1000))) > 300
+
+
+def test_gathering_takes_each_part_once_with_the_rows_of_its_first_pass():
+    def answers(*parts):
+        return [Answer(part, 10, b"d", (1,)) for part in parts]
+
+    met = {}
+    assert gather(answers(2, 0, 1), 3, met) == {0: (1,), 1: (1,), 2: (1,)}
+    assert met["rows"] == 30
+    for wrong in (answers(0, 1), answers(0, 1, 2, 2), answers(0, 1, 3), [*answers(0, 1), Answer(2, 10, b"d", None)]):
+        with pytest.raises(PrivacyError):
+            gather(wrong, 3, {})
+    for other in (Answer(2, 11, b"d", (1,)), Answer(2, 10, b"e", (1,))):
+        with pytest.raises(SourceChangedError):
+            gather([*answers(0, 1), other], 3, met)
+    with pytest.raises(SourceChangedError):
+        gather(answers(0, 1, 2), 3, {"rows": 31})
+
+
+def refused(make):
+    error = refusal(lambda: CALLS["lm suffstats"](make(in_parts(frame()))), OptionError)
+    return "does more than choose columns" in str(error)
+
+
+PLANS = {
+    "filter": lambda rows: rows[rows.x > 3],
+    "sample": lambda rows: rows.sample(frac=0.5),
+    "computed": lambda rows: rows.assign(x=rows.x - rows.x.mean()),
+    "limit": lambda rows: rows.head(20, compute=False),
+    "mapped": lambda rows: rows.map_partitions(lambda part: part[part.x > 3]),
+    "join": lambda rows: rows.merge(rows, on="x"),
+    "some parts": lambda rows: rows.partitions[:2],
+    "dropped": lambda rows: rows.dropna(),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_frame_that_does_more_than_choose_columns_is_refused(plan):
+    assert refused(plan)
+
+
+@pytest.mark.filterwarnings("ignore")  # of Dask's own calls of pandas
+def test_files_may_be_read_but_not_filtered(tmp_path):
+    data = frame()
+    in_parts(data).to_parquet(tmp_path / "rows")
+    whole = CALLS["lm suffstats"](data, rng=1)
+    assert bits(CALLS["lm suffstats"](dd.read_parquet(tmp_path / "rows"), rng=1)) == bits(whole)
+    with pytest.raises(OptionError, match="does more than choose columns"):
+        CALLS["lm suffstats"](dd.read_parquet(tmp_path / "rows", filters=[("x", ">", 3)]))
+
+
+def failing(kind):
+    """Make a part of rows, of which the third one fails, or is odd."""
+
+    def make(k):
+        part = planted().iloc[10 * k : 10 * k + 10]
+        if k == 2 and kind == "raises":
+            raise ValueError(f"cannot read {CANARIES[0]} as a number")
+        return part.drop(columns="x") if k == 2 and kind == "lacks a column" else part
+
+    return dd.from_map(make, range(4), meta=planted().iloc[:0])
+
+
+@pytest.mark.parametrize("kind", ["raises", "lacks a column"])
+def test_a_part_that_fails_tells_nothing(kind, capfd):
+    error = refusal(lambda: CALLS["lm suffstats"](failing(kind), neighbors="add_remove"), PrivacyError)
+    assert not reveals("".join((str(error), *capfd.readouterr())))
+
+
+def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
+    design = ps.plan("lm", "y ~ x", 100, 1, domain={"y": (0, 100), "x": (0, 100)}).public.design
+    work = PartSums(design, design, Neighbors("replace"), b"a secret", 0, ())
+    assert "secret" not in repr(work)
+    part = RowPart(frame())
+    answer = work(3, part)
+    assert (answer.part, answer.rows, answer.units) == (3, len(frame()), ())
+    assert part.seen
+    assert not pickle.loads(pickle.dumps(part)).seen
+    assert work(3, RowPart([object()])).units is None
+    assert UnitCount("nobody")(0, RowPart(frame())).units is None
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A scheduler with two workers, each a process."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as here,
+        distributed.Client(here) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+def test_two_workers_release_the_bits_of_a_frame(cluster):
+    data = data_of()
+    for name, more in (("lm suffstats", MEANT), ("median", {})):
+        assert bits(CALLS[name](in_parts(data), rng=1, **more)) == bits(CALLS[name](data, rng=1, **more)), name
+
+
+@pytest.mark.slow
+def test_workers_write_nothing_of_a_task_that_fails_and_speak_again_afterwards(cluster):
+    def written():
+        return "".join(text for log in cluster.get_worker_logs().values() for _, text in log)
+
+    with pytest.raises(PrivacyError) as error:
+        CALLS["lm suffstats"](failing("raises"), neighbors="add_remove")
+    assert not reveals(str(error.value) + written())
+    assert cluster.submit(lambda: 1 // 0, pure=False).exception() is not None
+    assert "ZeroDivisionError" in written()
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(cluster):
+    data = frame(200_000)
+    whole = CALLS["lm newton"](data, rng=1)
+    for pause in (0.2, 0.4, 0.8):
+        victim = next(iter(cluster.run(os.getpid).values()))
+        killer = threading.Timer(pause, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        assert bits(CALLS["lm newton"](in_parts(data, 40), rng=1)) == bits(whole)
+        killer.join()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost_leaves_the_charge_and_releases_nothing():
+    ledger = ps.Ledger(ps.GaussianDP(2, ps.Neighbors("add_remove")))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as here,
+        distributed.Client(here, timeout=2),
+    ):
+        rows = in_parts(frame(200_000), 40)
+        threading.Timer(0.5, here.loop.add_callback, (here.scheduler.close,)).start()
+        with pytest.raises(PrivacyError, match="spent"):
+            CALLS["lm newton"](rows, rng=1, ledger=ledger, neighbors="add_remove")
+    assert len(ledger.entries) == 1
