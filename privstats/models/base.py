@@ -193,6 +193,16 @@ class Model(ABC):
         """Name of the link through which predictions are made; None where there is none."""
         return None
 
+    @property
+    def family_name(self) -> str | None:
+        """Name of the family of a generalized linear model; None of other models."""
+        return None
+
+    @property
+    def taus(self) -> tuple[float, ...]:
+        """Quantiles of a quantile regression; none of other models."""
+        return ()
+
 
 EXPRESSIONS = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
 

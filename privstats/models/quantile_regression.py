@@ -47,6 +47,10 @@ class QuantileModel(Regression):
     def title(self) -> str:
         return "quantile regression"
 
+    @property
+    def taus(self) -> tuple[float, ...]:
+        return tuple(self.tau)
+
     def covariance(self, neighbors: Neighbors) -> str | None:
         return "HC"
 

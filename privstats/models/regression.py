@@ -427,6 +427,10 @@ class GeneralizedLinearModel(Regression):
         return family_of(self.family, self.link)
 
     @property
+    def family_name(self) -> str | None:
+        return "gaussian" if self.linked is None else self.linked.name
+
+    @property
     def title(self) -> str:
         family = self.linked
         if family is None:

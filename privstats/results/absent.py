@@ -1,37 +1,53 @@
-"""Attributes of other packages' results that would need the rows: each says so, and names what to use."""
+"""Attributes of statsmodels' results that a private fit does not have: each says so, and names what to use."""
 
 from __future__ import annotations
 
 from privstats.errors import PrivacyError
 
 ROWS, RELEASE = "would need the rows", "was not released"
-DERIVED = "write fit.wald_test(...) for added terms, or release a histogram of a derived column with dp_hist"
-COMPARE = "compare fit.diagnostics with the known std dev of the response"
-NESTED = "write fit.wald_test(...) to compare nested models"
 
-ABSENT = {
-    "resid": (ROWS, DERIVED),
-    "resid_pearson": (ROWS, DERIVED),
-    "resid_response": (ROWS, DERIVED),
-    "resid_deviance": (ROWS, DERIVED),
-    "wresid": (ROWS, DERIVED),
-    "ssr": (RELEASE, COMPARE),
-    "mse_resid": (RELEASE, COMPARE),
-    "scale": (RELEASE, COMPARE),
-    "rsquared": (RELEASE, COMPARE),
-    "rsquared_adj": (RELEASE, COMPARE),
-    "fittedvalues": (ROWS, "write fit.predict(new_data) with public rows"),
-    "mu": (ROWS, "write fit.predict(new_data) with public rows"),
-    "llf": (ROWS, NESTED),
-    "aic": (ROWS, NESTED),
-    "bic": (ROWS, NESTED),
-    "deviance": (ROWS, NESTED),
-    "fvalue": (RELEASE, NESTED),
-    "f_pvalue": (RELEASE, NESTED),
-    "df_resid": (RELEASE, "subtract the number of coefficients from fit.nobs_used"),
-    "get_influence": (ROWS, "the fit limits the influence of each row; read fit.releases"),
-    "outlier_test": (ROWS, "the fit limits the influence of each row; read fit.releases"),
+# Why an attribute is not there and what to use, with the names of statsmodels' OLS, GLM, QuantReg and Logit results.
+# A cure that is code stands last, after "write". `Results` has some of the names where the fit releases enough.
+CURES = {
+    (
+        ROWS,
+        "for a histogram of residuals write ps.dp_hist('I(y - 2 * x1)', data, eps=1, bins=[-7, 0, 12], domain=domain)",
+    ): """resid resid_anscombe resid_anscombe_scaled resid_anscombe_unscaled resid_dev resid_deviance
+        resid_generalized resid_pearson resid_response resid_working wresid plot_added_variable plot_ceres_residuals
+        plot_partial_residuals""",
+    (ROWS, "for rows that are public write fit.predict(new_data)"): "fittedvalues mu pred_table",
+    (ROWS, "for means with intervals write fit.get_prediction(new_data).summary_frame()"): "get_distribution",
+    (ROWS, "to compare nested models write fit.wald_test('x1 = 0, x2 = 0')"): """aic bic bic_deviance bic_llf
+        compare_f_test compare_lm_test compare_lr_test deviance im_ratio info_criteria llf llf_scaled llnull
+        null null_deviance pearson_chi2 score_test set_null_options""",
+    (RELEASE, "to test whole terms write fit.wald_test_terms()"): """f_pvalue fvalue llr llr_pvalue prsquared
+        pseudo_rsquared""",
+    (
+        RELEASE,
+        "R squared = 1 - (residual std dev / std dev of y)^2; give the latter from public knowledge, or write "
+        "ps.dp_mean('y', data, eps=1, domain=domain).diagnostics['sigma']",
+    ): "rsquared rsquared_adj",
+    (RELEASE, "for the std dev of y write ps.dp_mean('y', data, eps=1, domain=domain).diagnostics['sigma']"): """
+        centered_tss ess mse_model mse_total uncentered_tss""",
+    (RELEASE, "for the residual std dev, NaN where it was not released, write fit.glance()['sigma']"): """mse mse_resid
+        scale ssr""",
+    (RELEASE, "for the covariance with the noise write fit.cov_params()"): """cov_HC0 cov_HC1 cov_HC2 cov_HC3
+        cov_kwds normalized_cov_params""",
+    (RELEASE, "for std errors with the noise write fit.bse"): "HC0_se HC1_se HC2_se HC3_se bandwidth sparsity",
+    (ROWS, "for what std errors allow for write fit.cov_type, and name another in a new fit"): "get_robustcov_results",
+    (RELEASE, "for the share of noise in the information write fit.diagnostics"): "condition_number eigenvals",
+    (RELEASE, "for all released numbers, those of each step among them, write fit.measurements()"): """converged
+        fit_history history iterations mle_retvals mle_settings""",
+    (ROWS, "for an interval write fit.conf_int()"): "conf_int_el",
+    (ROWS, "for a test write fit.t_test('x1 = 0')"): "el_test",
+    (ROWS, "the fit limits the influence of each row; for how much write fit.guarantee"): """get_hat_matrix_diag
+        get_influence outlier_test""",
+    (ROWS, "the fit keeps none; write fit.save('fit.json')"): "remove_data",
+    (ROWS, "for a fit that was saved write ps.load('fit.json')"): "load",
+    (ROWS, "for a copy write fit.from_dict(fit.to_dict())"): "initialize",
+    (ROWS, "write fit.summary()"): "summary2",
 }
+ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
 
 
 class NotAvailableError(PrivacyError, AttributeError):

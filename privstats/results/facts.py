@@ -99,6 +99,10 @@ class FitFacts:
         Of linear regressions, as an argument: "squares", "huber".
     link : str, optional
         "logit", "probit" or "log", where predictions are made through a link.
+    family : str, optional
+        Of generalized linear models: "binomial", "poisson", "gamma", "gaussian".
+    taus : tuple of float
+        Of quantile regressions.
     design : Design, optional
         The map from new rows to columns, for `predict`; holds no data.
     subset, weights, offset : str, optional
@@ -140,6 +144,8 @@ class FitFacts:
     residual_unit: float = 1.0
     loss: str | None = None
     link: str | None = None
+    family: str | None = None
+    taus: tuple[float, ...] = ()
     design: PublicDesign | None = None
     subset: str | None = None
     weights: str | None = None
@@ -163,6 +169,11 @@ class FitFacts:
     def tested(self) -> bool:
         """Whether "the coefficient is zero" is a hypothesis that somebody may have."""
         return self.verb in REGRESSIONS
+
+    @property
+    def least_squares(self) -> bool:
+        """Whether the fit is a regression by least squares."""
+        return self.loss == "squares" or self.family == "gaussian"
 
     @property
     def used_value(self) -> float:

@@ -22,6 +22,8 @@ from privstats.results.labels import spelled_label
 
 # Diagnostics that `nobs_used`, the line of rows and the notes show.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
+HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # spellings of one `cov_type`
+KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersions that the family says
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class ModelView:
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
     """Estimates, standard errors and facts of a fit, as pandas has them.
+
+    A property that not every fit has raises a bare AttributeError; `Results.__getattr__` then says what to use.
 
     Parameters
     ----------
@@ -225,6 +229,72 @@ class FitNumbers:
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
+    def df_resid(self) -> float:
+        """Number of rows handed over less the number of coefficients, for each tau; NaN where it is private.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"x": [0.2, 0.8] * 500, "y": [1.0, 2.0] * 500})
+        >>> dp_lm("y ~ x", rows, eps=2, domain={"x": (0, 1), "y": (0, 4)}, rng=1).df_resid
+        998.0
+        """
+        return self.nobs - self.df_model - self.k_constant
+
+    @property
+    def scale(self) -> float:
+        """Variance of the residuals of least squares, as released; 1 of binomial and Poisson families."""
+        facts, sigma = self.facts, self.diagnostics.get("sigma")
+        if facts.family in KNOWN_SCALE:
+            return KNOWN_SCALE[facts.family]
+        if sigma is None or not facts.least_squares:
+            raise AttributeError
+        return sigma**2
+
+    @property
+    def normalized_cov_params(self) -> pd.DataFrame:
+        """`cov_params`, with the noise, divided by `scale`."""
+        return self.cov_params() / self.scale
+
+    @property
+    def HC1_se(self) -> pd.Series:
+        """`bse` of least squares with the default `cov_type`, "HC": the sandwich that is computed is HC1."""
+        return self._heteroskedastic().bse
+
+    @property
+    def cov_HC1(self) -> pd.DataFrame:
+        """`cov_params` of least squares with the default `cov_type`, "HC": the sandwich that is computed is HC1."""
+        return self._heteroskedastic().cov_params()
+
+    @property
+    def family(self) -> Any:
+        """The family of a generalized linear model with its link, as an object of statsmodels.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_glm
+        >>> rows = pd.DataFrame({"x": [0.2, 0.8] * 500, "y": [0, 1] * 500})
+        >>> fit = dp_glm("y ~ x", rows, eps=2, domain={"x": (0, 1), "y": [0, 1]}, rng=1)
+        >>> type(fit.family).__name__, type(fit.family.link).__name__
+        ('Binomial', 'Logit')
+        """
+        if self.facts.family is None:
+            raise AttributeError
+        from statsmodels.genmod import families
+
+        link = getattr(families.links, (self.facts.link or "identity").title())
+        return getattr(families, self.facts.family.title())(link())
+
+    @property
+    def q(self) -> float | tuple[float, ...]:
+        """The quantile that a quantile regression is about; a tuple of several."""
+        if not self.facts.taus:
+            raise AttributeError
+        return self.facts.taus if len(self.facts.taus) > 1 else self.facts.taus[0]
+
+    @property
     def use_t(self) -> bool:
         """False: tests have the law of sampling error and noise together, and not Student's t."""
         return False
@@ -243,6 +313,12 @@ class FitNumbers:
     def link(self) -> str | None:
         """The name of the link through which means are made: "logit", "probit" or "log"; None without one."""
         return self.facts.link
+
+    def _heteroskedastic(self) -> FitNumbers:
+        """Return the fit, if it is by least squares with standard errors of HC1."""
+        if not (self.facts.least_squares and self.cov_type in HETEROSKEDASTIC):
+            raise AttributeError
+        return self
 
     @property
     def _terms(self) -> tuple[Any, ...]:

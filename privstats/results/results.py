@@ -13,7 +13,7 @@ from privstats.boundary import door
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import measurements, record
-from privstats.results.absent import missing
+from privstats.results.absent import ABSENT, missing
 from privstats.results.deployment import deployment
 from privstats.results.files import as_line, write_text
 from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
@@ -384,7 +384,7 @@ class Results(FitNumbers):
         return record.read_record(saved, cls)
 
     def __dir__(self) -> list[str]:
-        return list(PUBLIC)
+        return [name for name in PUBLIC if name not in OF_SOME or hasattr(self, name)]
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing(name, type(self).__name__)
@@ -401,20 +401,25 @@ class Results(FitNumbers):
         return str(self.summary())
 
 
+OF_SOME = {*ABSENT, "family", "q"}  # of `PUBLIC`, which not every fit has
 PUBLIC = (
+    "HC1_se",
     "bse",
     "budget",
     "conf_int",
+    "cov_HC1",
     "cov_params",
     "cov_type",
     "deployment",
     "df_model",
+    "df_resid",
     "diagnostics",
     "digest",
     "domain",
     "endog_names",
     "exog_names",
     "f_test",
+    "family",
     "formula",
     "from_dict",
     "get_margeff",
@@ -431,12 +436,15 @@ PUBLIC = (
     "nobs",
     "nobs_used",
     "noise_share",
+    "normalized_cov_params",
     "params",
     "plot",
     "predict",
     "pvalues",
+    "q",
     "releases",
     "save",
+    "scale",
     "statement",
     "summary",
     "t_test",

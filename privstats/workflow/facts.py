@@ -63,6 +63,8 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
         residual_unit=spec.model.residual_unit(public.design),
         loss=getattr(spec.model, "loss", None),
         link=spec.model.link_name,
+        family=spec.model.family_name,
+        taus=spec.model.taus,
         design=public.design,
         subset=spec.model.subset,
         weights=getattr(spec.model, "weights", None),

@@ -1,0 +1,119 @@
+"""Each public name of statsmodels' results is an attribute of ours, or says what to use, in code that runs."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+import privstats as ps
+from privstats.errors import PrivacyError
+from privstats.results.absent import ABSENT
+
+RNG = np.random.default_rng(20261127)
+N = 4000
+DATA = pd.DataFrame({"x1": RNG.uniform(-1, 1, N), "x2": RNG.uniform(0, 5, N)})
+DATA["y"] = (3 + 2 * DATA["x1"] - 0.5 * DATA["x2"] + RNG.normal(size=N)).clip(-5, 10)
+DATA["b"] = (DATA["y"] > 2) * 1
+DOMAIN = {"x1": (-1, 1), "x2": (0, 5), "y": (-5, 10), "b": [0, 1]}
+BINARY, NUMERIC = "b ~ x1 + x2", "y ~ x1 + x2"
+GAUSSIAN = {"eps": 20, "domain": DOMAIN, "family": "gaussian", "rng": 1}
+
+
+def fits(model):
+    """Return a fit of statsmodels and ours of the same model."""
+    usual = {"eps": 20, "domain": DOMAIN, "rng": 1}
+    if model == "ols":
+        return smf.ols(NUMERIC, DATA).fit(), ps.dp_lm(NUMERIC, DATA, **usual)
+    if model == "quantreg":
+        return smf.quantreg(NUMERIC, DATA).fit(q=0.5), ps.dp_rq(NUMERIC, DATA, tau=0.5, **usual)
+    private = ps.dp_glm(BINARY, DATA, **usual)
+    if model == "logit":
+        return smf.logit(BINARY, DATA).fit(disp=0), private
+    return smf.glm(BINARY, DATA, family=sm.families.Binomial()).fit(), private
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return {model: fits(model) for model in ("ols", "glm", "quantreg", "logit")}
+
+
+def works(fit, name):
+    """Return whether a fit has an attribute; where it has not, the error must say what to use."""
+    try:
+        getattr(fit, name)
+    except PrivacyError as error:
+        assert isinstance(error, AttributeError)
+        assert re.match(rf"{name} (would need the rows|was not released); .*\bwrite \S", str(error)), str(error)
+        assert name not in dir(fit)
+        return False
+    return True
+
+
+@pytest.mark.parametrize("model", ["ols", "glm", "quantreg", "logit"])
+def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model):
+    theirs, ours = pairs[model]
+    names = {name for fit in (theirs, theirs._results) for name in dir(fit) if not name.startswith("_")}
+    assert {"params", "resid_pearson", "remove_data"} <= names
+    assert {"params", "df_resid", "cov_params"} <= {name for name in names if works(ours, name)}
+
+
+@pytest.mark.parametrize("cure", sorted({cure for _, cure in ABSENT.values()}))
+def test_each_cure_runs(cure, pairs, tmp_path, monkeypatch):
+    code = re.split(r"\bwrite ", cure)[1].partition(", and name another")[0]
+    monkeypatch.chdir(tmp_path)
+    for _, fit in pairs.values():
+        fit.save("fit.json")
+        names = {"ps": ps, "fit": fit, "data": DATA, "domain": DOMAIN, "new_data": DATA[:3]}
+        eval(code, names)
+
+
+def test_the_list_has_names_of_statsmodels_alone(pairs):
+    theirs = {name for fit, _ in pairs.values() for one in (fit, fit._results) for name in dir(one)}
+    assert set(ABSENT) <= theirs
+
+
+# ---------------------------------------------------------------- what is public or free
+
+
+def test_least_squares_has_the_public_and_free_numbers_of_statsmodels(pairs):
+    theirs, ours = pairs["ols"]
+    assert ours.df_resid == theirs.df_resid == N - 3
+    assert ours.scale == pytest.approx(theirs.scale, rel=0.05)
+    robust = smf.ols(NUMERIC, DATA).fit(cov_type="HC1")
+    np.testing.assert_allclose(ours.HC1_se, robust.HC1_se, rtol=0.1)
+    assert (ours.HC1_se == ours.bse).all() and ours.cov_HC1.equals(ours.cov_params())
+    np.testing.assert_allclose(ours.normalized_cov_params * ours.scale, ours.cov_params())
+
+
+def test_equal_variances_are_not_called_heteroskedastic():
+    fit = ps.dp_lm(NUMERIC, DATA, eps=20, domain=DOMAIN, cov_type="nonrobust", rng=1)
+    for name in ("HC1_se", "cov_HC1"):
+        assert not hasattr(fit, name) and name not in dir(fit)
+
+
+def test_a_family_is_statsmodels_own(pairs):
+    theirs, ours = pairs["glm"]
+    assert type(ours.family) is type(theirs.family) and type(ours.family.link) is type(theirs.family.link)
+    np.testing.assert_allclose(ours.family.link.inverse(0.3), theirs.family.link.inverse(0.3))
+    assert ours.scale == theirs.scale == 1.0
+    assert not hasattr(pairs["ols"][1], "family") and "family" not in dir(pairs["ols"][1])
+    fit = ps.dp_glm(NUMERIC, DATA, **GAUSSIAN)
+    assert (type(fit.family).__name__, type(fit.family.link).__name__) == ("Gaussian", "Identity")
+    assert type(fit).from_dict(fit.to_dict()).scale == fit.scale == pytest.approx(1.0, abs=0.1)
+
+
+def test_quantile_regression_says_its_quantiles(pairs):
+    theirs, ours = pairs["quantreg"]
+    assert ours.q == theirs.q == 0.5 and "q" in dir(ours)
+    several = ps.dp_rq(NUMERIC, DATA, eps=20, tau=[0.25, 0.75], domain=DOMAIN, rng=1)
+    assert several.q == (0.25, 0.75) and several.df_resid == N - 3
+    assert not hasattr(several, "scale")
+
+
+def test_what_rests_on_a_private_number_of_rows_is_not_given():
+    fit = ps.dp_lm(NUMERIC, DATA, eps=20, domain=DOMAIN, neighbors="add_remove", rng=1)
+    assert np.isnan(fit.df_resid)
+    assert np.isnan(ps.dp_mean("y", DATA, eps=20, domain=DOMAIN, rng=1).df_resid)
