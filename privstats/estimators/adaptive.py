@@ -185,8 +185,9 @@ class Adaptive:
             chosen = ask.choose("estimator", ByBranch(self.branches, length))
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
-        estimate: Estimate = branches[chosen].estimate()
-        return estimate
+        estimate: Any = branches[chosen].estimate()
+        response = {"response_sd": scales.response_sd}  # moments have a better one
+        return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
         self,

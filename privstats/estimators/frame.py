@@ -298,6 +298,12 @@ class Scales:
     rarer: float = np.inf
     wrong: FloatArray = field(default_factory=lambda: np.zeros(0))
 
+    @property
+    def response_sd(self) -> float:
+        """The response's std dev, or without an intercept its root mean square; NaN where noise hides it."""
+        seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
+        return float(self.scale[-1]) if seen else np.nan
+
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
     """0. Release sums of columns and of their squares; with them the number of rows, where it is not public.

@@ -235,6 +235,14 @@ class Moments(UnclippedSquares):
             return ()
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
+    def response_sd(self, both: NoisyMatrix) -> float:
+        """Return the response's std dev, or without an intercept its root mean square; NaN where noise hides it."""
+        one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
+        if one is not None:
+            about[one] = -both.value[one, -1] / rows
+        squares, noise = about @ both.value @ about, np.sqrt(both.variance_along(about[:, None])[0])
+        return float(np.sqrt(squares / rows)) if squares > HIDDEN * noise else np.nan
+
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
         """Factors by number, with the design's rows at their levels, (levels, c), and what picks one, (c, levels).
@@ -413,7 +421,7 @@ class Moments(UnclippedSquares):
             freedom=meat.freedom,
             within=self.hideable(A),
         )
-        known = {"sigma": sigma, **self.sizes.diagnostics}
+        known = {"sigma": sigma, "response_sd": self.response_sd(both), **self.sizes.diagnostics}
         estimate = equation.solve(self.box.design.names, self.clamped(both), known)
         return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, estimate))))
 

@@ -22,6 +22,7 @@ from privstats.results.labels import spelled_label
 
 # Diagnostics that `nobs_used`, the line of rows and the notes show.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
+IN_UNITS = ("sigma", "response_sd")  # diagnostics that are in the response's units
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # spellings of one `cov_type`
 KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersions that the family says
 
@@ -137,10 +138,14 @@ class FitNumbers:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Diagnostics by name, all computed from releases; `sigma`, the residual std dev, in the response's units."""
+        """Diagnostics by name, all computed from releases.
+
+        `sigma` and `response_sd`, the std devs of residuals and response, are in the response's units; the latter is
+        NaN where noise hides it.
+        """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
-        return {name: value * unit if name.partition("[")[0] == "sigma" else value for name, value in found}
+        return {name: value * unit if name.partition("[")[0] in IN_UNITS else value for name, value in found}
 
     @property
     def formula(self) -> str:
@@ -251,6 +256,33 @@ class FitNumbers:
         if sigma is None or not facts.least_squares:
             raise AttributeError
         return sigma**2
+
+    @property
+    def rsquared(self) -> float:
+        """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
+
+        It has the noise of both: small with moments (suffstats), while other methods release both with a small share of
+        the budget, and R squared may be off by 0.2 and more. Without an intercept it is about zero, as in statsmodels.
+        NaN where noise hides the std dev of the response; not there where the method did not release it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"x": [0.2, 0.8, 0.2, 0.8] * 2500, "y": [1.0, 3.0, 2.0, 2.0] * 2500})
+        >>> round(dp_lm("y ~ x", rows, eps=5, domain={"x": (0, 1), "y": (0, 4)}, rng=1).rsquared, 1)
+        0.5
+        """
+        found = self.diagnostics
+        if not (self.facts.least_squares and {"sigma", "response_sd"} <= found.keys()):
+            raise AttributeError
+        unexplained = (found["sigma"] / found["response_sd"]) ** 2
+        return unexplained if math.isnan(unexplained) else max(0.0, 1 - unexplained)
+
+    @property
+    def rsquared_adj(self) -> float:
+        """`rsquared`, adjusted for the number of coefficients; NaN where the number of rows is private."""
+        return 1 - (1 - self.rsquared) * (self.nobs - self.k_constant) / self.df_resid
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:

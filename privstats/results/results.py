@@ -443,6 +443,8 @@ PUBLIC = (
     "pvalues",
     "q",
     "releases",
+    "rsquared",
+    "rsquared_adj",
     "save",
     "scale",
     "statement",

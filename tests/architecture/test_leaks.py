@@ -138,7 +138,7 @@ def test_a_function_that_fails_to_give_frames_tells_nothing(where):
     assert not any(reveals(text) for text in spill(error))
 
 
-@pytest.mark.parametrize("attribute", ["resid", "fittedvalues", "rsquared"])
+@pytest.mark.parametrize("attribute", ["resid", "fittedvalues", "llf"])
 def test_what_would_show_rows_explains_its_absence(attribute):
     fit = CALLS["lm suffstats"](planted())
     with pytest.raises(ps.PrivacyError):

@@ -117,3 +117,62 @@ def test_what_rests_on_a_private_number_of_rows_is_not_given():
     fit = ps.dp_lm(NUMERIC, DATA, eps=20, domain=DOMAIN, neighbors="add_remove", rng=1)
     assert np.isnan(fit.df_resid)
     assert np.isnan(ps.dp_mean("y", DATA, eps=20, domain=DOMAIN, rng=1).df_resid)
+
+
+# ---------------------------------------------------------------- R squared
+
+WITH_LEVELS = DATA.assign(g=np.array(["a", "b", "c"])[RNG.choice(3, N, p=[0.5, 0.3, 0.2])])
+CODED = {**DOMAIN, "g": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize("options", [{"mech": "suffstats"}, {"mech": "newton"}, {"mech": "objpert"}, {}], ids=str)
+@pytest.mark.parametrize("formula", ["y ~ x1 + x2", "y ~ 0 + x1 + x2", "y ~ x1 + C(g)"])
+def test_r_squared_is_that_of_statsmodels_where_noise_is_small(formula, options):
+    if formula.startswith("y ~ 0") and options.get("mech") == "objpert":
+        pytest.skip("this method needs an intercept")
+    theirs = smf.ols(formula, WITH_LEVELS).fit()
+    fit = ps.dp_lm(formula, WITH_LEVELS, eps=200, domain=CODED, rng=1, **options)
+    assert fit.rsquared == pytest.approx(theirs.rsquared, abs=0.01)
+    adjusted = 1 - (1 - fit.rsquared) * (N - fit.k_constant) / fit.df_resid
+    assert fit.rsquared_adj == pytest.approx(adjusted, rel=1e-12)
+    assert fit.diagnostics["response_sd"] == pytest.approx(
+        np.sqrt(theirs.mse_total) if fit.k_constant else np.sqrt((WITH_LEVELS["y"] ** 2).mean()), rel=0.01
+    )
+
+
+@pytest.mark.parametrize(("mech", "spread"), [("suffstats", 0.03), ("objpert", 0.2)])
+def test_r_squared_has_the_noise_of_its_releases(mech, spread):
+    """Moments have all of the budget, and at eps = 2 hardly any noise; by-products of other methods have much."""
+    truth = smf.ols(NUMERIC, DATA).fit().rsquared
+    each = [ps.dp_lm(NUMERIC, DATA, eps=2, domain=DOMAIN, mech=mech, rng=seed).rsquared for seed in range(8)]
+    assert abs(np.mean(each) - truth) < 3 * np.std(each) / len(each) ** 0.5 < 3 * spread / len(each) ** 0.5
+
+
+def test_r_squared_is_not_given_where_noise_hides_the_std_dev_of_the_response():
+    flat = DATA.assign(y=2.5 + 0.01 * RNG.normal(size=N))
+    for mech in ("suffstats", "newton"):
+        fit = ps.dp_lm("y ~ x1", flat[:600], eps=0.5, domain={**DOMAIN, "y": (-500, 500)}, mech=mech, rng=1)
+        assert np.isnan(fit.rsquared) and np.isnan(fit.rsquared_adj)
+
+
+def test_r_squared_lies_between_0_and_1():
+    noise = DATA.assign(y=RNG.normal(size=N).clip(-5, 5))
+    near = {**DOMAIN, "y": (-5, 5)}
+    each = [ps.dp_lm("y ~ x1", noise, eps=5, domain=near, mech="newton", rng=seed).rsquared for seed in range(8)]
+    assert min(each) == 0.0 and 0.0 < max(each) < 0.5
+
+
+def test_adjusted_r_squared_needs_the_number_of_rows():
+    fit = ps.dp_lm(NUMERIC, DATA, eps=200, domain=DOMAIN, neighbors="add_remove", rng=1)
+    assert fit.rsquared == pytest.approx(smf.ols(NUMERIC, DATA).fit().rsquared, abs=0.01)
+    assert np.isnan(fit.rsquared_adj)
+
+
+@pytest.mark.parametrize(
+    "options", [{"mech": "kng"}, {"loss": "huber"}, {"mech": "suffstats", "inference": "none"}], ids=str
+)
+def test_r_squared_says_what_to_use_where_it_was_not_released(options):
+    fit = ps.dp_lm(NUMERIC, DATA, eps=20, domain=DOMAIN, rng=1, **options)
+    with pytest.raises(PrivacyError, match=r"^rsquared was not released; R squared = 1 - .* from public knowledge"):
+        fit.rsquared  # noqa: B018
+    assert "rsquared" not in dir(fit)
