@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import json
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pandas as pd
 from privstats.errors import DomainError, FormulaError, OptionError, quote
 from privstats.formula.declarations import UNKNOWN, Dates, DeclaredGrid, Estimated, Known, Levels, Numbers, declared
 from privstats.formula.expression import columns, parse, spelling
+from privstats.formula.hints import Hint, hint_of
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.scale import Scale
 from privstats.mechanisms.random import NoiseSource
@@ -65,6 +68,7 @@ class Domain(Mapping[str, Known]):
         elif isinstance(complete, str):
             complete = (complete,)
         self.complete = frozenset(map(_name, complete))
+        self.hints: Mapping[str, Hint] = {}
 
     def __getitem__(self, name: str) -> Known:
         return self._columns[name if name in self._columns else self._spelt[spelling(name)]]
@@ -76,18 +80,81 @@ class Domain(Mapping[str, Known]):
         return len(self._columns)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and (self._columns, self.complete) == (other._columns, other.complete)
+        return isinstance(other, Domain) and self._parts == other._parts
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return self._columns, self.complete, self.hints
 
     def __hash__(self) -> int:
         return hash(self.to_json())
 
     def __repr__(self) -> str:
         width, wide = (max(map(len, texts), default=0) for texts in (self, map(str, self._columns.values())))
-        lines = (
-            f"  {name:<{width}}  {known!s:<{wide}}  {'complete' if name in self.complete else ''}".rstrip()
-            for name, known in self._columns.items()
-        )
+        lines = []
+        for name, known in self._columns.items():
+            lines.append(
+                f"  {name:<{width}}  {known!s:<{wide}}  {'complete' if name in self.complete else ''}".rstrip()
+            )
+            if name in self.hints:
+                hint, indent = f"hint: {self.hints[name]}", " " * min(width + 4, 40)
+                lines += textwrap.wrap(hint, 80, initial_indent=indent, subsequent_indent=indent + "  ")
         return "\n".join((f"Domain of {len(self)} column{'s' * (len(self) != 1)}", *lines))
+
+    def hint(
+        self, column: str, mean: float | None = None, sd: float | None = None, shares: Mapping[Any, float] | None = None
+    ) -> Domain:
+        """Return a domain with a hint about a column, by which plans make the synthetic rows of their forecasts.
+
+        Nothing else uses a hint: a fit, its price and its digest are the same with and without it. Hints that are wrong
+        make forecasts wrong. Write them from public knowledge, such as a codebook or an earlier publication.
+
+        Parameters
+        ----------
+        column : str
+            A declared column; a second hint about it replaces the first.
+        mean, sd : float, optional
+            Of a numeric column, weights included. By default the mean is in the middle of the bounds, and the
+            values fill a part of these.
+        shares : mapping of level to float, optional
+            Of the rows, of a column with levels or of zeros and ones. Levels that are not named share what is left.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            If `column` is not declared, or the hint contradicts its declaration.
+
+        Examples
+        --------
+        >>> domain = Domain({"age": (18, 100), "died": [0, 1], "g": ["a", "b", "c"]})
+        >>> domain.hint("age", mean=47, sd=17).hint("died", shares={1: 0.02})
+        Domain of 3 columns
+          age   18 to 100
+                hint: mean 47, sd 17
+          died  levels 0, 1
+                hint: shares {1: 0.02}
+          g     levels 'a', 'b', 'c'
+        """
+        if column not in self:
+            near = difflib.get_close_matches(str(column), self, 1)
+            cure = f"did you mean {near[0]!r}?" if near else "declare it first, as in Domain({'age': (0, 100)})"
+            raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
+        name = column if column in self._columns else self._spelt[spelling(column)]
+        return self._with_hints({**self.hints, name: hint_of(name, self[name], mean, sd, shares)})
+
+    def without_hints(self) -> Domain:
+        """Return what a fit may see: the declarations alone."""
+        return self._with_hints({}) if self.hints else self
+
+    def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
+        """Return the domain with other hints."""
+        domain = Domain(self._columns, self.complete)
+        domain.hints = hints
+        return domain
 
     def known(self, name: str) -> Interval | Levels:
         """Return what formulas see of a column; where nothing is declared, everything may be in it."""
@@ -104,7 +171,7 @@ class Domain(Mapping[str, Known]):
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
         """Return a domain that knows more; what is missing in the new columns stays missing."""
-        return Domain({**self._columns, **columns}, self.complete)
+        return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return which of the columns are declared by their scale alone."""
@@ -167,7 +234,8 @@ class Domain(Mapping[str, Known]):
     def to_json(self) -> str:
         """Return the domain as JSON text, which `from_json` reads."""
         columns = {name: known.to_json() for name, known in self._columns.items()}
-        return json.dumps({"columns": columns, "complete": sorted(self.complete)})
+        hints = {"hints": {name: hint.to_json() for name, hint in self.hints.items()}} if self.hints else {}
+        return json.dumps({"columns": columns, "complete": sorted(self.complete), **hints})
 
     @classmethod
     def from_json(cls, text: str) -> Domain:
@@ -182,6 +250,7 @@ class Domain(Mapping[str, Known]):
             read = json.loads(text)
             columns = {name: _from_json(known) for name, known in read["columns"].items()}
             complete = read.get("complete", ())
+            hints = {name: _hint_from_json(hint) for name, hint in read.get("hints", {}).items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, DomainError):
                 raise
@@ -190,7 +259,10 @@ class Domain(Mapping[str, Known]):
             raise DomainError(
                 'a domain in JSON reads {"columns": {"age": {"bounds": [0, 100]}, "region": {"levels": ["N", "S"]}}}'
             )
-        return cls(columns, complete)
+        domain = cls(columns, complete)
+        for name, hint in hints.items():
+            domain = domain.hint(name, **hint)
+        return domain
 
     @classmethod
     def from_schema(cls, schema: Mapping[str, Any] | str | Path) -> Domain:
@@ -301,6 +373,12 @@ def _declared(name: str, known: Any) -> Known:
     except DomainError as error:
         problem = str(error)
     raise DomainError(problem if problem.startswith(called) else f"{called}: {problem}")
+
+
+def _hint_from_json(hint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Domain.hint`."""
+    shares = {"shares": dict(hint["shares"])} if "shares" in hint else {}
+    return {name: hint[name] for name in ("mean", "sd") if name in hint} | shares
 
 
 def _from_json(known: Mapping[str, Any]) -> Known:

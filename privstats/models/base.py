@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.estimators.base import FIXED, build
 from privstats.formula.domain import Domain, as_domain
+from privstats.formula.hints import Hint
 from privstats.privacy.promise import Neighbors, Promise, is_number
 
 
@@ -120,9 +121,15 @@ class Model(ABC):
 
     @property
     def known(self) -> Domain:
-        """What is declared of the columns."""
+        """What is declared of the columns; hints are not, which are for forecasts alone."""
         assert isinstance(self.domain, Domain)
-        return self.domain
+        return self.domain.without_hints()
+
+    @property
+    def hints(self) -> Mapping[str, Hint]:
+        """What forecasts may assume of the columns."""
+        assert isinstance(self.domain, Domain)
+        return self.domain.hints
 
     @property
     @abstractmethod

@@ -47,7 +47,7 @@ def canonical_form(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) + 0.0  # -0.0 is 0.0
     if isinstance(value, Domain):
-        return canonical_form(json.loads(value.to_json()))
+        return canonical_form(json.loads(value.without_hints().to_json()))
     if isinstance(value, Promise):
         return promise_numbers(value)
     if isinstance(value, Mapping):

@@ -53,7 +53,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     settings = take(Settings, call)
     fitted = take(model, call)
     options = {name: value for name, value in call.items() if not is_default(value, defaults[name])}
-    sandwich, told = settings.inference == "sandwich", written | {"domain": fitted.known}
+    sandwich, told = settings.inference == "sandwich", written | {"domain": fitted.domain}
     spec = Specification(
         verb, fitted, settings.mech, options, promise, neighbors, settings.shares, settings.bounds_share, sandwich, told
     )

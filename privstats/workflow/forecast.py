@@ -9,23 +9,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from privstats.errors import OptionError, PrivacyError, quote
+from privstats.errors import PrivacyError
 from privstats.estimators.base import PublicFacts
-from privstats.formula.block import Block, on_block_grid
-from privstats.formula.declarations import Dates, Known, Numbers
-from privstats.formula.domain import Domain
-from privstats.formula.schema import check_schema
+from privstats.formula.hints import Hint
 from privstats.gate.gate import Conversation, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
-from privstats.gate.sources import Frame
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
 from privstats.mechanisms.random import public_stream
@@ -33,60 +29,14 @@ from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
+from privstats.workflow.assumed import assumed_rows
 
-ROWS = 4096
-FILLED = 0.25  # of its bounds, which a column fills
-SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
-HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
 FITS = 9  # whose median is expected
 LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
 NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
-ASSUMED = "\0assumed response"  # name of a column that no frame has
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class AssumedDesign:
-    """A design whose response is read from a column of its own, in the units of the block.
-
-    Parameters
-    ----------
-    design : Design
-    middle : float
-        What the response varies about; without a link, 0: then a row's weight scales its variance.
-    """
-
-    design: Any
-    middle: float
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns of the design, and the response's."""
-        return (*self.design.reads, ASSUMED)
-
-    @property
-    def domain(self) -> Mapping[str, Known]:
-        """What is declared of the design's columns."""
-        known: Mapping[str, Known] = self.design.domain
-        return known
-
-    @property
-    def complete(self) -> bool:
-        """Whether every row is present."""
-        return bool(self.design.complete)
-
-    def block(self, frame: Mapping[str, Any]) -> Block:
-        """Return the block of the design with the assumed response."""
-        block: Block = self.design.block(frame)
-        residual = np.asarray(frame[ASSUMED], dtype=float)
-        if not self.middle:
-            residual = residual / np.sqrt(np.maximum(block.weight, 1e-6))
-        response = on_block_grid(np.clip(self.middle + residual, -1.0, 1.0))
-        numbers = block.numbers.copy(order="F")
-        numbers[:, -1] = np.where(block.present, response, 0.0)
-        return replace(block, numbers=numbers)
 
 
 class Forecast(Conversation):
@@ -177,6 +127,7 @@ def expected(
     n: int,
     like: pd.DataFrame | None,
     residual: float | None,
+    hints: Mapping[str, Hint],
 ) -> pd.DataFrame:
     """Return standard errors and widths to expect.
 
@@ -193,13 +144,15 @@ def expected(
         Rows to assume; by default made-up ones.
     residual : float, optional
         Residual standard deviation in the response's units.
+    hints : mapping of str to Hint
+        By which rows are made up.
 
     Returns
     -------
     DataFrame
         As `Plan.expected`; the branch that the estimator chose is among its `attrs`.
     """
-    rows = assumed_rows(public.design, neighbors, n, like, residual)
+    rows = assumed_rows(public.design, neighbors, n, like, residual, hints)
     asks = [Forecast(rows, planned, n, fit) for fit in range(FITS)]
     fits = pd.concat([_expected(converse(ask, public)) for ask in asks], keys=range(FITS))
     table = fits.fillna(math.inf).groupby(level=1, sort=False).median().replace(math.inf, math.nan)
@@ -217,63 +170,6 @@ def _expected(estimate: Any) -> pd.DataFrame:
     return pd.DataFrame(
         {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}, index=list(estimate.names)
     )
-
-
-def assumed_rows(
-    design: Any, neighbors: Neighbors, n: int, like: pd.DataFrame | None, residual: float | None
-) -> BlockRows:
-    """Return the rows that a forecast assumes.
-
-    Raises
-    ------
-    OptionError
-        If `residual` is not a positive number, or the model has none.
-    FormulaError
-        If `like` lacks a column.
-    """
-    regression = hasattr(design, "response_half")
-    linked = getattr(design, "family", None) is not None
-    if residual is not None:
-        if linked or not regression:
-            raise OptionError("residual belongs to regressions without a link; give like= rows to stand for the data")
-        if isinstance(residual, bool) or not isinstance(residual, int | float) or not 0 < residual < math.inf:
-            raise OptionError(f"residual is {quote(residual)}; give a positive number in units of the response")
-    if like is not None:
-        check_schema(like, design.reads)
-        frame = like.reset_index(drop=True)
-    else:
-        drawn = narrowed(design.domain, design.reads).draw(design.reads, ROWS, public_stream(-1))
-        frame = drawn.head(max(n, 1))  # of one draw, so that forecasts change little from one n to the next
-    if neighbors.unit is not None:
-        frame = frame.assign(**{neighbors.unit: range(len(frame))})
-    if regression and (like is None or residual is not None):
-        spread = SPREAD if residual is None else residual / design.response_half
-        frame, design = _with_response(frame, design, spread, linked)
-    return BlockRows(Frame(frame), design, neighbors, b"forecast")
-
-
-def _with_response(frame: pd.DataFrame, design: Any, spread: float, linked: bool) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with a response that owes nothing to the predictors."""
-    rng = public_stream(-2)
-    if not linked:
-        pattern, middle = spread * rng.standard_normal(len(frame)), 0.0
-    else:
-        middle = HALF if design.family.support == (0.0, 1.0) else LOW
-        pattern = np.where(rng.integers(0, 2, len(frame)) == 1, middle, -middle)
-    return frame.assign(**{ASSUMED: pattern}), AssumedDesign(design, middle)
-
-
-def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return a domain whose numbers fill a part of their bounds, about the middle."""
-    typical = domain.typical
-    return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
-
-
-def _part(known: Known) -> Known:
-    if not isinstance(known, Numbers) or isinstance(known, Dates) or not known.meaning.is_finite:
-        return known
-    middle, half = known.lo / 2 + known.hi / 2, FILLED * (known.hi / 2 - known.lo / 2)
-    return Numbers(middle - half, middle + half)
 
 
 def smallest(excess: Callable[[float], float], start: float, most: float) -> float | None:

@@ -227,7 +227,11 @@ class Plan:
     def _expected(self) -> pd.DataFrame:
         return self._forecast(None, None)
 
-    def _forecast(self, like: pd.DataFrame | None, residual: float | None) -> pd.DataFrame:
+    @cached_property
+    def _expected_without_hints(self) -> pd.DataFrame:
+        return self._forecast(None, None, hinted=False)
+
+    def _forecast(self, like: pd.DataFrame | None, residual: float | None, hinted: bool = True) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
         return forecast.expected(
@@ -238,6 +242,7 @@ class Plan:
             self.rows,
             like,
             residual,
+            spec.model.hints if hinted else {},
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
@@ -608,7 +613,8 @@ def _ratio(normal: Plan, pure: Plan) -> float:
     """Return the median ratio of expected widths; NaN where neither plan has any."""
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    widths = [plan._expected["width"].drop("Intercept", errors="ignore") for plan in (normal, pure)]
+    tables = [plan._expected_without_hints for plan in (normal, pure)]  # no hint has a part in the choice of a method
+    widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
     return float((widths[0] / widths[1]).fillna(math.inf).median())

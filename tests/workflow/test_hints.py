@@ -1,0 +1,98 @@
+"""Forecasts follow hints; fits, prices and digests are the same with and without them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+from privstats.workflow.assumed import ROWS, usual_rows
+from privstats.workflow.plan import forget
+from tests.workflow.calls import DOMAIN, fitted, frame, planned
+
+USUAL = ps.Domain({**DOMAIN, "d": [0, 1]})
+HINTED = (
+    USUAL.hint("y", mean=1, sd=0.5)
+    .hint("x", mean=0.4, sd=0.1)
+    .hint("g", shares={"b": 0.02})
+    .hint("w", mean=0.1, sd=0.1)
+    .hint("d", shares={1: 0.02})
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"mech": "auto", "eps": 8.0},
+        {"formula": "y ~ x + g", "mech": "auto", "delta": 1e-3},
+        {"verb": "glm", "formula": "d ~ x", "mech": "auto", "eps": None, "mu": 1.0},
+        {"verb": "mean", "formula": "y ~ g", "mech": "auto"},
+    ],
+    ids=str,
+)
+def test_no_hint_changes_a_fit_its_price_or_its_digest(call):
+    data = frame(900).assign(d=lambda rows: (rows["y"] > rows["y"].median()).astype(int))
+    fits = []
+    for domain in (USUAL, HINTED):
+        forget()  # so that each call is planned by itself
+        fits.append(fitted(data=data, domain=domain, rng=1, **call))
+    plain, hinted = fits
+    assert plain.digest == hinted.digest and plain.domain == hinted.domain
+    assert plain.mech == hinted.mech and plain.facts.why == hinted.facts.why
+    assert [release.value.tolist() for release in plain.releases] == [
+        release.value.tolist() for release in hinted.releases
+    ]
+    pd.testing.assert_frame_equal(plain.tidy(), hinted.tidy())
+    dry = [fitted(data=data, domain=domain, dry_run=True, **call) for domain in (USUAL, HINTED)]
+    pd.testing.assert_frame_equal(dry[0].questions, dry[1].questions)
+    assert not dry[0].expected()["width"].equals(dry[1].expected()["width"])
+
+
+def test_synthetic_rows_have_the_moments_and_shares_of_the_hints():
+    rows = usual_rows(HINTED.without_hints(), ("y", "x", "g", "w", "d", "z"), HINTED.hints)
+    assert len(rows) == ROWS
+    for name, (mean, sd) in {"y": (1, 0.5), "x": (0.4, 0.1), "w": (0.1, 0.1)}.items():
+        assert rows[name].mean() == pytest.approx(mean, abs=0.01)
+        assert rows[name].std() == pytest.approx(sd, rel=0.03)
+        assert rows[name].between(HINTED[name].lo, HINTED[name].hi).all()
+    assert (rows["g"] == "b").mean() == pytest.approx(0.02, abs=1 / ROWS)
+    assert (rows["d"] == 1).mean() == pytest.approx(0.02, abs=1 / ROWS)
+    others = [(rows["g"] == level).mean() for level in USUAL["g"].values if level != "b"]
+    assert np.ptp(others) < 2 / ROWS
+    numbers = rows[["y", "x", "w"]].to_numpy()
+    assert abs(np.corrcoef(numbers.T) - np.eye(3)).max() < 4 / np.sqrt(ROWS)
+    plain = usual_rows(USUAL, ("z",), {})
+    pd.testing.assert_frame_equal(usual_rows(HINTED, ("z",), HINTED.hints), plain)
+
+
+def test_a_column_of_zeros_and_ones_and_one_with_a_mean_alone():
+    domain = ps.Domain({"f": (0, 1), "k": (0, 100)}).hint("f", shares={1: 0.25}).hint("k", mean=2)
+    rows = usual_rows(domain, ("f", "k"), domain.hints)
+    assert rows["f"].value_counts().to_dict() == {0.0: 3 * ROWS // 4, 1.0: ROWS // 4}
+    assert rows["k"].mean() == pytest.approx(2, rel=0.01) and rows["k"].std() == pytest.approx(2, rel=0.05)
+
+
+def test_a_saved_plan_keeps_the_hints_and_runs_on_data_whose_domain_has_none(tmp_path):
+    plan = planned(domain=HINTED)
+    plan.save(tmp_path / "plan.json")
+    again = ps.load(tmp_path / "plan.json")
+    pd.testing.assert_frame_equal(again.expected(), plan.expected())
+    data = ps.protect(frame(), domain=USUAL, budget=ps.PureDP(9.0))
+    assert again.run(data).digest == plan.digest
+
+
+def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
+    """Rare levels and small weights, where the usual assumption is off by a factor above 2."""
+    domain = ps.Domain({"y": (0, 10), "x": (-1, 1), "g": ["a", "b"], "w": (0, 20)})
+    told = domain.hint("g", shares={"b": 0.05}).hint("w", mean=2, sd=2).hint("y", mean=3, sd=1).hint("x", sd=0.3)
+
+    def rows(seed, n=4000):
+        rng = np.random.default_rng(seed)
+        x, g, w = rng.normal(0, 0.3, n), np.where(rng.random(n) < 0.05, "b", "a"), rng.exponential(2, n)
+        return pd.DataFrame({"x": x, "g": g, "w": w, "y": 3 + rng.normal(0, 1, n)})
+
+    call = {"formula": "y ~ x + g", "eps": 8.0, "weights": "w", "mech": "suffstats"}
+    fits = [fitted(data=rows(seed), domain=told, rng=seed, **call).conf_int() for seed in range(5)]
+    real = pd.concat([fit[1] - fit[0] for fit in fits], axis=1).median(axis=1)
+    plain, hinted = (planned(n=4000, domain=known, **call).expected()["width"] for known in (domain, told))
+    assert (real["g[T.b]"] / plain["g[T.b]"]) > 2
+    assert np.log(hinted / real).abs().max() < np.log(1.25)
