@@ -57,32 +57,32 @@ def hint_of(name: str, known: Known, mean: Any, sd: Any, shares: Any) -> Hint:
         Naming the column and the cure.
     """
     if mean is None and sd is None and shares is None:
-        raise DomainError(f"the hint about '{name}' is empty; write {_example(name, known)}")
+        raise DomainError(f"the hint about '{name}' is empty; write {example(name, known)}")
     if isinstance(known, Dates):
         raise DomainError(f"'{name}' is declared as dates, which take no hint; leave it out")
     if shares is not None:
         if mean is not None or sd is not None or levels_with_shares(known) is None:
-            raise DomainError(f"shares= belong to levels alone, and '{name}' is {known}; write {_example(name, known)}")
+            raise DomainError(f"shares= belong to levels alone, and '{name}' is {known}; write {example(name, known)}")
         return Hint(shares=_shares(name, known, shares))
     if not isinstance(known, Numbers):
-        raise DomainError(f"mean= and sd= belong to numbers, and '{name}' has {known}; write {_example(name, known)}")
+        raise DomainError(f"mean= and sd= belong to numbers, and '{name}' has {known}; write {example(name, known)}")
     return _moments(name, known, mean, sd)
 
 
 def _moments(name: str, known: Numbers, mean: Any, sd: Any) -> Hint:
     for what, value in (("mean", mean), ("sd", sd)):
         if value is not None and not _is_number(value):
-            raise DomainError(f"{what} is {quote(value)}; give a number, as in {_example(name, known)}")
+            raise DomainError(f"{what} is {quote(value)}; give a number, as in {example(name, known)}")
     if mean is not None and not known.lo < mean < known.hi:
         raise DomainError(
-            f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {_example(name, known)}"
+            f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {example(name, known)}"
         )
     middle = known.meaning.middle if mean is None else mean
     most = math.sqrt((middle - known.lo) * (known.hi - middle))  # with all values at the two bounds
     if sd is not None and not 0 < sd < most:
         raise DomainError(
             f"the sd of '{name}' is {plain(sd)}; within {known} and with mean {middle:g} it is above 0 and below "
-            f"{most:.3g}, as in {_example(name, known)}"
+            f"{most:.3g}, as in {example(name, known)}"
         )
     return Hint(None if mean is None else float(mean), None if sd is None else float(sd))
 
@@ -91,18 +91,18 @@ def _shares(name: str, known: Known, shares: Any) -> tuple[tuple[Any, float], ..
     levels = levels_with_shares(known)
     assert levels is not None
     if not isinstance(shares, Mapping) or not shares:
-        raise DomainError(f"shares is {quote(shares)}; write {_example(name, known)}")
+        raise DomainError(f"shares is {quote(shares)}; write {example(name, known)}")
     found = {}
     for level, share in shares.items():
         code = levels.place.get(level) if isinstance(level, str | bool | int | float) else None
         if code is None:
             raise DomainError(
-                f"{quote(level)} is no level of '{name}', which has {levels}; write {_example(name, known)}"
+                f"{quote(level)} is no level of '{name}', which has {levels}; write {example(name, known)}"
             )
         if not _is_number(share) or not 0 < share < 1:
             raise DomainError(
                 f"the share of {quote(level)} is {quote(share)}; give a number between 0 and 1, as in "
-                f"{_example(name, known)}"
+                f"{example(name, known)}"
             )
         found[code] = float(share)
     if math.fsum(found.values()) > 1 + ROUNDING:
@@ -116,7 +116,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _example(name: str, known: Known) -> str:
+def example(name: str, known: Known) -> str:
     """Return a hint about a column that can be pasted."""
     levels = levels_with_shares(known)
     if levels is not None:

@@ -1,10 +1,14 @@
-"""Synthetic rows that a forecast assumes: by hints about columns where there are any, else by a rule for all."""
+"""Synthetic rows that a forecast assumes: by hints about columns where there are any, else by a rule for all.
+
+Three things that no bounds tell cost most: unequal weights, rare outcomes, and rare levels. Where a hint says nothing
+about one of them, two forecasts are made, and an expected width is a range.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ from scipy import special
 
 from privstats.errors import OptionError, quote
 from privstats.formula.block import Block, on_block_grid
-from privstats.formula.declarations import Dates, Known, Numbers
+from privstats.formula.declarations import Dates, Known, Levels, Numbers
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse
 from privstats.formula.hints import Hint, levels_with_shares
@@ -28,8 +32,29 @@ ROWS = 4096
 FILLED = 0.25  # of its bounds, which a column fills
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
 HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a link: binary ones, others
+RARE = 0.05  # costly share of a level, or of a binary outcome
+LIGHT = 0.1  # costly mean weight, and its standard deviation, over the range of weights
 ASSUMED = "\0assumed response"  # name of a column that no frame has
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # public streams
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What a forecast assumes beyond the declarations.
+
+    Parameters
+    ----------
+    hints : mapping of str to Hint
+    share : float, optional
+        Of ones among a binary outcome without a hint. None: as models with a link have `HALF`, others a continuous
+        response.
+    precise : bool
+        Whether a row's weight scales its variance.
+    """
+
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    share: float | None = None
+    precise: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +65,14 @@ class AssumedDesign:
     ----------
     design : Design
     middle : float
-        What the response varies about; without a link, 0: then a row's weight scales its variance.
+        What the response varies about.
+    precise : bool
+        Whether a row's weight scales its variance.
     """
 
     design: Any
     middle: float
+    precise: bool
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -66,7 +94,7 @@ class AssumedDesign:
         """Return the block of the design with the assumed response."""
         block: Block = self.design.block(frame)
         residual = np.asarray(frame[ASSUMED], dtype=float)
-        if not self.middle:
+        if self.precise:
             residual = residual / np.sqrt(np.maximum(block.weight, 1e-6))
         response = on_block_grid(np.clip(self.middle + residual, -1.0, 1.0))
         numbers = block.numbers.copy(order="F")
@@ -80,7 +108,7 @@ def assumed_rows(
     n: int,
     like: pd.DataFrame | None,
     residual: float | None,
-    hints: Mapping[str, Hint],
+    assumed: Assumption,
 ) -> BlockRows:
     """Return the rows that a forecast assumes.
 
@@ -94,9 +122,8 @@ def assumed_rows(
         If `like` lacks a column.
     """
     regression = hasattr(design, "response_half")
-    linked = getattr(design, "family", None) is not None
     if residual is not None:
-        if linked or not regression:
+        if not regression or design.family is not None:
             raise OptionError("residual belongs to regressions without a link; give like= rows to stand for the data")
         if isinstance(residual, bool) or not isinstance(residual, int | float) or not 0 < residual < math.inf:
             raise OptionError(f"residual is {quote(residual)}; give a positive number in units of the response")
@@ -104,26 +131,79 @@ def assumed_rows(
         check_schema(like, design.reads)
         frame = like.reset_index(drop=True)
     else:
-        drawn = usual_rows(design.domain, design.reads, hints)
+        drawn = usual_rows(design.domain, design.reads, assumed.hints)
         frame = drawn.head(max(n, 1))  # of one draw, so that forecasts change little from one n to the next
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
-    known = like is not None or (regression and hints.keys() >= set(columns(parse(design.response))))
+    known = like is not None or assumed.hints.keys() >= set(_outcome(design))
     if regression and (not known or residual is not None):
-        spread = SPREAD if residual is None else residual / design.response_half
-        frame, design = _with_response(frame, design, spread, linked)
+        frame, design = _with_response(frame, design, residual, assumed)
     return BlockRows(Frame(frame), design, neighbors, b"forecast")
 
 
-def _with_response(frame: pd.DataFrame, design: Any, spread: float, linked: bool) -> tuple[pd.DataFrame, AssumedDesign]:
+def _with_response(
+    frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
+) -> tuple[pd.DataFrame, AssumedDesign]:
     """Return the rows with a response that owes nothing to the predictors."""
-    rng = public_stream(RESPONSE)
-    if not linked:
-        pattern, middle = spread * rng.standard_normal(len(frame)), 0.0
+    rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
+    middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
+    if residual is None and assumed.share is not None and is_binary(design):
+        half = HALF if linked else 1.0
+        pattern = np.where(rng.permutation(n) < assumed.share * n, half, -half)
+    elif linked:
+        pattern = np.where(rng.integers(0, 2, n) == 1, middle, -middle)
     else:
-        middle = HALF if design.family.support == (0.0, 1.0) else LOW
-        pattern = np.where(rng.integers(0, 2, len(frame)) == 1, middle, -middle)
-    return frame.assign(**{ASSUMED: pattern}), AssumedDesign(design, middle)
+        pattern = (SPREAD if residual is None else residual / design.response_half) * rng.standard_normal(n)
+    return frame.assign(**{ASSUMED: pattern}), AssumedDesign(design, middle, assumed.precise and not linked)
+
+
+def is_binary(design: Any) -> bool:
+    """Whether a regression's response has two values: by its family, its levels, or as a condition."""
+    if getattr(design, "family", None) is not None:
+        return bool(design.family.support == (0.0, 1.0))
+    return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
+
+
+def _outcome(design: Any) -> tuple[str, ...]:
+    """Return the columns that the response of a regression reads; none of other designs."""
+    return columns(parse(design.response)) if hasattr(design, "response_half") else ()
+
+
+def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
+    """Return the columns whose usual values cost most and are not known: outcomes, weights, columns with levels."""
+    outcome = _outcome(design)
+    skewed = outcome if outcome and residual is None and (design.family is not None or is_binary(design)) else ()
+    weights = columns(parse(design.written[1])) if design.weighted else ()
+    factors = [name for name in design.reads if isinstance(design.domain.get(name), Levels) and name not in outcome]
+    found = [name for name in dict.fromkeys((*skewed, *weights, *factors)) if name not in hints]
+    return {name: design.domain[name] for name in found if name in design.domain}
+
+
+def costly(design: Any, assumed: Assumption) -> Assumption:
+    """Return the assumption with rare outcomes, rare levels and unequal weights where no hint says otherwise."""
+    outcome, more = _outcome(design), {}
+    for name, known in unhinted(design, assumed.hints).items():
+        if isinstance(known, Levels) and name not in outcome:
+            others = known.values[1:]
+            more[name] = Hint(shares=tuple((level, min(RARE, HALF / len(others))) for level in others))
+        elif isinstance(known, Numbers) and name not in outcome:
+            light = LIGHT * (known.hi - known.lo)
+            more[name] = Hint(mean=known.lo + light, sd=light)
+    return replace(assumed, hints={**assumed.hints, **more}, share=RARE)
+
+
+def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
+    """Return in words what `costly` assumes of columns."""
+    outcome, kinds = _outcome(design), dict[str, None]()
+    for name, known in unknown.items():
+        if name in outcome:
+            rare = f"{RARE:.0%} of the outcomes may be 1" if is_binary(design) else "the mean outcome may be small"
+        elif isinstance(known, Levels):
+            rare = f"each level but the first may have {RARE:.0%} of the rows"
+        else:
+            rare = "most weights may be small"
+        kinds[rare] = None
+    return list(kinds)
 
 
 def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) -> pd.DataFrame:

@@ -18,7 +18,6 @@ import scipy
 
 from privstats.errors import PrivacyError
 from privstats.estimators.base import PublicFacts
-from privstats.formula.hints import Hint
 from privstats.gate.gate import Conversation, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
@@ -29,9 +28,9 @@ from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
-from privstats.workflow.assumed import assumed_rows
+from privstats.workflow.assumed import Assumption, assumed_rows
 
-FITS = 9  # whose median is expected
+FITS, FEWER = 9, 3  # whose median is expected; the same of a costly assumption
 LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
 NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
@@ -127,7 +126,8 @@ def expected(
     n: int,
     like: pd.DataFrame | None,
     residual: float | None,
-    hints: Mapping[str, Hint],
+    assumed: Assumption,
+    fits: int = FITS,
 ) -> pd.DataFrame:
     """Return standard errors and widths to expect.
 
@@ -144,18 +144,23 @@ def expected(
         Rows to assume; by default made-up ones.
     residual : float, optional
         Residual standard deviation in the response's units.
-    hints : mapping of str to Hint
+    assumed : Assumption
         By which rows are made up.
+    fits : int
+        Whose median is expected.
 
     Returns
     -------
     DataFrame
-        As `Plan.expected`; the branch that the estimator chose is among its `attrs`.
+        std_error, width, noise_share, ratio and given as in `Plan.expected`; the branch that the estimator chose is
+        among its `attrs`.
     """
-    rows = assumed_rows(public.design, neighbors, n, like, residual, hints)
-    asks = [Forecast(rows, planned, n, fit) for fit in range(FITS)]
-    fits = pd.concat([_expected(converse(ask, public)) for ask in asks], keys=range(FITS))
-    table = fits.fillna(math.inf).groupby(level=1, sort=False).median().replace(math.inf, math.nan)
+    rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
+    asks = [Forecast(rows, planned, n, fit) for fit in range(fits)]
+    tables = pd.concat([_expected(converse(ask, public)) for ask in asks], keys=range(fits))
+    by_term = tables.groupby(level=1, sort=False)
+    table = tables.fillna(math.inf).groupby(level=1, sort=False).median().replace(math.inf, math.nan)
+    table["given"] = by_term["width"].count() / fits
     table.attrs["branch"] = Counter(ask.chosen for ask in asks).most_common(1)[0][0]
     return table
 

@@ -16,6 +16,7 @@ import pandas as pd
 from privstats.boundary import door
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
+from privstats.formula.declarations import Known
 from privstats.formula.schema import undeclared
 from privstats.gate.gate import Pairs, Planned, shortest
 from privstats.gate.questions import Question
@@ -31,6 +32,7 @@ from privstats.privacy.release import Release
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
+from privstats.workflow.assumed import HALF, Assumption, costly, unhinted
 from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
@@ -196,22 +198,46 @@ class Plan:
         Parameters
         ----------
         like : DataFrame, optional
-            Synthetic or public rows to stand for the data; by default predictors fill a part of their bounds.
+            Synthetic or public rows to stand for the data; by default columns follow their hints (`Domain.hint`), and
+            others fill a part of their bounds.
         residual : float, optional
-            Residual standard deviation in the response's units, with weights that of a row of weight 1; by default
-            that of `like`, or a twelfth of the response's range.
+            Residual standard deviation in the response's units, with cov_type="nonrobust" that of a row of the largest
+            weight; by default that of `like`, the hinted one of the response, or a twelfth of its range.
 
         Returns
         -------
         DataFrame
-            One row a number: std_error, width (of the 95% interval), noise_share (of the squared standard error) and
-            ratio, the width over that without privacy.
+            One row a number: std_error; width of the 95% interval; width_low and width_high, a range where outcomes or
+            levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share (of the
+            squared standard error); ratio, the width over that without privacy; and given, the share of forecasts
+            in which there is an interval. A width is NaN where most forecasts give none.
 
         Raises
         ------
         FormulaError, DomainError, OptionError
             If `like` lacks a column, bounds are not declared, or the number of rows is private.
         """
+        table = self._usual(like, residual)
+        table.insert(2, "width_low", table["width"])
+        table.insert(3, "width_high", table["width"])
+        if like is None and self.unhinted(residual):
+            assumed = costly(self.public.design, self._assumed)
+            other = self._forecast(None, residual, assumed, forecast.FEWER)["width"]
+            table["width_low"] = np.fmin(table["width"], other)
+            table["width_high"] = np.maximum(table["width"], other)
+        return table
+
+    def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
+        """Return the columns with which widths vary most, and about which no hint is given."""
+        return unhinted(self.public.design, self.specification.model.hints, residual)
+
+    @property
+    def _assumed(self) -> Assumption:
+        model = self.specification.model
+        return Assumption(model.hints, HALF, getattr(model, "cov_type", None) == "nonrobust")
+
+    def _usual(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
+        """Return what to expect under the usual assumption."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
         if self.estimated:
@@ -221,17 +247,19 @@ class Plan:
             )
         if like is None and residual is None:
             return self._expected.copy()
-        return self._forecast(like, residual)
+        return self._forecast(like, residual, self._assumed)
 
     @cached_property
     def _expected(self) -> pd.DataFrame:
-        return self._forecast(None, None)
+        return self._forecast(None, None, self._assumed)
 
     @cached_property
     def _expected_without_hints(self) -> pd.DataFrame:
-        return self._forecast(None, None, hinted=False)
+        return self._forecast(None, None, Assumption())
 
-    def _forecast(self, like: pd.DataFrame | None, residual: float | None, hinted: bool = True) -> pd.DataFrame:
+    def _forecast(
+        self, like: pd.DataFrame | None, residual: float | None, assumed: Assumption, fits: int = forecast.FITS
+    ) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
         return forecast.expected(
@@ -242,7 +270,8 @@ class Plan:
             self.rows,
             like,
             residual,
-            spec.model.hints if hinted else {},
+            assumed,
+            fits,
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
@@ -377,7 +406,7 @@ class Plan:
 
     def _widest(self, term: str | None, assumptions: Mapping[str, Any]) -> float:
         """Return the largest width to expect; NaN where one has none."""
-        widths = self.expected(**assumptions)["width"]
+        widths = self._usual(**assumptions)["width"]
         if term is not None:
             if term not in widths.index:
                 raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, widths.index))}")

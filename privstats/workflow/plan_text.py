@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from privstats.formula.hints import example
 from privstats.gate.gate import Planned
 from privstats.results.header import QUESTIONS, accepts, implied, shared
 from privstats.results.text import (
@@ -22,6 +23,7 @@ from privstats.results.text import (
     number,
     percentages,
 )
+from privstats.workflow.assumed import costly_cases, is_binary
 
 RELEASED = {  # what is released, by the name of the question
     "meat of moments": "variance of the scores",
@@ -69,11 +71,14 @@ RELEASED = {  # what is released, by the name of the question
     "counts": "number of rows in each bin",
     "mode": "the fullest bin or level",
 }
-ASSUMPTIONS = {  # of the rows of a forecast, by verb
-    "lm": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
-    "rq": "predictors fill a part of their bounds; the residual std dev is a twelfth of the response's range.",
-    "glm": "predictors fill a part of their bounds; the response does not depend on them.",
+FILLING = "predictors fill a part of their bounds"
+ASSUMPTIONS = {  # of the rows of a forecast, by verb, where no hint says more
+    "lm": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
+    "rq": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
+    "glm": f"{FILLING}; the response does not depend on them.",
 }
+BINARY = f"{FILLING}; half of the outcomes are 1."
+BY_HINTS = " Columns with hints follow these."
 NOTHING = (
     "Expected: nothing is given, since the noise exceeds the information. Remedy: more rows, a larger budget, fewer "
     "terms or closer bounds; plan.n_for(width) and plan.budget_for(width) say how many and how large."
@@ -96,7 +101,7 @@ def described(plan: Any) -> str:
     if plan.rows is not None and not plan.estimated:
         expected = plan.expected()
         if not expected["width"].isna().all():
-            lines += [*_expected(expected), *filled(_assumed(spec)), RULE]
+            lines += [*_expected(expected), *filled(_assumed(plan)), *_unknown(plan, expected), RULE]
         elif spec.intervals:
             lines += [*filled(NOTHING), RULE]
     return "\n".join([*lines, *_questions(plan)])
@@ -147,6 +152,7 @@ def _expected(expected: pd.DataFrame) -> list[str]:
     def column(name: str) -> tuple[str, ...]:
         return tuple(number(value, places) for value, places in zip(expected[name], spread, strict=True))
 
+    ranged = not expected["width_low"].equals(expected["width_high"])
     noise = tuple("" if math.isnan(share) else f"{share:.0%}" for share in expected["noise_share"])
     ratio = tuple(number(value, 2) for value in expected["ratio"])
     table = TextTable(
@@ -154,20 +160,42 @@ def _expected(expected: pd.DataFrame) -> list[str]:
         tuple((name,) for name in names),
         (
             Column("std err", column("std_error"), 12),
-            Column("95% width", column("width"), 12),
+            Column("95% width", column("width_low"), 12),
+            *([Column("up to", tuple(text or "not given" for text in column("width_high")), 12)] if ranged else []),
             Column("noise", noise, 8),
-            Column("width / no privacy", ratio, 22),
+            Column("/ no privacy", ratio, 14) if ranged else Column("width / no privacy", ratio, 22),
         ),
         tuple((0, "not given") if math.isnan(width) else None for width in expected["width"]),
     )
     return table.as_text()
 
 
-def _assumed(spec: Any) -> str:
+def _assumed(plan: Any) -> str:
+    design, spec = plan.public.design, plan.specification
+    binary = hasattr(design, "response_half") and is_binary(design)
+    usual = BINARY if binary and spec.verb == "lm" else ASSUMPTIONS.get(spec.verb, COLUMNS)
+    hinted = BY_HINTS if spec.model.hints else ""
     return (
-        f"Assumed: {ASSUMPTIONS.get(spec.verb, COLUMNS)} Real columns differ: plan.expected(like=rows) takes synthetic "
-        "rows. plan.budget_for, plan.n_for: for a wanted width."
+        f"Assumed: {usual}{hinted} Real columns differ: plan.expected(like=rows) takes synthetic rows. "
+        "plan.budget_for, plan.n_for: for a wanted width."
     )
+
+
+def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
+    """Return what a range depends on, with the hints that would make it a number; and what is borderline."""
+    lines, open_columns = [], plan.unhinted()
+    if not expected["width_low"].equals(expected["width_high"]):
+        cases = costly_cases(plan.public.design, open_columns)
+        lines = filled(f"A range: {' and '.join(cases)}. Hints from a codebook make it a number:")
+        for name, known in open_columns.items():
+            lines += filled(f"domain = {example(name, known)}", "  ", "      ")
+    some = expected["given"][(expected["given"] > 0) & (expected["given"] < 1)]
+    names = [name if isinstance(name, str) else ", ".join(map(str, name)) for name in some.index]
+    if names:
+        others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        shares = ", ".join(f"{name} in {share:.0%}" for name, share in zip(names[:3], some, strict=False))
+        lines += filled(f"Borderline: intervals are given for {shares} of the forecasts{others}.")
+    return lines
 
 
 def _questions(plan: Any) -> list[str]:

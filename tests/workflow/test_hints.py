@@ -23,9 +23,8 @@ HINTED = (
     "call",
     [
         {"mech": "auto", "eps": 8.0},
-        {"formula": "y ~ x + g", "mech": "auto", "delta": 1e-3},
-        {"verb": "glm", "formula": "d ~ x", "mech": "auto", "eps": None, "mu": 1.0},
-        {"verb": "mean", "formula": "y ~ g", "mech": "auto"},
+        {"formula": "y ~ x + g", "mech": "suffstats", "delta": 1e-3},
+        {"verb": "glm", "formula": "d ~ x", "mech": "newton", "eps": None, "mu": 1.0},
     ],
     ids=str,
 )
@@ -96,3 +95,59 @@ def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
     plain, hinted = (planned(n=4000, domain=known, **call).expected()["width"] for known in (domain, told))
     assert (real["g[T.b]"] / plain["g[T.b]"]) > 2
     assert np.log(hinted / real).abs().max() < np.log(1.25)
+
+
+# ------------------------------------------------------------------ ranges
+
+
+def ranges(domain, **call):
+    plan = ps.plan(n=20_000, eps=4, domain=domain, **{"verb": "lm", "formula": "y ~ x + g", "mech": "newton", **call})
+    return plan, plan.expected()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ({"weights": "w"}, "A range: most weights may be small and each level but the first may have 5% of the rows."),
+        ({"verb": "glm", "formula": "d ~ x"}, "A range: 5% of the outcomes may be 1."),
+        ({"formula": "I(d == 1) ~ x"}, "A range: 5% of the outcomes may be 1."),
+    ],
+    ids=str,
+)
+def test_a_width_is_a_range_until_the_hints_that_the_plan_prints_are_given(call, says):
+    plan, expected = ranges(USUAL, **call)
+    low, width, high = (expected[name].fillna(np.inf) for name in ("width_low", "width", "width_high"))
+    assert (low <= width).all() and (width <= high).all()
+    assert high.max() > 1.3 * low.max()
+    text = str(plan)
+    assert " up to " in text and says in " ".join(text.split()) and max(map(len, text.splitlines())) <= 80
+    names = {"domain": USUAL}
+    for line in text.splitlines():
+        if line.startswith("  domain = "):
+            exec(line.strip(), names)  # as it is pasted
+    plan, expected = ranges(names["domain"], **call)
+    assert expected["width_low"].equals(expected["width"]) and expected["width_high"].equals(expected["width"])
+    assert "up to" not in str(plan).lower() and "Columns with hints follow these." in " ".join(str(plan).split())
+
+
+def test_the_range_holds_the_width_at_rare_levels_and_outcomes():
+    expected = ranges(USUAL, verb="glm", formula="d ~ g")[1]
+    rare = USUAL.hint("g", shares={"b": 0.1}).hint("d", shares={1: 0.1})
+    width = ranges(rare, verb="glm", formula="d ~ g")[1]["width"]
+    assert expected.loc["g[T.b]", "width"] < width["g[T.b]"] < expected.loc["g[T.b]", "width_high"]
+
+
+def test_rows_and_a_residual_of_ones_own_leave_no_range_of_outcomes():
+    plan, _ = ranges(USUAL, formula="y ~ x")
+    assert plan.expected(residual=1.0)["width_high"].equals(plan.expected(residual=1.0)["width"])
+    plan, _ = ranges(USUAL)
+    like = plan.expected(like=frame(2000))
+    assert like["width_high"].equals(like["width"])
+
+
+def test_what_is_given_in_some_forecasts_only_is_called_borderline():
+    plan = ps.plan("mean", "y ~ g", 150, eps=0.5, domain=USUAL.hint("g", shares={"b": 0.3}), mech="laplace")
+    given = plan.expected()["given"]
+    assert given.between(0, 1).all() and given.between(0.1, 0.9).any()
+    assert plan.expected()["width"].notna().tolist() == (given > 0.5).tolist()
+    assert "Borderline: intervals are given for y[b] in " in " ".join(str(plan).split())
