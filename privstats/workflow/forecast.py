@@ -30,7 +30,8 @@ from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.workflow.assumed import Assumption, assumed_rows
 
-FITS, FEWER = 9, 3  # whose median is expected; the same of a costly assumption
+FITS, FEWER, MOST = 9, 3, 45  # whose median is expected: usually, of a costly assumption, and of rows that are given
+SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
 LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
 NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
 SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
@@ -127,7 +128,8 @@ def expected(
     like: pd.DataFrame | None,
     residual: float | None,
     assumed: Assumption,
-    fits: int = FITS,
+    fits: int,
+    most: int,
 ) -> pd.DataFrame:
     """Return standard errors and widths to expect.
 
@@ -146,8 +148,8 @@ def expected(
         Residual standard deviation in the response's units.
     assumed : Assumption
         By which rows are made up.
-    fits : int
-        Whose median is expected.
+    fits, most : int
+        Whose median is expected: `fits` at least, and up to `most` where they differ much.
 
     Returns
     -------
@@ -156,13 +158,23 @@ def expected(
         among its `attrs`.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    asks = [Forecast(rows, planned, n, fit) for fit in range(fits)]
-    tables = pd.concat([_expected(converse(ask, public)) for ask in asks], keys=range(fits))
-    by_term = tables.groupby(level=1, sort=False)
-    table = tables.fillna(math.inf).groupby(level=1, sort=False).median().replace(math.inf, math.nan)
-    table["given"] = by_term["width"].count() / fits
-    table.attrs["branch"] = Counter(ask.chosen for ask in asks).most_common(1)[0][0]
+    branches, tables = Counter[str | None](), list[pd.DataFrame]()
+    while len(tables) < fits or (len(tables) < most and error_of_median(tables) > SETTLED):
+        ask = Forecast(rows, planned, n, len(tables))
+        tables.append(_expected(converse(ask, public)))
+        branches[ask.chosen] += 1
+    by_term = pd.concat(tables, keys=range(len(tables))).fillna(math.inf).groupby(level=1, sort=False)
+    table = by_term.median().replace(math.inf, math.nan)
+    table["given"] = by_term["width"].agg(lambda widths: float(np.isfinite(widths).mean()))
+    table.attrs["branch"] = branches.most_common(1)[0][0]
     return table
+
+
+def error_of_median(tables: Sequence[pd.DataFrame]) -> float:
+    """Return the standard error of the median logarithm of a width, of the term in the middle, as of normal ones."""
+    with np.errstate(all="ignore"):
+        logs = np.log(pd.concat([table["width"] for table in tables], axis=1))
+    return 1.25 * float(logs.std(axis=1).fillna(0.0).median()) / math.sqrt(len(tables))
 
 
 def _expected(estimate: Any) -> pd.DataFrame:

@@ -217,12 +217,12 @@ class Plan:
         FormulaError, DomainError, OptionError
             If `like` lacks a column, bounds are not declared, or the number of rows is private.
         """
-        table = self._usual(like, residual)
+        table = self._usual(like, residual, most=forecast.FITS if like is None else forecast.MOST)
         table.insert(2, "width_low", table["width"])
         table.insert(3, "width_high", table["width"])
         if like is None and self.unhinted(residual):
             assumed = costly(self.public.design, self._assumed)
-            other = self._forecast(None, residual, assumed, forecast.FEWER)["width"]
+            other = self._forecast(None, residual, assumed, forecast.FEWER, forecast.FEWER)["width"]
             table["width_low"] = np.fmin(table["width"], other)
             table["width_high"] = np.maximum(table["width"], other)
         return table
@@ -236,7 +236,9 @@ class Plan:
         model = self.specification.model
         return Assumption(model.hints, HALF, getattr(model, "cov_type", None) == "nonrobust")
 
-    def _usual(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
+    def _usual(
+        self, like: pd.DataFrame | None = None, residual: float | None = None, most: int = forecast.FITS
+    ) -> pd.DataFrame:
         """Return what to expect under the usual assumption."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -247,7 +249,7 @@ class Plan:
             )
         if like is None and residual is None:
             return self._expected.copy()
-        return self._forecast(like, residual, self._assumed)
+        return self._forecast(like, residual, self._assumed, most=most)
 
     @cached_property
     def _expected(self) -> pd.DataFrame:
@@ -258,7 +260,12 @@ class Plan:
         return self._forecast(None, None, Assumption())
 
     def _forecast(
-        self, like: pd.DataFrame | None, residual: float | None, assumed: Assumption, fits: int = forecast.FITS
+        self,
+        like: pd.DataFrame | None,
+        residual: float | None,
+        assumed: Assumption,
+        fits: int = forecast.FITS,
+        most: int = forecast.FITS,
     ) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
@@ -272,6 +279,7 @@ class Plan:
             residual,
             assumed,
             fits,
+            most,
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from benchmarks.populations import POPULATIONS
 from privstats.results.header import QUESTIONS
 from tests.conftest import thinned
 from tests.statistics.designs import design_6_1, domain_6_1, formula_6_1
@@ -34,6 +35,17 @@ LIKE = design_6_1(4096, 99)  # predictors fill their bounds; a forecast assumes 
 def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
     expected = ps.plan("lm", FORMULA, n, domain=DOMAIN, **price).expected(like=LIKE)
     assert expected["width"].iloc[1:].median() == pytest.approx(realised(n, price, range(9)), rel=0.15)
+
+
+@pytest.mark.slow
+def test_the_expected_width_of_an_outer_quantile_of_a_skewed_response_is_within_25_percent():
+    population = POPULATIONS["assets_rq90"]
+    rows = population.source(np.random.default_rng(1), 10_000)
+    call = {"domain": dict(population.domain), "tau": 0.9, "eps": 4.0}
+    fits = [ps.dp_rq(population.formula, rows, rng=seed, **call).conf_int() for seed in range(40)]
+    median = np.nanmedian([fit.iloc[:, 1] - fit.iloc[:, 0] for fit in fits], axis=0)
+    like = ps.plan("rq", population.formula, len(rows), **call).expected(like=rows)["width"]
+    assert np.median(like.to_numpy() / median) == pytest.approx(1.0, abs=0.25)
 
 
 def test_rows_that_resemble_the_data_may_stand_for_them():
