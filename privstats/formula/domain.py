@@ -7,6 +7,7 @@ import difflib
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, OptionError, quote
 from privstats.formula.declarations import UNKNOWN, Dates, DeclaredGrid, Estimated, Known, Levels, Numbers, declared
-from privstats.formula.expression import columns, parse, spelling
+from privstats.formula.expression import bounds_of, columns, parse, spelling
 from privstats.formula.hints import Hint, hint_of
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.scale import Scale
@@ -99,6 +100,8 @@ class Domain(Mapping[str, Known]):
             if name in self.hints:
                 hint, indent = f"hint: {self.hints[name]}", " " * min(width + 4, 40)
                 lines += textwrap.wrap(hint, 80, initial_indent=indent, subsequent_indent=indent + "  ")
+        for name in (name for name in self.hints if name not in self):
+            lines += [f"  {name}", *textwrap.wrap(f"hint: {self.hints[name]}", 80, initial_indent=" " * 4)]
         return "\n".join((f"Domain of {len(self)} column{'s' * (len(self) != 1)}", *lines))
 
     def hint(
@@ -112,7 +115,8 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         column : str
-            A declared column; a second hint about it replaces the first.
+            A declared column, or an outcome as the formula has it, such as "I(visits > 0)"; a second hint about it
+            replaces the first.
         mean, sd : float, optional
             Of a numeric column, weights included. By default the mean is in the middle of the bounds, and the
             values fill a part of these.
@@ -139,12 +143,26 @@ class Domain(Mapping[str, Known]):
                 hint: shares {1: 0.02}
           g     levels 'a', 'b', 'c'
         """
-        if column not in self:
-            near = difflib.get_close_matches(str(column), self, 1)
-            cure = f"did you mean {near[0]!r}?" if near else "declare it first, as in Domain({'age': (0, 100)})"
-            raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
-        name = column if column in self._columns else self._spelt[spelling(column)]
-        return self._with_hints({**self.hints, name: hint_of(name, self[name], mean, sd, shares)})
+        name, known = self._hinted(column)
+        return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
+
+    def _hinted(self, column: str) -> tuple[str, Known]:
+        """Return the name of a column, or of an expression in declared columns, and what is known of it."""
+        if isinstance(column, str) and column in self:
+            return (column if column in self._columns else self._spelt[spelling(column)]), self[column]
+        if isinstance(column, str) and (known := self._of_expression(column)) is not None:
+            return spelling(column), known
+        near = difflib.get_close_matches(str(column), self, 1)
+        cure = f"did you mean {near[0]!r}?" if near else "declare it first, as in Domain({'age': (0, 100)})"
+        raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
+
+    def _of_expression(self, code: str) -> Known | None:
+        """Return the range of an expression in declared columns; None if it is none."""
+        with suppress(FormulaError):
+            node = parse(code)
+            within = bounds_of(node, {name: self[name].meaning for name in columns(node) if name in self})
+            return Numbers(within.lo, within.hi) if within.is_finite else None
+        return None
 
     def without_hints(self) -> Domain:
         """Return what a fit may see: the declarations alone."""

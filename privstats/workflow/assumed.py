@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from scipy import special
 
 from privstats.errors import OptionError, quote
 from privstats.formula.block import Block, on_block_grid
 from privstats.formula.declarations import Dates, Known, Levels, Numbers
 from privstats.formula.domain import Domain
-from privstats.formula.expression import columns, parse
+from privstats.formula.expression import columns, parse, spelling
 from privstats.formula.hints import Hint, levels_with_shares
 from privstats.formula.schema import check_schema
 from privstats.gate.rows import BlockRows
@@ -35,6 +37,7 @@ HALF, LOW = 0.5, 0.05  # mean response over the largest one, of models with a li
 RARE = 0.05  # costly share of a level, or of a binary outcome
 LIGHT = 0.1  # costly mean weight, and its standard deviation, over the range of weights
 ASSUMED = "\0assumed response"  # name of a column that no frame has
+POINTS, FAR = 1024, 700.0  # of a law, whose moments are theirs; logits beyond which a value is at its bound
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # public streams
 
 
@@ -135,7 +138,7 @@ def assumed_rows(
         frame = drawn.head(max(n, 1))  # of one draw, so that forecasts change little from one n to the next
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
-    known = like is not None or assumed.hints.keys() >= set(_outcome(design))
+    known = like is not None or _is_known(design, assumed.hints)
     if regression and (not known or residual is not None):
         frame, design = _with_response(frame, design, residual, assumed)
     return BlockRows(Frame(frame), design, neighbors, b"forecast")
@@ -147,7 +150,10 @@ def _with_response(
     """Return the rows with a response that owes nothing to the predictors."""
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
-    if residual is None and assumed.share is not None and is_binary(design):
+    if residual is None and (hint := assumed.hints.get(spelling(design.response))) is not None:
+        values = usual_values(_outcome_range(design), hint, (rng.permutation(n) + 0.5) / n)
+        pattern, middle = (values - design.response_center) / design.response_half, 0.0
+    elif residual is None and assumed.share is not None and is_binary(design):
         half = HALF if linked else 1.0
         pattern = np.where(rng.permutation(n) < assumed.share * n, half, -half)
     elif linked:
@@ -164,6 +170,19 @@ def is_binary(design: Any) -> bool:
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
 
 
+def _outcome_range(design: Any) -> Numbers:
+    """Return the range of a regression's response in its own units."""
+    low, high = (design.response_center + design.response_half * end for end in design.response_bounds)
+    return Numbers(float(low), float(high))
+
+
+def _is_known(design: Any, hints: Mapping[str, Hint]) -> bool:
+    """Whether rows drawn by hints have the usual response: not where numbers are compared, as moments do not tell."""
+    outcome = _outcome(design)
+    told = all(name in hints and (hints[name].shares or not is_binary(design)) for name in outcome)
+    return told and spelling(design.response) not in hints.keys() - set(outcome)
+
+
 def _outcome(design: Any) -> tuple[str, ...]:
     """Return the columns that the response of a regression reads; none of other designs."""
     return columns(parse(design.response)) if hasattr(design, "response_half") else ()
@@ -171,22 +190,25 @@ def _outcome(design: Any) -> tuple[str, ...]:
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the columns whose usual values cost most and are not known: outcomes, weights, columns with levels."""
-    outcome = _outcome(design)
-    skewed = outcome if outcome and residual is None and (design.family is not None or is_binary(design)) else ()
+    outcome, found = _outcome(design), dict[str, Known]()
+    skewed = outcome and residual is None and (design.family is not None or is_binary(design))
+    if skewed and not _is_known(design, hints) and spelling(design.response) not in hints:
+        name = design.response
+        found[name] = design.domain[name] if name in design.domain else _outcome_range(design)
     weights = columns(parse(design.written[1])) if design.weighted else ()
     factors = [name for name in design.reads if isinstance(design.domain.get(name), Levels) and name not in outcome]
-    found = [name for name in dict.fromkeys((*skewed, *weights, *factors)) if name not in hints]
-    return {name: design.domain[name] for name in found if name in design.domain}
+    others = (name for name in (*weights, *factors) if name not in hints and name in design.domain)
+    return found | {name: design.domain[name] for name in others}
 
 
 def costly(design: Any, assumed: Assumption) -> Assumption:
     """Return the assumption with rare outcomes, rare levels and unequal weights where no hint says otherwise."""
-    outcome, more = _outcome(design), {}
-    for name, known in unhinted(design, assumed.hints).items():
-        if isinstance(known, Levels) and name not in outcome:
+    more = {}
+    for name, known in unhinted(design, assumed.hints, residual=1.0).items():
+        if isinstance(known, Levels):
             others = known.values[1:]
             more[name] = Hint(shares=tuple((level, min(RARE, HALF / len(others))) for level in others))
-        elif isinstance(known, Numbers) and name not in outcome:
+        elif isinstance(known, Numbers):
             light = LIGHT * (known.hi - known.lo)
             more[name] = Hint(mean=known.lo + light, sd=light)
     return replace(assumed, hints={**assumed.hints, **more}, share=RARE)
@@ -194,9 +216,9 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
     """Return in words what `costly` assumes of columns."""
-    outcome, kinds = _outcome(design), dict[str, None]()
+    kinds = dict[str, None]()
     for name, known in unknown.items():
-        if name in outcome:
+        if name == getattr(design, "response", None):
             rare = f"{RARE:.0%} of the outcomes may be 1" if is_binary(design) else "the mean outcome may be small"
         elif isinstance(known, Levels):
             rare = f"each level but the first may have {RARE:.0%} of the rows"
@@ -214,7 +236,7 @@ def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) 
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
-    """Return the quantiles of a column at some places, by its hint: of a beta distribution on its bounds, or levels."""
+    """Return the quantiles of a column at some places, by its hint: of a logit-normal law on its bounds, or levels."""
     levels = levels_with_shares(known)
     if hint.shares and levels is not None:
         named = dict(hint.shares)
@@ -227,8 +249,27 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
     mean = ((known.lo / 2 + known.hi / 2 if hint.mean is None else hint.mean) - lo) / width
     spread = FILLED * (high - low) / math.sqrt(12) / width
     sd = min(spread, mean, 1 - mean) if hint.sd is None else hint.sd / width
-    size = mean * (1 - mean) / sd**2 - 1
-    return lo + width * special.betaincinv(size * mean, size * (1 - mean), places)
+    center, scale = _logit_normal(mean, sd)
+    return lo + width * special.expit(center + scale * special.ndtri(places))
+
+
+@lru_cache(maxsize=64)
+def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
+    """Return centre and scale of the logits of values in (0, 1) with this mean and standard deviation.
+
+    Near a bound such values are log-normal, as wages and weights are; in the middle they are bell-shaped.
+    """
+    z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
+
+    def center(scale: float) -> float:
+        return float(scipy.optimize.brentq(lambda at: special.expit(at + scale * z).mean() - mean, -FAR, FAR))
+
+    def excess(log: float) -> float:
+        scale = math.exp(log)
+        return float(special.expit(center(scale) + scale * z).std()) - sd
+
+    scale = math.exp(scipy.optimize.brentq(excess, -20.0, math.log(FAR / 4), xtol=1e-3))
+    return center(scale), scale
 
 
 def _ends(known: Known) -> tuple[float, float]:

@@ -22,8 +22,8 @@ HINTED = (
 @pytest.mark.parametrize(
     "call",
     [
-        {"mech": "auto", "eps": 8.0},
-        {"formula": "y ~ x + g", "mech": "suffstats", "delta": 1e-3},
+        {"formula": "y ~ x + g"},
+        {"verb": "mean", "formula": "y ~ g", "delta": 1e-3},
         {"verb": "glm", "formula": "d ~ x", "mech": "newton", "eps": None, "mu": 1.0},
     ],
     ids=str,
@@ -151,3 +151,22 @@ def test_what_is_given_in_some_forecasts_only_is_called_borderline():
     assert given.between(0, 1).all() and given.between(0.1, 0.9).any()
     assert plan.expected()["width"].notna().tolist() == (given > 0.5).tolist()
     assert "Borderline: intervals are given for y[b] in " in " ".join(str(plan).split())
+
+
+def test_the_share_of_a_condition_is_hinted_by_its_name_in_the_formula():
+    """Mean and standard deviation do not tell how often a number is 0: by them no outcome was."""
+    domain = ps.Domain({"visits": (0, 60), "x": (-1, 1)}).hint("visits", mean=0.7, sd=2.2)
+    call = {"verb": "glm", "formula": "I(visits>0) ~ x"}
+    _, open_range = ranges(domain, **call)
+    assert (open_range["width_high"] > 1.5 * open_range["width"]).all()
+    told = domain.hint("I(visits > 0)", shares={1: 0.2})
+    assert ps.Domain.from_json(told.to_json()) == told and "  I(visits > 0)\n    hint: shares {1: 0.2}" in repr(told)
+    width = ranges(told, **call)[1]
+    assert width["width_high"].equals(width["width"])
+    between = (open_range["width"] < width["width"]) & (width["width"] < open_range["width_high"])
+    assert between.all()
+    log = ps.Domain({"y": (1, 60), "x": (-1, 1)})
+    spread = [ranges(log.hint("np.log(y)", mean=2, sd=sd), formula="np.log(y) ~ x")[1]["width"] for sd in (0.2, 0.4)]
+    assert np.median(spread[1] / spread[0]) == pytest.approx(2, rel=0.1)
+    with pytest.raises(ps.DomainError, match=r"does not declare 'I\(zz > 0\)'"):
+        log.hint("I(zz > 0)", shares={1: 0.1})
