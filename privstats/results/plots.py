@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privstats.errors import OptionError, listed, quote
+from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
 from privstats.results.tidy import tidy
 
@@ -20,13 +25,21 @@ if TYPE_CHECKING:
 
 ALONG = ("tau", "q")  # keys along which a term has a path
 TOTAL, SAMPLING = "0.35", "#0072B2"  # grey and the blue of Okabe and Ito: told apart by all eyes, and by their widths
-TITLE = 60  # characters of a line of a title
+BAR = "0.85"  # a lighter grey than that of intervals
+ACROSS = 3  # panels beside each other
+WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: of a single panel, of one of several, of a line of text
+TITLE = 60  # characters of a line of the title of a single panel
+BESIDE = 40  # characters of a line of a name beside an axis
+INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 
 def draw_intervals(
     results: FitNumbers, alpha: float, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
 ) -> Figure:
-    """Return a figure of estimates with their intervals: of each term along tau, or of all terms in one panel.
+    """Return a figure of estimates with their intervals.
+
+    Terms lie below each other in one panel. Along tau and q each term, or term of a group, has a path in a panel of its
+    own, groups have a panel a term, and bins are drawn as bars, in a panel a group.
 
     Raises
     ------
@@ -40,33 +53,38 @@ def draw_intervals(
         from matplotlib.figure import Figure as NewFigure
     except ImportError as error:
         raise ImportError("matplotlib is not installed; write pip install 'privstats[plot]'") from error
-    rows, path = _rows(results, alpha, terms), _path(results, over)
-    panels = list(dict.fromkeys(rows["panel"])) if path else [""]
+    _check_over(results, over)
+    rows = _rows(results, alpha, terms)
+    panels = [_panel(results, rows[rows["panel"] == name]) for name in dict.fromkeys(rows["panel"])]
     if ax is not None and len(panels) > 1:
         raise OptionError(
-            f"ax is one panel and the drawing has {len(panels)}; write fit.plot(ax=ax, terms=[{panels[0]!r}])"
+            f"ax is one panel and the drawing has {len(panels)}; write fit.plot(ax=ax, terms=[{panels[0].name!r}])"
         )
     if ax is None:
-        across = 1 + 3.2 * len(panels), 3.6
-        figure = NewFigure(figsize=across if path else (7.0, 1.8 + 0.28 * len(rows)), layout="constrained")
+        across = min(ACROSS, len(panels))
+        down = math.ceil(len(panels) / across)
+        width = WIDE if len(panels) == 1 else 1.0 + NARROW * across
+        share_y = not panels[0].upright or (len(panels) > 1 and len(set(rows["term"])) == 1)
+        height = 1.3 + down * max(panel.height for panel in panels)
+        figure = NewFigure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
-        places = list(figure.subplots(1, len(panels), squeeze=False)[0])
-        figure.suptitle(_title(results, alpha))
+        places = figure.subplots(down, across, squeeze=False, sharey=share_y).ravel()
+        for empty in places[len(panels) :]:
+            empty.remove()
+        figure.suptitle(_title(results, rows, alpha, round(TITLE * width / WIDE)))
     else:
-        figure, places = ax.figure, [ax]
-        ax.set_title(_title(results, alpha))
-    for axes, name in zip(places, panels, strict=True):
-        shown = rows[rows["panel"] == name].sort_values(path, kind="stable") if path else rows
-        at = shown[path].to_numpy(dtype=float) if path else np.arange(len(shown), dtype=float)
-        _draw(axes, at, shown, upright=bool(path))
+        width = ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi
+        figure, places = ax.get_figure().figure, np.array([ax])
+        ax.set_title(_title(results, rows, alpha, max(20, round(TITLE * width / WIDE))), fontsize="medium")
+    for axes, panel in zip(places, panels, strict=False):
+        panel.draw(axes)
         if results.facts.tested:
-            (axes.axhline if path else axes.axvline)(0.0, color="0.7", linewidth=1, linestyle=":")
-        if path:
-            axes.set(title=textwrap.fill(name, 30), xlabel=path)
-        else:
-            axes.set_yticks(at, [textwrap.fill(one, 40) for one in shown["name"]])
-            axes.set_ylim(len(shown) - 0.5, -0.5)
-    if rows["half"].notna().any():
+            (axes.axhline if panel.upright else axes.axvline)(0.0, color="0.7", linewidth=1, linestyle=":")
+        if len(panels) > 1:
+            axes.set_title(textwrap.fill(panel.name, 30), fontsize="medium")
+        elif panel.widths is None:
+            (axes.set_ylabel if panel.upright else axes.set_xlabel)(textwrap.fill(panel.name, BESIDE))
+    if (rows["half"] > 0).any():
         kinds = places[0].get_legend_handles_labels()
         if ax is None:
             figure.legend(*kinds, fontsize="small", frameon=False, loc="outside lower center", ncols=2)
@@ -75,59 +93,142 @@ def draw_intervals(
     return figure
 
 
-def _title(results: FitNumbers, alpha: float) -> str:
-    return textwrap.fill(f"{results.formula}: {1 - alpha:.0%} intervals, {results.guarantee.budget}", TITLE)
+def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
+    """Return the formula, shortened to two lines, and below it what is drawn and under which budget."""
+    formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
+    given = rows["conf_low"].notna().any()
+    kind = f"{1 - alpha:.0%} intervals" if given else "estimates without intervals"
+    return f"{formula}\n{kind}, {results.guarantee.budget}"
 
 
-def _path(results: FitNumbers, over: str | None) -> str | None:
-    """Return the key along which paths are drawn; None if there is none."""
+def _check_over(results: FitNumbers, over: str | None) -> None:
     last = results.facts.keys[-1]
     if over not in (None, last) or (over is not None and last not in ALONG):
         has = f"write over={last!r}" if last in ALONG else "leave over out"
         raise OptionError(f"the fit has no path over {quote(over)}; {has}")
-    return last if last in ALONG else None
 
 
 def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.DataFrame:
-    """Return the rows to draw: those of the terms, or of all but the intercept where there are others."""
+    """Return the rows to draw: those of the terms, in their order, or of all but the intercept if there are others."""
     rows, keys = tidy(results, alpha), results.facts.keys
+    rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
     sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
     rows["name"] = list(results.names)
     rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)  # no bias bound
-    parts = keys[:-1] if keys[-1] in ALONG else keys
-    rows["panel"] = [", ".join(map(str, label)) for label in rows[[*parts]].to_numpy()]
+    rows["panel"] = [", ".join(map(part_of, label)) for label in rows[[*keys[:-1]]].to_numpy()]
     if terms is None:
         others = rows[rows["term"] != "Intercept"]
         return others if len(others) else rows
-    wanted = [terms] if isinstance(terms, str) else list(terms)
-    known = dict.fromkeys([*rows["term"], *rows["name"], *rows["panel"]])
-    if unknown := [term for term in wanted if term not in known]:
-        has = list(dict.fromkeys(rows["term"]))
-        raise OptionError(
-            f"the fit has no term {quote(unknown[0])}; it has {listed(has)}: write fit.plot(terms=[{has[-1]!r}])"
-        )
-    return rows[rows[["term", "name", "panel"]].isin(wanted).any(axis=1)]
+    found = []
+    for term in [terms] if isinstance(terms, str) else dict.fromkeys(terms):
+        found.append(rows[(rows[["term", "name", "panel"]] == term).any(axis=1)])
+        if not len(found[-1]):
+            has = list(dict.fromkeys(rows["term"]))
+            raise OptionError(
+                f"the fit has no term {quote(term)}; it has {listed(has)}: write fit.plot(terms=[{has[-1]!r}])"
+            )
+    wanted = pd.concat(found) if found else rows.iloc[:0]
+    return wanted[~wanted.index.duplicated()]
 
 
-def _draw(axes: Any, at: Any, shown: pd.DataFrame, upright: bool) -> None:
-    """Draw estimates, whole intervals, and within them, thicker, what sampling alone would make of them."""
-    low, high, value = (shown[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
-    half = shown["half"].to_numpy(dtype=float)
-    lines = axes.vlines if upright else axes.hlines
-    axes.plot(
-        *((at, value) if upright else (value, at)), "o-" if upright else "o", color="black", markersize=4, zorder=3
-    )
-    lines(at, low, high, color=TOTAL, linewidth=1.2, label="whole interval")
-    inner = np.maximum(value - half, low), np.minimum(value + half, high)
-    lines(at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
-    for place in at[np.isnan(value)]:
-        axes.annotate(
-            "not given",
-            (place, 0.5) if upright else (0.5, place),
-            xycoords=axes.get_xaxis_transform() if upright else axes.get_yaxis_transform(),
-            ha="center",
-            va="center",
-            fontsize="small",
-            rotation=90 if upright else 0,
-        )
+def _panel(results: FitNumbers, rows: pd.DataFrame) -> _Panel:
+    """Return a panel: a path where the last part of labels is a tau or q, else bars of bins, else rows by name."""
+    key, name = results.facts.keys[-1], rows["panel"].iloc[0]
+    if key in ALONG:
+        rows = rows.sort_values(key, kind="stable")
+        return _Panel(name, rows, rows[key].to_numpy(dtype=float), along=key)
+    if key == "bin" and (edges := _edges(list(rows[key]))) is not None:
+        return _Panel(name, rows, (edges[1:] + edges[:-1]) / 2, along=rows["term"].iloc[0], widths=np.diff(edges))
+    names = tuple(textwrap.fill(part_of(part), BESIDE) for part in rows["name" if key == "term" else key])
+    widths = np.full(len(rows), 0.8) if key == "bin" else None
+    return _Panel(name, rows, np.arange(len(rows), dtype=float), names=names, widths=widths)
+
+
+def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Return the edges of bins that are intervals, each beginning where the one before ends; None of other bins."""
+    try:
+        ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, bins) if found]
+    except ValueError:
+        return None
+    joined = len(ends) == len(bins) and all(a[1] == b[0] for a, b in pairwise(ends))
+    return np.array([ends[0][0], *(high for _, high in ends)]) if joined else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Panel:
+    """Estimates at their places, of a path or of bins from left to right, of names from top to bottom.
+
+    Parameters
+    ----------
+    name : str
+    rows : DataFrame
+    at : array
+        Where each estimate is drawn.
+    along : str
+        What the places are, where they are numbers.
+    names : tuple of str
+        What is written at the places, where they are none.
+    widths : array, optional
+        Of bars.
+    """
+
+    name: str
+    rows: pd.DataFrame
+    at: Any
+    along: str = ""
+    names: tuple[str, ...] = ()
+    widths: Any = None
+
+    @property
+    def upright(self) -> bool:
+        """Whether estimates are heights."""
+        return not self.names
+
+    @property
+    def height(self) -> float:
+        """Inches that the panel needs."""
+        if self.upright:
+            return 2.6
+        lines = max(name.count("\n") + 1 for name in self.names)
+        return 0.5 + (0.1 + HIGH * lines) * len(self.names)
+
+    def draw(self, axes: Any) -> None:
+        """Draw estimates, whole intervals, and within them, thicker, what sampling alone would make of them."""
+        low, high, value = (self.rows[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
+        half = self.rows["half"].to_numpy(dtype=float)
+        lines = axes.vlines if self.upright else axes.hlines
+        if self.widths is None:
+            points = (self.at, value) if self.upright else (value, self.at)
+            axes.plot(*points, "o-" if self.upright else "o", color="black", markersize=4, zorder=3)
+        else:
+            (axes.bar if self.upright else axes.barh)(self.at, value, self.widths, color=BAR, edgecolor="0.6")
+        lines(self.at, low, high, color=TOTAL, linewidth=1.2, label="whole interval")
+        inner = np.maximum(value - half, low), np.minimum(value + half, high)
+        lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
+        if self.upright:
+            axes.set_xlabel(self.along)
+        else:
+            axes.set_yticks(self.at, self.names)
+            axes.set_ylim(len(self.names) - 0.5, -0.5)
+        if self.widths is not None:
+            kind = "density" if (self.rows["half"] > 0).any() else "count"
+            (axes.set_ylabel if self.upright else axes.set_xlabel)(kind)
+        self._say(axes, low, value)
+
+    def _say(self, axes: Any, low: Any, value: Any) -> None:
+        """Write what is not drawn: an estimate that is a word or not given, and an interval that others have."""
+        if np.isnan(value).all():
+            (axes.set_yticks if self.upright else axes.set_xticks)([])
+        turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}
+        for place, words, number in zip(self.at, self.rows["words"], value, strict=True):
+            if math.isnan(number):
+                xy = (place, 0.5) if self.upright else (0.5, place)
+                frame = axes.get_xaxis_transform() if self.upright else axes.get_yaxis_transform()
+                axes.annotate(words or "not given", xy, xycoords=frame, **turned)
+        if np.isnan(low).all():
+            return  # as the title says
+        for place, number in zip(self.at, np.where(np.isnan(low), value, np.nan), strict=True):
+            if not math.isnan(number):
+                xy, offset = ((place, number), (-9, 0)) if self.upright else ((number, place), (0, 9))
+                axes.annotate("no interval", xy, offset, textcoords="offset points", **turned)

@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.results.plots import SAMPLING, TOTAL
+from tests.drawings import assert_readable, texts
 from tests.results.fits import (
     LM,
     MEANS,
@@ -52,12 +53,56 @@ def test_groups_and_quantiles_have_a_panel_for_each_group():
     assert figure.axes[1].lines[0].get_ydata().tolist() == [3.0, 4.0]
 
 
+def hist_facts(bins, *groups):
+    """Return the facts of a histogram, by group where there are some."""
+    labels = tuple(("x", *group, name) for group in ([(g,) for g in groups] or [()]) for name in bins)
+    return facts(verb="hist", formula="x", keys=("term", *(["group"] * bool(groups)), "bin"), labels=labels)
+
+
+def test_bins_are_bars_between_their_edges_with_intervals():
+    bins = ("[-1, 0)", "[0, 1.5)", "[1.5, 1e+06]")
+    fit = results(given(tuple("abc"), [5.0, -1.0, np.nan], 2.0, 1.0), hist_facts(bins))
+    (axes,) = fit.plot().axes
+    assert [bar.get_x() for bar in axes.patches] == [-1.0, 0.0, 1.5]
+    assert [bar.get_width() for bar in axes.patches] == [1.0, 1.5, 1e6 - 1.5]
+    assert [bar.get_height() for bar in axes.patches][:2] == [5.0, -1.0]
+    np.testing.assert_allclose(collections_of(axes, TOTAL)[:, :, 1], fit.conf_int()[:2])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "count")
+    assert [text.get_text() for text in axes.texts] == ["not given"]
+    density = results(given(tuple("abc"), [5.0, 1.0, 2.0], 2.0, 0.5), hist_facts(bins)).plot()
+    assert density.axes[0].get_ylabel() == "density"
+
+
+@pytest.mark.parametrize("bins", [("a", "b"), ("[0, 1)", "[2, 3]"), ("[a, b)", "[b, c]"), ("[0, 1)", "more")])
+def test_bars_of_levels_lie_beside_their_names(bins):
+    (axes,) = results(given(tuple("pq"), [5.0, 1.0], 2.0, 1.0), hist_facts(bins)).plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(bins)
+    assert [bar.get_width() for bar in axes.patches] == [5.0, 1.0]
+    assert axes.get_xlabel() == "count"
+
+
+def test_histograms_of_groups_share_their_axis():
+    fit = results(given(tuple("pqrs"), [5.0, 1.0, 2.0, 3.0], 2.0, 1.0), hist_facts(("[0, 1)", "[1, 2]"), "m", "f"))
+    first, second = fit.plot().axes
+    assert [axes.get_title() for axes in (first, second)] == ["x, m", "x, f"]
+    assert first.get_ylim() == second.get_ylim()
+
+
+def test_means_have_a_panel_a_term_and_the_names_of_groups_beside_it():
+    labels = tuple((term, g) for term in ("x", "y") for g in ("a", "b"))
+    fit = results(given(tuple("pqrs"), [1.0, 2.0, 3.0, 4.0], 1.0), mean_facts(labels=labels))
+    first, second = fit.plot().axes
+    assert [axes.get_title() for axes in (first, second)] == ["x", "y"]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["a", "b"]
+    assert second.lines[0].get_xdata().tolist() == [3.0, 4.0]
+
+
 def collections_of(axes, color):
     """Return the ends of the lines of one colour, by place."""
     from matplotlib.colors import same_color
 
     (found,) = (lines for lines in axes.collections if same_color(lines.get_color()[0], color))
-    return np.array(found.get_segments())
+    return np.array([ends for ends in found.get_segments() if len(ends)])
 
 
 def test_what_sampling_makes_of_an_interval_is_drawn_within_it():
@@ -86,13 +131,30 @@ def test_what_is_not_given_is_said_in_words():
     assert shown == ["not given"] * int(np.isnan(PARTLY.params()).sum()) and shown
 
 
+def test_an_interval_that_is_not_given_is_said_in_words():
+    (axes,) = results(given(("x", "z"), 0.0, [1.0, np.nan]), facts()).plot().axes
+    assert [text.get_text() for text in axes.texts] == ["no interval"]
+    assert axes.texts[0].xy == (0.0, 1.0)
+    none = results(given(("x", "z"), 0.0, np.nan), facts()).plot()
+    assert "estimates without intervals, eps = 1" in none.get_suptitle()
+    assert not none.axes[0].texts
+
+
+def test_a_mode_that_is_a_level_is_said_in_words():
+    fit = results(given(("color",), 1.0, float("nan")), facts(verb="mode", levels=(("a", "b"),)))
+    (axes,) = fit.plot().axes
+    assert [text.get_text() for text in axes.texts] == ["b"]
+
+
 def test_terms_are_chosen_and_drawn_where_the_user_wants():
     from matplotlib.figure import Figure
 
     fit = results(LM)
-    axes = Figure().subplots()
-    assert fit.plot(ax=axes, terms=["Intercept", "disea"]) is axes.figure
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Intercept", "disea"]
+    figure = Figure()
+    axes = figure.subfigures(1, 2)[1].subplots()
+    assert fit.plot(ax=axes, terms=["disea", "Intercept", "disea"]) is figure
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["disea", "Intercept"]
+    assert axes.lines[0].get_xdata().tolist() == [0.02825, 0.7251]
     paths = results(RQ, rq_facts())
     assert len(paths.plot(over="tau", terms=["Intercept", "np.log(sqft)"]).axes) == 2
     with pytest.raises(OptionError, match="no term 'age'; it has Intercept"):
@@ -105,9 +167,36 @@ def test_terms_are_chosen_and_drawn_where_the_user_wants():
         paths.plot(ax=axes, terms=["Intercept", "np.log(sqft)"])
 
 
-def test_a_drawing_is_as_high_as_its_terms_need_and_its_title_fits():
-    many = tuple(f"x{k}" for k in range(60))
-    fit = results(given(many, 1.0, 0.1), facts(formula="y ~ " + " + ".join(many)))
+@pytest.mark.parametrize(
+    ("many", "name"),
+    [
+        (3, "x{}"),
+        (12, "np.log1p(quite_a_long_name_of_column_{})"),
+        (60, "a name of more words than one line has {}"),
+    ],
+)
+def test_drawings_are_readable_however_many_terms_there_are_and_however_long_their_names(many, name):
+    names = tuple(name.format(k) for k in range(many))
+    values = np.r_[np.nan, np.linspace(-1, 1, many - 1)]
+    fit = results(given(names, values, 0.1, 0.4), facts(formula="y ~ " + " + ".join(names)))
     figure = fit.plot()
-    assert figure.get_figheight() > 15 > 4 > results(LM).plot().get_figheight()
-    assert max(map(len, figure.get_suptitle().splitlines())) <= 60
+    assert_readable(figure)
+    title = figure.get_suptitle().splitlines()
+    assert max(map(len, title)) <= 60 and len(title) <= 3
+    assert sum(text in names for text in map(unwrapped, texts(figure))) == many
+
+
+def unwrapped(text):
+    return text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("many", [1, 5])
+def test_paths_and_bars_are_readable_too(many):
+    names = [f"np.log1p(quite_a_long_name_of_column_{k}):np.log1p(of_another)" for k in range(many)]
+    labels = tuple((name, tau) for name in names for tau in (0.1, 0.5, 0.9))
+    figure = results(given([*map(str, labels)], 1.0, 0.1, 0.4), rq_facts(labels=labels)).plot()
+    assert len(figure.axes) == many and figure.get_figwidth() < 12
+    assert_readable(figure)
+    groups = [f"a long name of a group {k}" for k in range(many)]
+    bins = [f"[{k / 7:g}, {(k + 1) / 7:g})" for k in range(20)]
+    assert_readable(results(given(["b"] * 20 * many, 1.0, 0.1), hist_facts(bins, *groups)).plot())
