@@ -30,8 +30,9 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.common import FIGURES, new_figure, save, verdict
 from privstats.privacy.composition import losses, together
+from privstats.privacy.drawing import LEVELS, draw_tradeoff
 from privstats.privacy.promise import mu_of
-from privstats.privacy.tradeoff import LEVELS, approx_tradeoff, draw
+from privstats.privacy.tradeoff import approx_tradeoff
 
 APPROX = ((0.25, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.0, 0.1), (2.0, 1e-6))
 GAUSSIAN = (0.25, 0.5, 1.0, 2.0, 3.0)
@@ -83,7 +84,7 @@ def figure(out: Path) -> None:
     for k, style in ((1, "--"), (K, "-")):
         eps = MU / math.sqrt(k)
         label = f"{k} x ({eps:.3g}, 0)-DP"
-        draw(lambda alpha, k=k, eps=eps: composed(eps, k, alpha), right, label=label, linestyle=style)
+        draw_tradeoff(lambda alpha, k=k, eps=eps: composed(eps, k, alpha), right, label=label, linestyle=style)
     ps.GaussianDP(MU).plot(right, label=f"{MU:g}-GDP, the limit", color="black", linewidth=1)
     for panel, title in ((left, "(eps, delta)-DP"), (middle, "mu-GDP"), (right, f"{K}-fold composition")):
         panel.set_title(title)

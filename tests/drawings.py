@@ -10,7 +10,7 @@ def texts(figure):
 
 def assert_readable(figure):
     """No text lies beyond the figure, and no label of a tick, title or label of an axis upon another."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = {text: text.get_window_extent() for text in _seen(figure)}
     whole = figure.bbox
     for text, box in boxes.items():

@@ -10,6 +10,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from privstats.privacy.account import Account, Entry, promises_of
+from privstats.privacy.drawing import COLORS, entitle, new_axes
 from privstats.privacy.ledger_text import chain
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 
@@ -119,14 +120,16 @@ def named(account: Account) -> str:
 
 def plot(account: Account, ax: Any = None) -> Any:
     """Draw what charges have cost together, one after the other, below the budget."""
-    from matplotlib import pyplot
-
-    ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+    ax = new_axes(6.4, 4.2) if ax is None else ax
     totals = [0.0, *(float(_size(total)) for total in frame(account)["total"])]
-    whole, name = float(_size(account.budget.budget)), account.budget.budget.partition(" = ")[0]
-    ax.step(range(len(totals)), totals, where="post", marker="o", label="spent")
-    ax.axhline(whole, color="C3", linestyle="--", label="budget")
-    ax.set(xlabel="fit", ylabel=name, ylim=(0, 1.1 * whole))
+    whole, name = float(_size(account.budget.budget)), account.budget.currency
+    ax.step(range(len(totals)), totals, where="post", color=COLORS[1], marker="o", markersize=4, label="spent")
+    ax.axhline(whole, color="black", linestyle="--", label=f"budget: {account.budget.budget}")
+    ax.set(xlabel="fit, in the order of charges", ylabel=f"{name} of all fits together", ylim=(0, 1.15 * whole))
+    ax.set_xlim(-0.3, max(1, len(totals) - 1) + 0.3)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend()
+    left = _rounded(account.remaining().budget)
+    spent = _rounded(account.spent().budget)
+    entitle(ax, f"Ledger {account.book.name}: {_fits(len(totals) - 1)}", f"spent: {spent}; left: {left}")
+    ax.legend(fontsize="small", loc="lower right")
     return ax

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.errors import BudgetError, OptionError, listed, quote
-from privstats.privacy import tradeoff
+from privstats.privacy import drawing, tradeoff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,7 +224,7 @@ class Promise(ABC):
         ImportError
             If matplotlib is not installed.
         """
-        return tradeoff.draw(self.tradeoff, ax, **{"label": self.budget, **line})
+        return drawing.draw_tradeoff(self.tradeoff, ax, self.neighbors.protected, **{"label": self.budget, **line})
 
     def __str__(self) -> str:
         return f"{self.budget} for {self.neighbors.protected} (neighbours: {self.neighbors})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
@@ -18,10 +18,6 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
 _FAR = 40.0  # the normal density at 40 is zero in double precision
 _SMALL_MU = 1e-3  # below, R(u) - R(v) loses digits and its series has them all
 _LOG_MU = (-50.0, 30.0)  # gdp_mu looks for log(mu) here: exp(-50) is the mu of delta = 1e-22 at eps = 0
@@ -455,31 +451,3 @@ def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)
-
-
-def new_axes() -> Axes:
-    """Return the axes of a new figure.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not there.
-    """
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("drawings need matplotlib: pip install 'privstats[plot]'") from error
-    ax = pyplot.subplots(figsize=(4.8, 4.8), layout="constrained")[1]
-    ax.set_aspect("equal")
-    return ax
-
-
-def draw(tradeoff: Callable[[NDArray[np.float64]], NDArray[np.float64]], ax: Axes | None = None, **line: Any) -> Axes:
-    """Draw a trade-off function, with the line of complete privacy when the axes are still empty."""
-    if ax is None:
-        ax = new_axes()
-    if not ax.has_data():
-        ax.plot([0, 1], [1, 0], color="0.7", linestyle=":", linewidth=1)
-    ax.plot(LEVELS, tradeoff(LEVELS), **line)
-    ax.set(xlabel="type I error", ylabel="smallest type II error", xlim=(0, 1), ylim=(0, 1))
-    return ax

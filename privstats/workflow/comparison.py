@@ -11,6 +11,7 @@ import pandas as pd
 
 from privstats.errors import OptionError, quote
 from privstats.gate.sources import Unread
+from privstats.privacy.drawing import entitle, new_axes
 from privstats.results.text import RULE, Column, TextTable, decimals, headed, labelled, number
 from privstats.workflow.verbs import BY_NAME
 
@@ -50,9 +51,7 @@ class Comparison:
         ImportError
             If matplotlib is not installed.
         """
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        ax = new_axes(6.4, 4.8) if ax is None else ax
         budgets = list(dict.fromkeys(self.frame["budget"]))
         for mark, (term, rows) in zip("osD^v*" * len(self.frame), self.frame.groupby("term", sort=False), strict=False):
             at = [budgets.index(budget) for budget in rows["budget"]]
@@ -60,7 +59,7 @@ class Comparison:
         ax.axhline(1.0, color="0.5", linestyle=":")
         ax.set_xticks(range(len(budgets)), budgets, rotation=30, ha="right")
         ax.set_xlim(-0.5, len(budgets) - 0.5)
-        ax.set_title(self.head[0], wrap=True)
+        entitle(ax, " ".join(self.head[: self.head.index("No row was read and no budget was spent.")]))
         ax.set_ylabel("expected width / width without privacy")
         ax.legend()
         return ax

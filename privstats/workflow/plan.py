@@ -36,6 +36,7 @@ from privstats.workflow.assumed import HALF, Assumption, costly, unhinted
 from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
+from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.saved import run_plan, written_plan
 
@@ -424,7 +425,7 @@ class Plan:
         return float(widths.max(skipna=False))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the share of the budget that each question has.
+        """Draw the share of the budget that each question has, by branch where the fit will choose between several.
 
         Parameters
         ----------
@@ -440,13 +441,7 @@ class Plan:
         ImportError
             If matplotlib is not installed.
         """
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        shares = self.questions.iloc[::-1, 0]
-        ax.barh(list(shares.index), 100 * shares.to_numpy())
-        ax.set_xlabel(f"% of {shared(self.accounted)}")
-        return ax
+        return draw_shares(self, ax)
 
     # ---------------------------------------------------------------- files, and runs on data
 

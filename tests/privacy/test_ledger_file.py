@@ -443,7 +443,7 @@ def test_reports_and_pictures_of_ledgers_in_memory(budget):
     mean(ledger, 0.25)
     assert "dp_mean laplace x" in ledger.report()
     ax = ledger.plot()
-    assert ax.get_ylabel() == "eps"
+    assert ax.get_ylabel() == "eps of all fits together"
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.0, 0.25], atol=0.01)
     assert ax.lines[1].get_ydata()[0] == 1.0
 

@@ -37,6 +37,7 @@ from privstats.workflow.forecast import smallest
 from privstats.workflow.plan import Specification, _Near, _NearRank, make_plan
 from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
+from tests.drawings import assert_readable
 from tests.workflow.calls import DOMAIN, N, fitted, frame, planned
 
 # ------------------------------------------------------------------ digests
@@ -532,10 +533,38 @@ def test_a_plan_shows_its_public_face_only():
     assert dir(planned()) == sorted(numbers + methods)
 
 
-def test_a_plan_can_be_drawn():
+@pytest.mark.parametrize("call", [{}, {"mech": "newton"}, {"verb": "rq", "mech": "kng", "tau": [0.1, 0.5]}])
+def test_a_plan_is_drawn_with_its_questions_in_the_order_of_asking(call):
     pytest.importorskip("matplotlib").use("Agg")
-    ax = planned().plot()
-    assert len(ax.patches) == len(planned().questions)
+    from matplotlib import pyplot
+
+    plan = ps.plan(**{"verb": "lm", "formula": "y ~ x", "n": N, "eps": 1.0, "domain": DOMAIN, **call})
+    ax = plan.plot()
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], 100 * plan.questions.iloc[:, 0])
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(plan.questions.index)
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+    assert ax.get_title() == f"Plan of dp_{plan.specification.verb}: y ~ x\nshares of the budget: eps = 1"
+    assert ax.get_xlabel() == "% of eps"
+    assert_readable(ax.figure)
+    pyplot.close(ax.figure)
+
+
+def test_branches_of_a_plan_are_told_apart_without_colour():
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
+    plan = planned(mech="auto", n=20_000, formula=f"y ~ {' + '.join(f'I(x**{k})' for k in range(1, 15))}")
+    ax = plan.plot(figure.subplots())
+    legend = ax.get_legend()
+    assert len(plan.branches) == 2
+    assert ax.get_title().count("\n") == 2 and " ...\nshares of" in ax.get_title()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "in any case",
+        *(f"if the fit chooses {name}" for name in ("suffstats", "objpert")),
+    ]
+    assert len({bar.get_hatch() for bar in legend.get_patches()}) == 3
+    for branch, drawn in zip(("", *plan.branches), ax.containers, strict=True):
+        own = plan.questions[plan.questions["branch"] == branch]
+        np.testing.assert_allclose([bar.get_width() for bar in drawn], 100 * own.iloc[:, 0])
+    assert_readable(figure)
 
 
 def test_equal_calls_are_planned_once_whatever_the_rows_and_the_seed(monkeypatch):

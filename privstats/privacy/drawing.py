@@ -1,0 +1,64 @@
+"""What drawings of promises, ledgers and plans share. matplotlib is an extra, so it is imported when it is needed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # of Okabe and Ito: told apart by all eyes
+LINES = ("-", "--", "-.", ":")  # and without colour
+HATCHES = ("", "//", "..", "xx")  # of bars
+LETTERS = 11  # in an inch of a title
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure of so many inches.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not there.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("drawings need matplotlib: pip install 'privstats[plot]'") from error
+    axes: Axes = pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
+
+
+def entitle(ax: Axes, *parts: str) -> None:
+    """Give axes a title: each part in lines of its own, which fit into the figure, and in two lines at most."""
+    inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
+    width = max(20, int(LETTERS * inches))
+    filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)
+    ax.set_title("\n".join(filled), fontsize="medium")
+
+
+def draw_tradeoff(
+    tradeoff: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ax: Axes | None = None,
+    about: str = "any one row",
+    **line: Any,
+) -> Axes:
+    """Draw a trade-off function; while the axes are empty, complete privacy and a title `about` whom, too."""
+    if ax is None:
+        ax = new_axes(5.2, 5.4)
+        ax.set_aspect("equal")
+    if not ax.has_data():
+        ax.plot([0, 1], [1, 0], color="0.5", linestyle=":", linewidth=1, label="no information")
+        ax.set_prop_cycle(color=COLORS, linestyle=LINES)
+        entitle(ax, f"How often the best test about {about} errs")
+    ax.plot(LEVELS, tradeoff(LEVELS), **line)
+    ax.set(xlabel="type I error", ylabel="smallest type II error", xlim=(0, 1), ylim=(0, 1))
+    ax.legend(fontsize="small", loc="upper right")
+    return ax

@@ -1,0 +1,36 @@
+"""A plan as a picture: the parts of the budget that its questions have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privstats.privacy.drawing import COLORS, HATCHES, entitle, new_axes
+from privstats.results.header import shared
+
+SHARED = "0.6"  # grey, of questions that are asked whatever is chosen
+
+
+def draw_shares(plan: Any, ax: Any = None) -> Any:
+    """Draw the share of the budget that each question has, in the order of asking, by branch where there are some."""
+    names, shares = list(plan.questions.index), 100 * plan.questions.iloc[:, 0].to_numpy(dtype=float)
+    branches = plan.questions["branch"].to_numpy()
+    at = np.arange(len(names))
+    ax = new_axes(7.0, 1.5 + 0.28 * len(names)) if ax is None else ax
+    looks = zip((SHARED, *COLORS[1:]), HATCHES, strict=True)
+    for branch, (color, hatch) in zip(("", *plan.branches), looks, strict=False):
+        own = branches == branch
+        words = f"if the fit chooses {plan.choice.branches.get(branch, branch)}" if branch else "in any case"
+        ax.barh(at[own], shares[own], color=color, hatch=hatch, edgecolor="white", label=words)
+    for place, share in zip(at, shares, strict=True):
+        ax.annotate(f"{share:.2g}%", (share, place), (3, 0), textcoords="offset points", va="center", fontsize="small")
+    ax.set_yticks(at, names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 1.15 * shares.max())
+    ax.set_xlabel(f"% of {shared(plan.accounted)}")
+    spec = plan.specification
+    entitle(ax, f"Plan of dp_{spec.verb}: {spec.model.formula}", f"shares of the budget: {plan.guarantee.budget}")
+    if plan.branches:
+        ax.legend(fontsize="small")
+    return ax
