@@ -141,19 +141,21 @@ for eps, one in fits.items():
 terms = [name for name in ols.params.index if name != "Intercept"]
 figure, axes = plt.subplots(figsize=(8, 6), layout="constrained")
 offsets = np.linspace(-0.3, 0.3, len(fits) + 1)
-scale = ols.bse[terms] * 10
+scale = (ols.conf_int()[1] - ols.conf_int()[0])[terms] / 2
 shown = {
     "OLS": (ols.params[terms], ols.conf_int().loc[terms]),
     **{f"eps = {eps:g}": (one.params[terms], one.conf_int().loc[terms]) for eps, one in fits.items()},
 }
-for offset, (label, (estimate, interval)) in zip(offsets, shown.items(), strict=True):
+looks = {"color": ("k", "#0072B2", "#D55E00", "#009E73"), "fmt": "xosD"}  # told apart without colour, too
+for k, (offset, (label, (estimate, interval))) in enumerate(zip(offsets, shown.items(), strict=True)):
+    look = {name: values[k] for name, values in looks.items()}
     center = (estimate - ols.params[terms]) / scale
     half = (interval[1] - interval[0]) / 2 / scale
-    axes.errorbar(center, np.arange(len(terms)) + offset, xerr=half, fmt="o", markersize=3, label=label)
+    axes.errorbar(center, np.arange(len(terms)) + offset, xerr=half, markersize=4, label=label, **look)
 axes.set_yticks(np.arange(len(terms)), terms)
 axes.invert_yaxis()
 axes.axvline(0, color="grey", linewidth=0.5)
-axes.set_xlabel("distance from the OLS estimate, in ten OLS standard errors")
+axes.set_xlabel("distance from the OLS estimate: the 95 % interval of OLS reaches from -1 to 1")
 axes.set_title(f"Private 95 % intervals around the fit they hide\n{SOURCE}", fontsize=11)
 figure.legend(loc="outside lower center", ncols=4)
 target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent) / "housing.png"

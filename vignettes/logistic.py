@@ -105,14 +105,16 @@ print(*fits["eps = 1"].summary().notes, sep="\n")
 # %%
 terms = list(ordinary.params.index[1:])
 figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for k, (name, one) in enumerate(fits.items()):
+looks = zip(("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "osD^", strict=True)  # told apart without colour, too
+for k, ((name, one), (color, mark)) in enumerate(zip(fits.items(), looks, strict=True)):
     table = one.tidy(exp=True).set_index("term").loc[terms]
     at = np.arange(len(terms)) + 0.15 * (k - 1)
     axes.errorbar(
         table["estimate"],
         at,
         xerr=[table["estimate"] - table["conf_low"], table["conf_high"] - table["estimate"]],
-        fmt="o",
+        fmt=mark,
+        color=color,
         capsize=3,
         label=name,
     )

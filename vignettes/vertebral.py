@@ -235,19 +235,19 @@ print(shown.pivot(index="term", columns="component", values="median").loc[list(B
 
 
 # %%
-def bar(panel: plt.Axes, x: float, row: pd.Series, color: str, label: str | None) -> None:
+def bar(panel: plt.Axes, x: float, row: pd.Series, look: dict[str, str], label: str | None) -> None:
     """Draw an estimate and its interval."""
     half = [[row["estimate"] - row["conf_low"]], [row["conf_high"] - row["estimate"]]]
-    panel.errorbar(x, row["estimate"], yerr=half, fmt="o", color=color, capsize=3, label=label)
+    panel.errorbar(x, row["estimate"], yerr=half, capsize=3, label=label, linestyle="none", **look)
 
 
-COLORS = {"AB": "tab:red", "NO": "tab:blue"}
+LOOKS = {"AB": {"color": "#D55E00", "marker": "o"}, "NO": {"color": "#0072B2", "marker": "s"}}  # also without colour
+CLASSES = {"AB": "abnormal", "NO": "normal"}
 figure, ((budgets, mechs), (orders, bounds)) = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
-for group, color in COLORS.items():
+for group, look in LOOKS.items():
     for shift, one in enumerate(fits.values()):
-        label = {"AB": "abnormal", "NO": "normal"}[group]
-        bar(budgets, shift, one.tidy().set_index("component").loc[group], color, None if shift else label)
-    budgets.axhline(truth[group], color=color, linewidth=0.8, linestyle=":")
+        bar(budgets, shift, one.tidy().set_index("component").loc[group], look, None if shift else CLASSES[group])
+    budgets.axhline(truth[group], color=look["color"], linewidth=0.8, linestyle=":")
 budgets.set_xticks(range(len(fits)), [f"{eps:g}" for eps in fits])
 budgets.set_xlabel("eps")
 budgets.set_ylabel("slip (degree_spondylolisthesis)")
@@ -258,39 +258,39 @@ EDGES = (-20, 90)
 for row, some in enumerate(released.values()):
     if some.isna().to_numpy().all():
         mechs.text(np.mean(EDGES), row, "no answer", va="center", ha="center", fontsize=8)
-    for group, color in COLORS.items():
+    for group, look in LOOKS.items():
         shown_at = some[group].dropna().clip(*EDGES).to_numpy()
         height = row + np.linspace(-0.25, 0.25, TRIALS)[: len(shown_at)]
         beyond = np.isin(shown_at, EDGES)
-        mechs.scatter(shown_at[~beyond], height[~beyond], s=10, color=color, alpha=0.7)
-        mechs.scatter(shown_at[beyond], height[beyond], s=22, color=color, marker="x")
-for group, color in COLORS.items():
-    mechs.axvline(truth[group], color=color, linewidth=0.8, linestyle=":")
+        mechs.scatter(shown_at[~beyond], height[~beyond], s=10, alpha=0.7, **look)
+        mechs.scatter(shown_at[beyond], height[beyond], s=22, color=look["color"], marker="x")
+for group, look in LOOKS.items():
+    mechs.axvline(truth[group], color=look["color"], linewidth=0.8, linestyle=":")
 mechs.set_xlim(EDGES[0] - 4, EDGES[1] + 4)
 mechs.set_yticks(range(len(released)), list(released))
 mechs.set_ylim(len(released) - 0.5, -0.5)
 mechs.set_xlabel("released median of the slip; crosses lie at or beyond the panel's ends")
 mechs.set_title(f"{TRIALS} releases of each mechanism, eps = 1", fontsize=10)
 
-for name, values in quantiles.items():
+for place, (name, values) in zip(np.linspace(-0.24, 0.24, len(quantiles)), quantiles.items(), strict=True):
     mech, group = name.split(", ")
-    style = "o-" if mech == "rank" else "s--"
-    orders.plot(ORDERS, values, style, markersize=4, color=COLORS[group], alpha=0.8, label=f"{mech}, {group}")
-for name, values in exact.items():
-    orders.plot(ORDERS, values, ":", color="k", linewidth=1, label="of the file" if name.endswith("AB") else None)
-orders.set_xticks(ORDERS)
-orders.set_xlabel("order")
-orders.set_ylabel("slip")
+    away = values - exact[f"file, {group}"]
+    fill = {"fillstyle": "full" if mech == "rank" else "none", "linestyle": "none"}
+    orders.plot(np.arange(len(ORDERS)) + place, away, label=f"{mech}, {CLASSES[group]}", **fill, **LOOKS[group])
+orders.axhline(0, color="k", linewidth=1, linestyle=":", label="of the file")
+orders.set_xticks(range(len(ORDERS)), [f"{q:g}" for q in ORDERS])
+orders.set_xlabel("order of the quantile")
+orders.set_ylabel("slip: released minus that of the file")
 orders.set_title("Five quantiles at once, eps = 8", fontsize=10)
 orders.legend(fontsize=8)
 
-for offset, (what, color) in zip((-0.1, 0.1), (("median", "tab:green"), ("mean", "tab:purple")), strict=True):
+for offset, what, color, mark in ((-0.1, "median", "#009E73", "o"), (0.1, "mean", "#CC79A7", "s")):
     for place, upper in enumerate(UPPER):
-        bar(bounds, place + offset, widening[what, upper], color, None if place else what)
+        bar(bounds, place + offset, widening[what, upper], {"color": color, "marker": mark}, None if place else what)
 bounds.set_xticks(range(len(UPPER)), [f"{upper:,}" for upper in UPPER])
 bounds.set_xlabel("declared upper bound")
 bounds.set_ylabel("slip, abnormal class")
-bounds.set_title("A mean pays for its bounds, a median does not (eps = 2)", fontsize=10)
+bounds.set_title("Wide bounds make a mean uncertain, a median not (eps = 2)", fontsize=10)
 bounds.legend(fontsize=8)
 
 figure.suptitle(f"Private medians of the slip of a vertebra: {SOURCE}", fontsize=11)
