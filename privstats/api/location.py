@@ -49,7 +49,8 @@ def dp_median(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of them by group, ``"x ~ g"``.
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of them by group, ``"x ~ g"``, or by
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
@@ -178,7 +179,8 @@ def dp_quantile(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of them by group, ``"x ~ g"``.
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of them by group, ``"x ~ g"``, or by
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
@@ -306,8 +308,9 @@ def dp_mean(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of them by group, ``"x ~ g"``. Values outside
-        the declared bounds are moved to the nearer bound: the estimand is the mean of the clamped values.
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of them by group, ``"x ~ g"``, or by
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. Values outside the declared bounds are moved to the nearer
+        bound: the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;

@@ -1,7 +1,7 @@
 """Columns: a formula without coefficients, as a row-wise map to bounded values and the group of each row.
 
-``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"``. Values stay in the user's units. Of the
-methods here only `block` meets rows (TRUSTED).
+``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values
+stay in the user's units. Of the methods here only `block` meets rows (TRUSTED).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -18,11 +17,23 @@ import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, OptionError
 from privstats.formula.block import Block, Layout, Term
-from privstats.formula.declarations import Estimated, Levels, plain
+from privstats.formula.declarations import Estimated, Levels
 from privstats.formula.design import Design, bind_regression
 from privstats.formula.domain import Domain, as_domain
 from privstats.formula.expression import columns, parse
-from privstats.formula.factors import LevelFactor, NumericFactor, derived, factor, lacking, level_factor
+from privstats.formula.factors import (
+    CutFactor,
+    LevelFactor,
+    NumericFactor,
+    as_edges,
+    check_covered,
+    cut_factor,
+    derived,
+    factor,
+    interval_names,
+    lacking,
+    level_factor,
+)
 from privstats.formula.language import constraint, parse_formula
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, select
@@ -132,9 +143,11 @@ class Columns:
             if missing.any() and isinstance(target, NumericFactor):
                 present &= ~missing
                 numbers[missing, j] = target.within.middle
+        codes = [] if self.group is None else [self.group.codes(rows)]
+        for code in codes:
+            present &= code >= 0
         present &= self._selection.keeps(rows, len(present))
         present |= self.complete
-        codes = [] if self.group is None else [self.group.codes(rows)]
         if not present.all():
             numbers[~present] = 0.0
             codes = [np.where(present, code, 0) for code in codes]
@@ -205,11 +218,7 @@ class Columns:
             raise OptionError(
                 "bins are neither a number of bins nor edges in ascending order; write bins=20, or bins=[0, 1, 2]"
             )
-        if edges[0] > low or edges[-1] < high:
-            raise DomainError(
-                f"the bins do not cover the bounds of '{part.code}', which are ({low:g}, {high:g}); begin and end with "
-                "these"
-            )
+        check_covered(edges, part)
         return edges
 
     def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
@@ -217,10 +226,7 @@ class Columns:
         part = self.targets[0]
         if isinstance(part, LevelFactor):
             return part.levels.values
-        closed = ")" * (len(edges) - 2) + "]"
-        short = [f"{edge:g}" for edge in edges]
-        texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
-        return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))
+        return interval_names(edges)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -268,11 +274,17 @@ class Columns:
         check_schema(new_data, self.group.reads)
         warn_of_strangers(new_data, self.group.reads, self.domain)
         rows, present = admit(new_data, self.group.reads, self._bound, (), clamp=False)
-        return np.where(present[:, None], np.eye(len(self.group_levels))[self.group.codes(rows)], np.nan)
+        codes = self.group.codes(rows)
+        return np.where((present & (codes >= 0))[:, None], np.eye(len(self.group_levels))[codes], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return (R, q) such that a hypothesis about `names` reads ``R @ params = q``; as `Design.constraint`."""
         return constraint(self.names, hypothesis)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it has a design: a single column is asked about, and the group is one that has declared levels."""
+        return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
         """Return the design of the one column on a dummy for each group, or on an intercept alone.
@@ -280,12 +292,14 @@ class Columns:
         Raises
         ------
         FormulaError
-            If there are several columns.
+            If there are several columns, or the group is cut from numbers.
         """
         if len(self.targets) > 1:
             raise FormulaError(
                 f"a clip is chosen for one column at a time; ask about '{self.codes[0]}' by itself, or leave mech out"
             )
+        if isinstance(self.group, CutFactor):
+            raise FormulaError(f"a clip is not chosen by '{self.group.code}'; leave mech out")
         code = None if self.group is None else self.group.code
         grouped = code if code is None or code.startswith("C(") else f"C({code})"
         right = "1" if grouped is None else f"0 + {grouped}"
@@ -369,6 +383,8 @@ def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
 
 
 def _group(code: str, domain: Domain) -> LevelFactor:
+    if (cut := cut_factor(code, domain)) is not None:
+        return cut
     levels = domain.get(code)
     if code.isidentifier() and isinstance(levels, Levels):
         return level_factor(code, code, levels)
@@ -379,7 +395,10 @@ def _group(code: str, domain: Domain) -> LevelFactor:
     if isinstance(part, LevelFactor):
         return part
     name = next(iter(columns(parse(code))), code)
-    raise DomainError(f"'{code}' is a group only with declared levels; write domain={{'{name}': ['a', 'b']}}")
+    raise DomainError(
+        f"'{code}' is a group only with declared levels; write domain={{'{name}': ['a', 'b']}}, or of numbers "
+        f"cut({name}, [0, 10, 20])"
+    )
 
 
 def _target(part: Any) -> NumericFactor | LevelFactor:
@@ -393,15 +412,6 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
             f"domain={{'{part.code}': (0, 10)}}"
         )
     return part
-
-
-def as_edges(bins: Any) -> tuple[float, ...]:
-    """Return edges of bins as numbers; nothing where they are no ascending numbers."""
-    try:
-        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
-    except (TypeError, ValueError):
-        return ()
-    return edges if len(edges) > 1 and all(-np.inf < a < b < np.inf for a, b in pairwise(edges)) else ()
 
 
 def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:

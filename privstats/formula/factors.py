@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,35 @@ class LevelFactor:
         return column.codes
 
 
+@dataclass(frozen=True, eq=False)
+class CutFactor(LevelFactor):
+    """A bounded expression, cut at public edges: the interval in which its value lies is its level.
+
+    Parameters
+    ----------
+    of : NumericFactor
+    edges : tuple of float
+        Ascending; the first and last are at or beyond the bounds of `of`.
+    """
+
+    of: NumericFactor
+    edges: tuple[float, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.of.reads
+
+    @property
+    def total(self) -> bool:  # type: ignore[override]
+        return self.of.total
+
+    def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
+        """Return the place of each admitted row's interval; -1 where the expression is no number and need not be."""
+        values = self.of.values(rows)[:, 0]
+        places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
+        return places if self.total else np.where(np.isnan(values), -1, places)
+
+
 Factor = NumericFactor | BasisFactor | LevelFactor
 
 
@@ -200,6 +230,63 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 def numeric(code: str, domain: Domain) -> NumericFactor:
     """Return the bounded numeric expression that `code` writes; a column of truth values is one."""
     return _numeric(code, parse(code), domain)
+
+
+def cut_factor(code: str, domain: Domain) -> CutFactor | None:
+    """Return the factor that ``cut(expression, edges)`` writes; None of another expression.
+
+    Raises
+    ------
+    FormulaError
+        If the edges are no ascending numbers.
+    DomainError
+        If they do not cover the bounds of the expression.
+    """
+    match parse(code):
+        case ast.Call(func=ast.Name(id="cut"), args=[inner, ends], keywords=[]):
+            part, edges = _numeric(ast.unparse(inner), inner, domain), as_edges(_literal(code, ends))
+        case ast.Call(func=ast.Name(id="cut")):
+            edges = ()
+        case _:
+            return None
+    if len(edges) < 3:
+        raise FormulaError(f"'{code}' is not understood; write cut(x, [0, 1, 2]), with three or more edges, ascending")
+    check_covered(edges, part)
+    levels = Levels(interval_names(edges))
+    return CutFactor(code, code, levels, CODINGS["Treatment"](), part, edges)
+
+
+def as_edges(bins: Any) -> tuple[float, ...]:
+    """Return edges of bins as numbers; nothing where they are no ascending numbers."""
+    try:
+        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
+    except (TypeError, ValueError):
+        return ()
+    return edges if len(edges) > 1 and all(-np.inf < a < b < np.inf for a, b in pairwise(edges)) else ()
+
+
+def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
+    """Refuse edges of bins beyond which an expression has values.
+
+    Raises
+    ------
+    DomainError
+        Naming the bounds.
+    """
+    low, high = part.within.lo, part.within.hi
+    if edges[0] > low or edges[-1] < high:
+        raise DomainError(
+            f"the bins do not cover the bounds of '{part.code}', which are ({low:g}, {high:g}); begin and end with "
+            "these"
+        )
+
+
+def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """Return what the intervals between edges are called, such as "[0, 1)"."""
+    closed = ")" * (len(edges) - 2) + "]"
+    short = [f"{edge:g}" for edge in edges]
+    texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
+    return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:

@@ -87,7 +87,7 @@ FUNCTIONS: dict[str, Rowwise] = {
     ),
 }  # fmt: skip
 _SOURCES: dict[str, Any] = {}
-_BUILT_IN = frozenset(FUNCTIONS) | {"C", "Q", "poly", "bs", "cr", "cc"}
+_BUILT_IN = frozenset(FUNCTIONS) | {"C", "Q", "cut", "poly", "bs", "cr", "cc"}
 
 
 def rowwise(

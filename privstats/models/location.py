@@ -20,9 +20,9 @@ from privstats.estimators.quantiles import (
     ProposeTestReleaseQuantiles,
     RankQuantiles,
 )
-from privstats.formula.columns import Columns, as_edges, bind_columns
+from privstats.formula.columns import Columns, bind_columns
 from privstats.formula.domain import Domain
-from privstats.formula.factors import refuse_few_rows
+from privstats.formula.factors import as_edges, refuse_few_rows
 from privstats.formula.language import parse_formula
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian
@@ -240,7 +240,7 @@ class ColumnMean(Location):
         table["clipped"] = clipped
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         entry, because = table[auto], "chosen by auto: the least noise under this budget"
-        alone = len(design.targets) == 1 and intervals and neighbors.rows_per_unit == 1 and rows is not None
+        alone = design.is_regression and intervals and neighbors.rows_per_unit == 1 and rows is not None
         if mech == "auto" and alone and public.outdoes_moments(by, design.as_regression()):
             sums = Means(**entry.fixed)
             noises = {auto: str(entry.noise), "clipped": str(clipped.noise)}

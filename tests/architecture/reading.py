@@ -53,7 +53,7 @@ METHODS = {  # of files that are public otherwise
     "formula/design.py": ("Design.block",),
     "formula/columns.py": ("Columns.block",),
     "formula/bare.py": ("BareFactor.block",),
-    "formula/factors.py": ("BasisFactor.values", "LevelFactor.codes", "NumericFactor.values"),
+    "formula/factors.py": ("BasisFactor.values", "CutFactor.codes", "LevelFactor.codes", "NumericFactor.values"),
     "formula/selection.py": ("Selection.keeps", "Selection.weighs"),
     "formula/terms.py": ("Terms.codes",),
 }

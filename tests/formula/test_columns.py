@@ -8,8 +8,9 @@ import pytest
 
 from privstats.errors import DomainError, FormulaError, OptionError, PrivstatsWarning
 from privstats.formula.bare import BareFactor
-from privstats.formula.columns import as_edges, bind_columns
+from privstats.formula.columns import bind_columns
 from privstats.formula.domain import Domain
+from privstats.formula.factors import as_edges
 from privstats.mechanisms.random import public_stream
 from tests.formula.zoo import odd_frame
 
@@ -56,7 +57,49 @@ def test_levels_become_their_positions_and_are_reported_as_levels():
         columns.numeric("dp_median")
 
 
-@pytest.mark.parametrize("formula", ["x", "x + z ~ g", "k ~ h", "g", "np.log(z) ~ C(g)", "I(g == 'a')"])
+def test_numbers_are_grouped_by_the_intervals_between_edges():
+    edge = DATA.head(6).assign(z=[1.0, 2.0, np.nextafter(2.0, 0), 5.0, 99.0, np.nan])
+    columns = bind_columns("x ~ cut(z, [1, 2, 5])", DOMAIN)
+    assert columns.group_levels == ("[1, 2)", "[2, 5]")
+    assert columns.names == ("x in [1, 2)", "x in [2, 5]")
+    block = columns.block(edge)
+    assert block.codes[0].tolist() == [0, 1, 0, 1, 1, 0]
+    assert block.present.tolist() == [True] * 5 + [False]
+    rooted = bind_columns("x ~ cut(np.log(z - 2), [-9, 0, 2])", {**KNOWN, "np.log(z - 2)": (-9, 2)})
+    assert not rooted.group.total
+    block = rooted.block(DATA.head(3).assign(z=[1.5, 3.5, 2.5]))
+    assert (block.present.tolist(), block.codes[0].tolist()) == ([False, True, True], [0, 1, 0])
+    new = columns.matrix(pd.DataFrame({"z": [1.5, 4.0, np.nan]}))
+    np.testing.assert_array_equal(new, [[1, 0], [0, 1], [np.nan, np.nan]])
+    np.testing.assert_array_equal(rooted.matrix(pd.DataFrame({"z": [1.5, 2.5]})), [[np.nan, np.nan], [1, 0]])
+    assert pickle.loads(pickle.dumps(rooted)).block(DATA).codes[0].tolist() == rooted.block(DATA).codes[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("cut", "error", "says"),
+    [
+        ("cut(z)", FormulaError, r"write cut\(x, \[0, 1, 2\]\)"),
+        ("cut(z, 3)", FormulaError, "three or more edges"),
+        ("cut(z, [1, 5])", FormulaError, "three or more edges"),
+        ("cut(z, [1, 5, 2])", FormulaError, "three or more edges"),
+        ("cut(z, [1, 2, x])", FormulaError, "must be a number"),
+        ("cut(z, [1, 2, 4])", DomainError, r"do not cover the bounds of 'z', which are \(1, 5\)"),
+        ("cut(g, [1, 2, 4])", FormulaError, "'g' has levels, not numbers"),
+        ("cut(mean(z), [1, 2, 4])", FormulaError, "no function 'mean'"),
+        ("cut(age, [1, 2, 4])", DomainError, "'age' has no declared bounds"),
+    ],
+)
+def test_edges_of_groups_are_numbers_that_cover_the_bounds(cut, error, says):
+    with pytest.raises(error, match=says):
+        bind_columns(f"x ~ {cut}", DOMAIN)
+    with pytest.raises(FormulaError, match="a clip is not chosen by 'cut"):
+        bind_columns("x ~ cut(z, [1, 2, 5])", DOMAIN).as_regression()
+
+
+CUT = ["x ~ cut(z, [1, 2, 5])", "x ~ cut(x + np.log(z), [0, 1, 4, 12])"]
+
+
+@pytest.mark.parametrize("formula", ["x", "x + z ~ g", "k ~ h", "g", "np.log(z) ~ C(g)", "I(g == 'a')", *CUT])
 def test_a_rows_bits_are_its_own_and_no_row_of_a_complete_domain_is_absent(formula):
     data = odd_frame(60).rename(columns={"y": "h"}).assign(x=DATA["x"].to_numpy()[np.arange(60) % N])
     for complete in (True, False):

@@ -29,6 +29,7 @@ CASES = {
     "means of units under rho": (dp_mean, "y ~ g", DOMAIN, {"rho": 0.5, "mech": "gaussian"}, "replace", "who", 0.99),
     "means by group of either kind": (dp_mean, "y ~ g", DOMAIN, {"mu": 1.0}, "replace", None, 0.8),
     "means of either kind, pure": (dp_mean, "y ~ g", DOMAIN, {"eps": 8.0}, "replace", None, 0.75),
+    "means by intervals": (dp_mean, "y ~ cut(a, [-2, -1, 0, 2])", DOMAIN, {"eps": 1.0}, "replace", None, 0.99),
     "means of units": (dp_mean, "y ~ g", DOMAIN, {"eps": 1.0}, "replace", "who", 0.99),
     "histogram": (dp_hist, "y", DOMAIN, {"eps": 1.0, "bins": 4}, "replace", None, 0.99),
 }
