@@ -218,7 +218,7 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
     """Return in words what `costly` assumes of columns."""
     kinds = dict[str, None]()
     for name, known in unknown.items():
-        if name == getattr(design, "response", None):
+        if _outcome(design) and name == design.response:
             rare = f"{RARE:.0%} of the outcomes may be 1" if is_binary(design) else "the mean outcome may be small"
         elif isinstance(known, Levels):
             rare = f"each level but the first may have {RARE:.0%} of the rows"
