@@ -1,6 +1,6 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
-from privstats import datasets, local
+from privstats import adapters, datasets, local
 from privstats.api import (
     combine,
     dp_glm,
@@ -47,6 +47,7 @@ __all__ = [
     "Scale",
     "Study",
     "ZeroCDP",
+    "adapters",
     "combine",
     "datasets",
     "dp_glm",
