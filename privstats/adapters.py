@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from privstats.errors import OptionError
 from privstats.results.results import Results
 
-__all__ = ["stargazer"]
+__all__ = ["marginaleffects", "stargazer"]
 
 
 def stargazer(fit: Results) -> dict[str, Any]:
@@ -59,6 +63,96 @@ def stargazer(fit: Results) -> dict[str, Any]:
         "f_statistic": None,
         "f_p_value": None,
     }
+
+
+def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
+    """Return a fit as a model of the package marginaleffects, over public rows.
+
+    ``pip install "privstats[marginaleffects]"`` brings versions that go together.
+
+    Write ``model = ps.adapters.marginaleffects(fit, grid)``; then ``predictions(model)``, ``comparisons(model)``,
+    ``slopes(model)`` and their averages are those of `grid`, which stands in place of the private rows. Estimates and
+    standard errors are those of `Results.get_prediction` and `Results.t_test`. Intervals are estimates plus and minus
+    normal quantiles of standard errors: unlike our own, they do not contain what clipping may have moved.
+
+    Parameters
+    ----------
+    fit : Results
+        Of a regression with one quantile, or none.
+    grid : DataFrame
+        Public rows with the predictors' columns: values that were chosen, never the private rows. Levels of a factor
+        are compared as far as they occur here, with the first of them in the order of the domain.
+
+    Returns
+    -------
+    marginaleffects.classes.ModelAbstract
+
+    Raises
+    ------
+    FormulaError, OptionError
+        If a column is missing, the fit has several quantiles, or a coefficient is not given.
+
+    Examples
+    --------
+    >>> import pandas as pd, privstats as ps
+    >>> rows = pd.DataFrame({"x": [0.2, 0.8] * 500, "y": [1.0, 2.0] * 500})
+    >>> fit = ps.dp_lm("y ~ x", rows, eps=2, domain={"x": (0, 1), "y": (0, 4)}, rng=1)
+    >>> from marginaleffects import slopes  # doctest: +SKIP
+    >>> slopes(ps.adapters.marginaleffects(fit, pd.DataFrame({"x": [0.3, 0.5]})))  # doctest: +SKIP
+    """
+    from marginaleffects.classes import ModelAbstract, ModelVault
+    from polars import DataFrame, Enum, Int32, Series
+
+    hidden = fit.params.index[fit.params.isna()]
+    if len(hidden):
+        raise OptionError(f"'{hidden[0]}' is not given; write fit.get_prediction(grid), or leave its term out")
+    fit.get_prediction(grid)  # refuses what cannot be predicted
+    design: Any = fit.facts.design
+    names = [name for name in design.reads if name in grid and name != fit.endog_names]
+    levels = {name: {str(level): level for level in getattr(fit.domain[name], "values", ())} for name in names}
+
+    def columns(rows: Any) -> tuple[None, np.ndarray]:
+        """Return the model matrix of rows, with the offset as its last column."""
+        frame = pd.DataFrame({name: rows[name].to_list() for name in names})
+        frame = frame.assign(**{name: frame[name].map(levels[name]) for name in names if levels[name]})
+        offset = design.offsets(frame) if fit.facts.offset is not None else np.zeros(len(frame))
+        return None, np.column_stack([design.matrix(frame), offset])
+
+    class PrivateModel(ModelAbstract):  # type: ignore[misc]
+        df_resid = math.inf  # its intervals are normal ones
+
+        def validation(self) -> None:
+            """Check nothing but the types of coefficients and names: types of columns are those of the domain."""
+            self.validate_coef()
+            self.validate_response_name()
+
+        def get_vcov(self, vcov: bool = True) -> np.ndarray | None:
+            if not isinstance(vcov, bool):
+                raise OptionError("a fit has one covariance; write vcov=True, or fit with another cov_type=")
+            return fit.cov_params().to_numpy() if vcov else None
+
+        def get_predict(self, params: np.ndarray, newdata: np.ndarray) -> Any:
+            eta = newdata[:, :-1] @ params + newdata[:, -1]
+            mean = fit.family.link.inverse(eta) if hasattr(fit, "family") else eta
+            return DataFrame({"rowid": Series(range(len(mean)), dtype=Int32), "estimate": mean})
+
+    shown = {
+        name: Series(grid[name].map({level: text for text, level in known.items()}).tolist(), dtype=Enum(list(known)))
+        if (known := levels[name])
+        else Series(grid[name].tolist())
+        for name in names
+    }
+    numeric = {name: pd.api.types.is_numeric_dtype(grid[name]) and not levels[name] for name in names}
+    vault = ModelVault(
+        coef=fit.params.to_numpy(),
+        coefnames=np.array(fit.exog_names),
+        formula=columns,
+        modeldata=DataFrame(shown),
+        package="privstats",
+        variable_names=[fit.endog_names, *names],
+        variables_type={name: "numeric" if numeric[name] else "character" for name in names},
+    )
+    return PrivateModel(fit, vault)
 
 
 def _given(value: float) -> float | None:
