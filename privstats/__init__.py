@@ -3,6 +3,7 @@
 from privstats import adapters, datasets, local
 from privstats.api import (
     combine,
+    dp_diagnostics,
     dp_glm,
     dp_hist,
     dp_lm,
@@ -50,6 +51,7 @@ __all__ = [
     "adapters",
     "combine",
     "datasets",
+    "dp_diagnostics",
     "dp_glm",
     "dp_hist",
     "dp_lm",

@@ -7,14 +7,13 @@ Both functions simulate their protocol in one process. They are for teaching and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.boundary import door
 from privstats.errors import DomainError, FormulaError, OptionError, PrivacyError, quote
 from privstats.formula.cells import positions
 from privstats.formula.design import Design, bind_regression
@@ -28,7 +27,7 @@ from privstats.mechanisms.random import source, streams
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import GaussianDP, PureDP, is_number
 from privstats.results.local import LocalFit, LocalProportion
-from privstats.workflow.call import entrance
+from privstats.workflow.call import public
 from privstats.workflow.facts import seed_shown
 
 __all__ = ["local_gradient_descent", "randomized_response"]
@@ -36,17 +35,8 @@ __all__ = ["local_gradient_descent", "randomized_response"]
 EXAMPLE = "y ~ x"
 AFTER = 2  # answers after the steps: curvature and squares of scores
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let out results and our refusals, none with a frame that holds rows."""
-    opened: Callable[..., R] = door(function)
-    return entrance(function, lambda arguments: opened(**arguments))
-
-
-@_public
+@public
 def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalProportion:
     """Estimate the share of yes among answers that each person randomises before sending.
 
@@ -99,7 +89,7 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     return LocalProportion(*proportion(sent, promise.eps), n, promise, seed_shown(rng))
 
 
-@_public
+@public
 def local_gradient_descent(
     formula: str,
     data: pd.DataFrame,

@@ -2,6 +2,7 @@
 
 from privstats.api.combining import combine
 from privstats.api.counts import dp_hist, dp_mode
+from privstats.api.diagnostics import dp_diagnostics
 from privstats.api.glm import dp_glm
 from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
@@ -12,6 +13,7 @@ from privstats.api.saved import load
 
 __all__ = [
     "combine",
+    "dp_diagnostics",
     "dp_glm",
     "dp_hist",
     "dp_lm",

@@ -35,6 +35,7 @@ from privstats.formula.points import collinear, cut, made_up, shown
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, addend, select
+from privstats.formula.spelled import is_long, linear_predictor, written_number
 from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
@@ -285,6 +286,23 @@ class Design:
             If it cannot be read as linear equations of the coefficients.
         """
         return constraint(self.names, hypothesis)
+
+    def expressions(self, params: FloatArray) -> tuple[str, str]:
+        """Return the response, and the linear predictor with these coefficients, as expressions of columns.
+
+        Raises
+        ------
+        FormulaError
+            If the formula has more terms than an expression can hold.
+        """
+        fitted = linear_predictor(self._made, params, self.domain)
+        if self._offset is not None:
+            fitted += f" + {written_number(self._offset, self.domain)}"
+        if is_long(fitted):
+            raise FormulaError(
+                f"'{self.formula}' has too many terms to be written as one expression; fit the most important of them"
+            )
+        return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
         """Return the directions v with ``columns @ v = 0`` in every row whose levels are kept: from contrasts alone.

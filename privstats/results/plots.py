@@ -48,13 +48,8 @@ def draw_intervals(
     OptionError
         If the fit has no such term, nothing to draw over, or several panels for one `ax`.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as NewFigure
-    except ImportError as error:
-        raise ImportError("matplotlib is not installed; write pip install 'privstats[plot]'") from error
     _check_over(results, over)
-    rows = _rows(results, alpha, terms)
+    rows = panel_rows(results, alpha, terms)
     panels = [_panel(results, rows[rows["panel"] == name]) for name in dict.fromkeys(rows["panel"])]
     if ax is not None and len(panels) > 1:
         raise OptionError(
@@ -66,8 +61,7 @@ def draw_intervals(
         width = WIDE if len(panels) == 1 else 1.0 + NARROW * across
         share_y = not panels[0].upright or (len(panels) > 1 and len(set(rows["term"])) == 1)
         height = 1.3 + down * max(panel.height for panel in panels)
-        figure = NewFigure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(width, height)
         places = figure.subplots(down, across, squeeze=False, sharey=share_y).ravel()
         for empty in places[len(panels) :]:
             empty.remove()
@@ -93,6 +87,24 @@ def draw_intervals(
     return figure
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Return a figure of so many inches that needs no display.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as NewFigure
+    except ImportError as error:
+        raise ImportError("matplotlib is not installed; write pip install 'privstats[plot]'") from error
+    figure = NewFigure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
     """Return the formula, shortened to two lines, and below it what is drawn and under which budget."""
     formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
@@ -108,7 +120,7 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
         raise OptionError(f"the fit has no path over {quote(over)}; {has}")
 
 
-def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.DataFrame:
+def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
     """Return the rows to draw: those of the terms, in their order, or of all but the intercept if there are others."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
@@ -132,17 +144,17 @@ def _rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None) -> pd.
     return wanted[~wanted.index.duplicated()]
 
 
-def _panel(results: FitNumbers, rows: pd.DataFrame) -> _Panel:
+def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
     """Return a panel: a path where the last part of labels is a tau or q, else bars of bins, else rows by name."""
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:
         rows = rows.sort_values(key, kind="stable")
-        return _Panel(name, rows, rows[key].to_numpy(dtype=float), along=key)
+        return Panel(name, rows, rows[key].to_numpy(dtype=float), along=key)
     if key == "bin" and (edges := _edges(list(rows[key]))) is not None:
-        return _Panel(name, rows, (edges[1:] + edges[:-1]) / 2, along=rows["term"].iloc[0], widths=np.diff(edges))
+        return Panel(name, rows, (edges[1:] + edges[:-1]) / 2, along=rows["term"].iloc[0], widths=np.diff(edges))
     names = tuple(textwrap.fill(part_of(part), BESIDE) for part in rows["name" if key == "term" else key])
     widths = np.full(len(rows), 0.8) if key == "bin" else None
-    return _Panel(name, rows, np.arange(len(rows), dtype=float), names=names, widths=widths)
+    return Panel(name, rows, np.arange(len(rows), dtype=float), names=names, widths=widths)
 
 
 def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -156,7 +168,7 @@ def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Panel:
+class Panel:
     """Estimates at their places, of a path or of bins from left to right, of names from top to bottom.
 
     Parameters

@@ -1,0 +1,115 @@
+"""A fitted linear map as an expression of columns, which other functions take: what is written here is public.
+
+Each term is a coefficient times expressions of the formula, held to their declared bounds, times conditions on levels.
+Columns of one basis are one piecewise polynomial: the sum of them, weighted by their coefficients.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.legendre import leg2poly
+
+from privstats.formula.declarations import Estimated, Numbers
+from privstats.formula.domain import Domain
+from privstats.formula.expression import MOST_NODES
+from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
+from privstats.formula.terms import Terms
+from privstats.numerics.law import FloatArray
+
+LONGEST = MOST_NODES * 4 // 5  # parts of an expression: a fifth is left for what is computed of it
+
+
+def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
+    """Return ``X params`` as an expression.
+
+    Parameters
+    ----------
+    made : Terms
+    params : ndarray, shape (columns,)
+    domain : Domain
+        In which bounds of expressions are declared.
+    """
+    terms: list[tuple[str, ...]] = []
+    curves: dict[tuple[str, ...], FloatArray] = {}
+    for product in made.products:
+        numbers = () if product.number is None else made.numbers[product.number]
+        curved = next((pair for pair in numbers if isinstance(made.numeric[pair[0]], BasisFactor)), None)
+        parts = tuple(_column(made.numeric[code], place, domain) for code, place in numbers if (code, place) != curved)
+        key = () if product.factor is None else made.keys[product.factor]
+        levels = made.levels(key) if key else ((),)
+        for value, level in zip(product.contrasts @ params[list(product.columns)], levels, strict=True):
+            texts = (*parts, *_conditions(made, key, level))
+            if curved is None:
+                terms += [(repr(float(value)), *texts)] if value else []
+            else:
+                code, place = curved
+                weights = curves.setdefault((code, *texts), np.zeros(len(made.numeric[code].intervals)))
+                weights[place] += value
+    terms += [(_curve(made.numeric[code], weights, domain), *texts) for (code, *texts), weights in curves.items()]
+    return " + ".join(" * ".join(term) for term in terms) or "0.0"
+
+
+def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
+    """Return the conditions that a row has a level of a key, of each of its columns."""
+    each = level if len(key) > 1 else (level,) * len(key)
+    return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
+
+
+def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
+    """Return one column of a factor."""
+    if isinstance(part, NumericFactor):
+        return written_number(part, domain)
+    return _curve(part, np.eye(len(part.intervals))[place], domain)
+
+
+def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
+    """Return a factor that is a number as an expression: held to bounds that do not follow from its columns."""
+    if isinstance(part, LevelFactor):
+        return condition(part, part.levels.values[1])
+    known = domain.get(part.code)
+    declared = isinstance(known, Numbers) and (isinstance(known, Estimated) or part.reads != (part.code,))
+    low, high = part.within.lo, part.within.hi
+    return f"np.clip({part.code}, {float(low)!r}, {float(high)!r})" if declared else f"({part.code})"
+
+
+def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
+    """Return that a row has a level of a factor, 1 or 0, as an expression."""
+    if isinstance(part, LevelFactor):
+        bare = part.name.isidentifier() and not keyword.iskeyword(part.name)
+        return f"({part.name if bare else f'Q({part.name!r})'} == {level!r})"
+    return f"({part.code})" if level else f"(1 - ({part.code}))"
+
+
+def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domain) -> str:
+    """Return the weighted sum of the columns of a basis: a polynomial in each piece, by Horner's rule."""
+    assert isinstance(part, BasisFactor)
+    basis, x = part.basis, written_number(part.of, domain)
+    knots, within = basis.knots, part.of.within
+    if not basis.extend and (knots[0] > within.lo or knots[-1] < within.hi):
+        x = f"np.clip({x}, {float(knots[0])!r}, {float(knots[-1])!r})"
+    pieces = []
+    for low, high, series in zip(knots[:-1], knots[1:], basis.series, strict=True):
+        middle, half = (low + high) / 2, (high - low) / 2
+        powers = leg2poly(weights @ series)
+        pieces.append(_horner(f"({x} - {float(middle)!r})", powers / half ** np.arange(len(powers))))
+    text = pieces[-1]
+    for knot, piece in zip(knots[-2:0:-1], pieces[-2::-1], strict=True):
+        text = f"np.where({x} < {float(knot)!r}, {piece}, {text})"
+    return f"({text})"
+
+
+def _horner(x: str, powers: Sequence[float]) -> str:
+    text = repr(float(powers[-1]))
+    for power in powers[-2::-1]:
+        text = f"({text}) * {x} + {float(power)!r}"
+    return text
+
+
+def is_long(text: str) -> bool:
+    """Whether an expression is too long to be a part of another one."""
+    return sum(1 for _ in ast.walk(ast.parse(text))) > LONGEST

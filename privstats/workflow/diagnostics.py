@@ -1,0 +1,187 @@
+"""Pictures of what a fit leaves over: which releases of other functions they are made of.
+
+The residual of a row is an expression of its columns, as the released coefficients are public, and so are bins, which
+are chosen from releases and declared bounds. Each picture is a histogram, or means by intervals of the fitted values:
+plans of public functions, charged together and run as a study. Nothing here meets a row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from privstats.errors import FormulaError, OptionError, PrivstatsWarning, quote
+from privstats.formula.factors import numeric
+from privstats.numerics.law import FloatArray
+from privstats.privacy.promise import Promise, is_number, promise_of
+from privstats.results.diagnostics import Diagnostics
+from privstats.results.results import Results
+from privstats.workflow.arguments import warn_of_little_protection
+from privstats.workflow.plan import Plan
+from privstats.workflow.protected import Protected
+from privstats.workflow.study import Study
+from privstats.workflow.verbs import BY_NAME
+
+SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
+FAR = 4.0  # residual std devs: residuals beyond count as this far
+STEP = 0.5  # of a bin of residuals, in the same unit
+SIDES = 2.0  # std devs of the fitted values on each side of their mean that bins divide; the outer bins have the rest
+LARGEST = 30.0  # linear predictor of a probability: further away it is 0 or 1
+MOST_BINS = 100
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A call of a public function, and the edges of what it is drawn along."""
+
+    verb: str
+    formula: str
+    edges: tuple[float, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def diagnosed(
+    fit: Any,
+    data: Any,
+    budget: Mapping[str, Any],
+    bins: Any,
+    scale: Any,
+    shares: Mapping[str, float] | None,
+    ledger: Any,
+    rng: Any,
+) -> Diagnostics:
+    """Return what `dp_diagnostics` does.
+
+    Raises
+    ------
+    OptionError, FormulaError, BudgetError
+        If there are no such pictures of the fit, or an argument is none.
+    """
+    design = _design_of(fit)
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 2 <= bins <= MOST_BINS:
+        raise OptionError(f"bins is {quote(bins)}; give a whole number from 2 to {MOST_BINS}, such as bins=10")
+    warn_of_little_protection(budget)
+    promise = promise_of(budget["eps"], budget["mu"], budget["rho"], budget["delta"], fit.facts.neighbors)
+    response, eta = design.expressions(fit.params.to_numpy(dtype=float))
+    of_kind = _of_probabilities if fit.facts.link else _of_means
+    pictures = of_kind(fit, response, eta, int(bins), scale)
+    parts = _parts(tuple(pictures), shares)
+    with warnings.catch_warnings():  # of declared columns that one picture does not read
+        warnings.simplefilter("ignore", PrivstatsWarning)
+        plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
+        made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))
+    return Diagnostics(fit.formula, promise, tuple(pictures), made, tuple(p.edges for p in pictures.values()))
+
+
+def _design_of(fit: Any) -> Any:
+    """Return the design of a fit that has residuals and all coefficients."""
+    if not isinstance(fit, Results):
+        raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
+    facts = fit.facts
+    if facts.verb not in ("lm", "glm") or facts.link not in (None, "logit") or facts.design is None:
+        raise OptionError(
+            f"there are no diagnostics of a {facts.title.lower()}: residuals are those of least squares or of a "
+            "logistic regression; fit the formula by dp_lm"
+        )
+    if missing := [name for name, value in zip(fit.names, fit.params, strict=True) if np.isnan(value)]:
+        raise FormulaError(f"{missing[0]} is not given, so there are no fitted values; fit the formula without it")
+    return facts.design
+
+
+def _of_means(fit: Results, response: str, fitted: str, bins: int, scale: Any) -> dict[str, Picture]:
+    """Return the pictures of least squares."""
+    size = _scale(fit, scale)
+    steps = _numbers(size * np.arange(-FAR, FAR + STEP / 2, STEP))
+    left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
+    edges = _numbers(_edges(fit, fitted, bins))
+    group = _cut(fitted, edges)
+    return {
+        "residuals": Picture("hist", f"I({left})", steps, {"bins": steps}),
+        "binned": Picture("mean", f"I({left}) ~ {group}", edges),
+        "scale_location": Picture("mean", f"np.sqrt(np.abs({left}) / {size!r}) ~ {group}", edges),
+    }
+
+
+def _of_probabilities(fit: Results, response: str, eta: str, bins: int, scale: Any) -> dict[str, Picture]:
+    """Return the picture of a logistic regression: the others tell nothing where responses are 0 and 1."""
+    if scale is not None:
+        raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
+    fitted = f"1 / (1 + np.exp(-np.clip({eta}, {-LARGEST}, {LARGEST})))"
+    edges = _numbers(expit(_edges(fit, eta, bins)))
+    return {"binned": Picture("mean", f"I({response} - {fitted}) ~ {_cut(fitted, edges)}", edges)}
+
+
+def _cut(fitted: str, edges: tuple[float, ...]) -> str:
+    return f"cut(np.clip({fitted}, {edges[0]!r}, {edges[-1]!r}), {list(edges)})"
+
+
+def _numbers(values: FloatArray) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _scale(fit: Results, scale: Any) -> float:
+    """Return the residual std dev: as given, or as released."""
+    if scale is not None and not (is_number(scale) and 0 < scale < np.inf):
+        raise OptionError(f"scale is {quote(scale)}; give a positive number, such as scale=1")
+    size = float(fit.diagnostics.get("sigma", np.nan) if scale is None else scale)
+    if not 0 < size < np.inf:
+        raise OptionError("the fit has not released the size of its residuals; write scale=1, their typical size")
+    return size
+
+
+def _edges(fit: Results, eta: str, bins: int) -> FloatArray:
+    """Return edges of equal bins of linear predictors: about their mean, or all of the declared range."""
+    design: Any = fit.facts.design
+    within = numeric(f"I({eta})", design.domain).within
+    center, spread = _location(fit, design.intercept)
+    low, high = max(within.lo, center - SIDES * spread), min(within.hi, center + SIDES * spread)
+    return np.linspace(low, high, bins + 1) if low < high else np.linspace(within.lo, within.hi, bins + 1)
+
+
+def _location(fit: Results, intercept: bool) -> tuple[float, float]:
+    """Return mean and std dev of the linear predictors, as far as the sampling covariance tells; NaN otherwise.
+
+    Its inverse is about proportional to the second moments of the columns, of which the intercept is the first.
+    """
+    sampling = getattr(fit.estimate, "sampling", None)
+    if sampling is None or not intercept:
+        return np.nan, np.nan
+    moments = np.linalg.pinv(np.asarray(sampling, dtype=float), hermitian=True)
+    theta = fit.params.to_numpy(dtype=float)
+    center, square = moments[0] @ theta / moments[0, 0], theta @ moments @ theta / moments[0, 0]
+    return float(center), float(np.sqrt(max(0.0, square - center**2)))
+
+
+def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the share of each picture; relative ones of the user, or the usual ones."""
+    given = dict(shares or {})
+    if unknown := [name for name in given if name not in kinds]:
+        raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")
+    if not all(is_number(share) and 0 < share < np.inf for share in given.values()):
+        raise OptionError(f"shares are positive numbers; write shares={{'binned': {SHARES['binned']}}}")
+    weights = {kind: float(given.get(kind, SHARES[kind])) for kind in kinds}
+    return {kind: weight / sum(weights.values()) for kind, weight in weights.items()}
+
+
+def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
+    """Return the plan of a picture on the rows, the neighbours and with the domain of the fit."""
+    design: Any = fit.facts.design
+    around = fit.facts.neighbors
+    plan: Plan = BY_NAME[picture.verb].of(
+        formula=picture.formula,
+        data=data,
+        domain=None if isinstance(data, Protected) else design.domain,
+        subset=fit.facts.subset,
+        neighbors=around.kind,
+        unit=around.unit,
+        rows_per_unit=around.rows_per_unit,
+        dry_run=True,
+        **part.numbers,
+        **picture.options,
+    )
+    return plan
