@@ -32,6 +32,7 @@ from privstats.formula.factors import (
 from privstats.formula.interval import Interval
 from privstats.formula.language import Formula, code_columns, columns_by_term, constraint, parse_formula
 from privstats.formula.points import collinear, cut, made_up, shown
+from privstats.formula.predictors import Predictor, predictors_of
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, addend, select
@@ -215,6 +216,22 @@ class Design:
         parsed = parse_formula(self.formula, EXAMPLE)
         probes = {code: factor(code, self._bound).probe for term in parsed.right for code in term}
         return columns_by_term(parsed.right, probes)
+
+    @cached_property
+    def predictors(self) -> Mapping[str, Predictor]:
+        """The raw columns that the linear predictor reads, offset included, and what is publicly known of each."""
+        return predictors_of((*self._made.reads, *self._added), self._bound)
+
+    def varies_with(self, column: str) -> frozenset[str]:
+        """Return the columns on which changes of the linear predictor with a column may depend, perhaps on itself."""
+        products = [self._made.sources(product) for product in self._made.products]
+        mine = [parts for parts in products if any(column in part.reads for part in parts)]
+        others = [name for parts in mine for part in parts if part.code != column for name in part.reads]
+        return frozenset((*others, *(self._added if column in self._added else ())))
+
+    @property
+    def _added(self) -> tuple[str, ...]:
+        return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
         """Return the design with estimated bounds for what is `lacking`, held inside what is known anyway."""

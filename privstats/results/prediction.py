@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 
 from privstats.errors import FormulaError
 from privstats.inference.estimate import Estimate
@@ -24,6 +24,7 @@ SLOPES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "probit": lambda eta: np.exp(-eta * eta / 2) / np.sqrt(2 * np.pi),
     "log": np.exp,
 }
+LINKS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": logit, "probit": ndtri, "log": np.log}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +53,13 @@ class Prediction:
     @property
     def predicted_mean(self) -> FloatArray:
         """Fitted mean, or quantile, of the response in each row."""
-        return _mean(self._linear(0.05)[0], self.link)
+        return mean_of(self._linear(0.05)[0], self.link)
 
     @property
     def se_mean(self) -> FloatArray:
         """Standard errors of `predicted_mean`, noise included; through a link by the delta method."""
         eta, sd, *_ = self._linear(0.05)
-        with np.errstate(over="ignore"):
-            return np.asarray(sd * SLOPES[self.link](eta) if self.link in SLOPES else sd)
+        return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
         """Return lower and upper ends of intervals, shape (rows, 2); they contain the bound of the bias from clipping.
@@ -84,7 +84,7 @@ class Prediction:
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
             low = np.minimum(low + own, eta) - whole  # keeps what the interval of the mean has beyond z std errors
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
-        return np.column_stack([_mean(low, self.link), _mean(high, self.link)])
+        return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return one row a new row, with the column names of statsmodels; ``obs_ci`` are those of new responses."""
@@ -134,14 +134,14 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau":
         taus = list(dict.fromkeys(label[-1] for label in facts.labels))
-        each = np.column_stack([_linear_map(estimate, _placed(X, facts.labels, tau)) + added for tau in taus])
+        each = np.column_stack([linear_map(estimate, placed(X, facts.labels, tau)) + added for tau in taus])
         known = ~np.isnan(each).any(axis=1)
         each[known] = np.sort(each[known], axis=1)
         return pd.DataFrame(each, new_data.index, pd.Index(taus, name="tau"))
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
-    eta = _linear_map(estimate, X) + added
-    return pd.Series(eta if linear else _mean(eta, facts.link), new_data.index, name=results.endog_names)
+    eta = linear_map(estimate, X) + added
+    return pd.Series(eta if linear else mean_of(eta, facts.link), new_data.index, name=results.endog_names)
 
 
 def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
@@ -153,13 +153,19 @@ def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, F
     return X, facts.design.offsets(new_data) if facts.offset is not None else np.zeros(len(X))
 
 
-def _mean(eta: FloatArray, link: str | None) -> FloatArray:
+def mean_of(eta: FloatArray, link: str | None) -> FloatArray:
     """Return means of linear predictors; infinite, without a warning, where they are too large."""
     with np.errstate(over="ignore"):
         return MEANS[link](eta) if link in MEANS else eta
 
 
-def _placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
+def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
+    """Return derivatives of means with respect to linear predictors."""
+    with np.errstate(over="ignore"):
+        return SLOPES[link](eta) if link in SLOPES else np.ones_like(eta)
+
+
+def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
     """Return the rows of X as contrasts of all coefficients: those of one tau."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
@@ -169,7 +175,7 @@ def _placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) 
     return placed
 
 
-def _linear_map(estimate: Estimate, X: FloatArray) -> FloatArray:
+def linear_map(estimate: Estimate, X: FloatArray) -> FloatArray:
     """Return ``X theta``; NaN where a row of X is not complete, or its prediction not identified."""
     complete = ~np.isnan(X).any(axis=1)
     values = np.full(len(X), np.nan)

@@ -17,6 +17,7 @@ from privstats.results.absent import ABSENT, missing
 from privstats.results.deployment import deployment
 from privstats.results.files import as_line, write_text
 from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
+from privstats.results.marginal import MarginalTable, comparisons_table, means_table, slopes_table
 from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
 from privstats.results.plots import draw_intervals
@@ -201,6 +202,136 @@ class Results(FitNumbers):
         {'b-a': True, 'c-a': True, 'c-b': True}
         """
         return pairwise_tests(self, term, method, alpha)
+
+    @door
+    def means(
+        self, factor: str, at: Mapping[str, Any] | None = None, by: Any = None, *, alpha: float = 0.05
+    ) -> MarginalTable:
+        """Return estimated marginal means of the response: at each level of a factor, the others averaged.
+
+        The grid of rows is public: all combinations of declared levels, with equal weights whatever their shares in the
+        data, and numbers at the values in `at`. A mean of the data would be another release, so that each numeric
+        predictor needs a value.
+
+        Parameters
+        ----------
+        factor : str
+            A column with levels, or a numeric one with values in `at`.
+        at : mapping of str to value or list, optional
+            Values of numeric predictors, or levels of factors, as ``{"exper": [5, 10]}``: each has rows of its own.
+        by : str or list of str, optional
+            Further factors, each level of which has rows of its own instead of being averaged.
+        alpha : float
+            One minus the confidence of the intervals.
+
+        Returns
+        -------
+        MarginalTable
+            Read its `frame`, or print it. Through a link means are on the scale of the response; their ends are those
+            of the linear predictor, transformed. Quantile regressions have rows for each tau.
+
+        Raises
+        ------
+        FormulaError, OptionError
+            If the fit has no such predictor, a number lacks a value, or a level is not declared.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"g": ["a", "b"] * 10_000, "x": [0.0, 0.0, 1.0, 1.0] * 5000})
+        >>> rows["y"] = 1 + rows["x"] + (rows["g"] == "b")
+        >>> fit = dp_lm("y ~ x + C(g)", rows, eps=2, domain={"g": ["a", "b"], "x": (0, 1), "y": (0, 4)}, rng=1)
+        >>> fit.means("g", at={"x": 0.5}).frame[["level", "estimate"]].round(1).values.tolist()
+        [['a', 1.5], ['b', 2.5]]
+        """
+        return means_table(self, factor, at, by, alpha)
+
+    @door
+    def comparisons(
+        self,
+        term: str,
+        at: Mapping[str, Any] | None = None,
+        by: Any = None,
+        *,
+        pairwise: bool = False,
+        alpha: float = 0.05,
+    ) -> MarginalTable:
+        """Return differences of marginal means: of each level from the first one, or where a number grows by 1.
+
+        Parameters
+        ----------
+        term : str
+            A predictor: a column with levels, or a numeric one.
+        at : mapping of str to value or list, optional
+            As in `means`; only numbers on which the difference depends need a value: those that are multiplied with
+            `term`, and all of them through a link. Levels of `term` itself are those to compare, the reference first.
+        by : str or list of str, optional
+            As in `means`.
+        pairwise : bool
+            Whether to compare all pairs of levels.
+        alpha : float
+            One minus the confidence of the intervals.
+
+        Returns
+        -------
+        MarginalTable
+            Through a link of means on the scale of the response, with errors by the delta method.
+
+        Raises
+        ------
+        FormulaError, OptionError
+            If the fit has no such predictor, a number lacks a value, or a level is not declared.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"g": ["a", "b", "c", "a"] * 5000, "y": [1.0, 2.0, 3.0, 1.0] * 5000})
+        >>> fit = dp_lm("y ~ C(g)", rows, eps=2, domain={"g": ["a", "b", "c"], "y": (0, 4)}, rng=1)
+        >>> fit.comparisons("g").frame[["level", "estimate"]].round(1).values.tolist()
+        [['b - a', 1.0], ['c - a', 2.0]]
+        """
+        return comparisons_table(self, term, at, by, pairwise, alpha)
+
+    @door
+    def slopes(
+        self, term: str, at: Mapping[str, Any] | None = None, by: Any = None, *, alpha: float = 0.05
+    ) -> MarginalTable:
+        """Return derivatives of the mean with respect to a numeric predictor, whatever terms it is in.
+
+        Parameters
+        ----------
+        term : str
+            A numeric predictor.
+        at : mapping of str to value or list, optional
+            As in `comparisons`; `term` itself needs a value where the slope depends on it, as that of ``I(x**2)`` does.
+        by : str or list of str, optional
+            As in `means`.
+        alpha : float
+            One minus the confidence of the intervals.
+
+        Returns
+        -------
+        MarginalTable
+            Derivatives are central differences of the formula's terms, which are public.
+
+        Raises
+        ------
+        FormulaError, OptionError
+            If the fit has no such numeric predictor, a number lacks a value, or a level is not declared.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> x = np.arange(20_000) % 100 / 100
+        >>> rows = pd.DataFrame({"x": x, "y": 1 + 2 * x})
+        >>> fit = dp_lm("y ~ x + I(x**2)", rows, eps=8, domain={"x": (0, 1), "y": (0, 4)}, rng=1)
+        >>> fit.slopes("x", at={"x": [0.25, 0.75]}).frame["estimate"].round(0).tolist()
+        [2.0, 2.0]
+        """
+        return slopes_table(self, term, at, by, alpha)
 
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
@@ -406,6 +537,7 @@ PUBLIC = (
     "HC1_se",
     "bse",
     "budget",
+    "comparisons",
     "conf_int",
     "cov_HC1",
     "cov_params",
@@ -429,6 +561,7 @@ PUBLIC = (
     "k_constant",
     "ledger",
     "link",
+    "means",
     "measurements",
     "mech",
     "method",
@@ -447,6 +580,7 @@ PUBLIC = (
     "rsquared_adj",
     "save",
     "scale",
+    "slopes",
     "statement",
     "summary",
     "t_test",

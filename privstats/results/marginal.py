@@ -1,0 +1,421 @@
+"""Estimated marginal means, comparisons and slopes: functions of the coefficients on a grid of declared levels.
+
+The grid is public: all combinations of the declared levels of the factors, equally weighted, with numbers at the values
+that `at` gives. Nothing is averaged over the rows of the data: their means and shares would be a release.
+
+A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, g the inverse of the link. By the
+delta method its error is ``R (theta-hat - theta)``, ``R = sum_k w_k g'(x_k theta + o_k) x_k``, whose law, noise and
+bounds of bias included, is that of a linear hypothesis. Without a link this is exact. Means are transformed: errors are
+added on the scale of the link, and ends go through g, as in `Results.get_prediction`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privstats.errors import FormulaError, OptionError, PrivstatsWarning, listed, quote
+from privstats.inference.estimate import Estimate
+from privstats.results.facts import FloatArray
+from privstats.results.hypotheses import estimates, level, tests
+from privstats.results.labels import part_of
+from privstats.results.numbers import FitNumbers
+from privstats.results.prediction import LINKS, linear_map, mean_of, placed, slope_of
+from privstats.results.text import RULE, Column, TextTable, filled
+
+NUMBERS = (
+    "estimate",
+    "std_error",
+    "statistic",
+    "p_value",
+    "conf_low",
+    "conf_high",
+    "noise_share",
+    "bias_bound",
+)
+MOST_ROWS = 1000  # of a table
+MOST_GRID = 100_000  # rows of a grid
+CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
+INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
+BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalTable:
+    """Means, comparisons or slopes on a public grid; prints as text.
+
+    Parameters
+    ----------
+    title : str
+    frame : DataFrame
+        One row a quantity: term, level (of means; else what is compared), the columns of the grid that tell rows
+        apart, tau where there are several, estimate, std_error, statistic, p_value, conf_low, conf_high, noise_share,
+        bias_bound; NaN where the quantity is not identified. Zero is no hypothesis about a mean, so that means have
+        neither statistic nor p_value.
+    legend : tuple of str
+        How to read it: over what was averaged, and how.
+    alpha : float
+        One minus the confidence of the intervals.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    legend: tuple[str, ...]
+    alpha: float
+
+    def as_text(self) -> str:
+        """Return the table as plain text of at most 80 columns."""
+        lines = [line for text in self.legend for line in filled(text)]
+        return "\n".join((*filled(self.title), RULE, *self._table().as_text(), RULE, *lines))
+
+    def _table(self) -> TextTable:
+        frame = self.frame
+        value, sd, z, p, low, high, noise = (frame[name].to_numpy(dtype=float) for name in NUMBERS[:-1])
+        keys = list(frame.columns[1 : frame.columns.get_loc("estimate")])
+        labels = tuple(tuple(map(part_of, row)) for row in frame[keys].itertuples(index=False, name=None))
+        ends = f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.3g}]"
+        columns = estimates(("estimate", 10), value, sd, low, high, ends)
+        shares = Column("noise", tuple("" if np.isnan(share) else f"{share:.0%}" for share in noise), 7)
+        tested = () if frame["p_value"].isna().all() else tests(z, p)
+        spans = tuple((0, "not given") if np.isnan(one) else None for one in value)
+        return TextTable(tuple(keys), labels, (*columns[:2], *tested, *columns[2:], shares), spans)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.as_text())}</pre>"
+
+    def __repr__(self) -> str:
+        return self.as_text()
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Rows of made-up data: each row of a table is the mean of `averaged` following ones.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    keys : DataFrame
+        What tells the rows of the table apart.
+    averaged : int
+    over : tuple of str
+        The factors over whose levels is averaged.
+    """
+
+    rows: pd.DataFrame
+    keys: pd.DataFrame
+    averaged: int
+    over: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows of a grid, and with which weight they enter."""
+
+    rows: pd.DataFrame
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Quantity:
+    """Differentiable functions of theta: their values, and their gradients R, on the scale of a link or of the mean."""
+
+    value: FloatArray
+    R: FloatArray
+    scale: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """What was asked for."""
+
+    results: FitNumbers
+    name: str
+    at: Mapping[str, Sequence[Any]]
+    by: tuple[str, ...]
+    alpha: float
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        return _predictors(self.results)
+
+    def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
+        """Return the grid: `own` values first, then those of `by` and `at`; all levels of other factors are averaged.
+
+        Columns on which nothing depends stand at one value.
+        """
+        known = self.known
+        kept = {
+            **own,
+            **{name: known[name].levels for name in self.by},
+            **{k: v for k, v in self.at.items() if k != self.name},
+        }
+        missing = [name for name in needed if name not in kept and known[name].levels is None]
+        if missing:
+            values = ", ".join(f"{name!r}: [{known[name].middle:g}]" for name in missing)
+            need = "needs a value" if len(missing) == 1 else "need values"
+            raise FormulaError(
+                f"{listed(missing)} {need}, since a mean of the rows would be a release; add at={{{values}}} with "
+                "values of interest"
+            )
+        over = {name: known[name].levels for name in needed if name not in kept}
+        averaged = int(np.prod([len(levels) for levels in over.values()], dtype=float))
+        cells = int(np.prod([len(values) for values in kept.values()], dtype=float))
+        if cells > MOST_ROWS or cells * averaged > MOST_GRID:
+            raise OptionError(
+                f"the table would have {cells:,} rows on a grid of {cells * averaged:,}, above {MOST_ROWS:,} on "
+                f"{MOST_GRID:,}; give fewer values, or levels of a factor in at="
+            )
+        axes = {**kept, **over}
+        rows = pd.DataFrame(list(itertools.product(*axes.values())), columns=list(axes))
+        for name, one in known.items():
+            if name not in axes:
+                rows[name] = one.middle if one.levels is None else one.levels[0]
+        return _Grid(rows, rows[list(kept)].iloc[::averaged].reset_index(drop=True), averaged, tuple(over))
+
+
+def means_table(results: FitNumbers, term: str, at: Any, by: Any, alpha: float) -> MarginalTable:
+    """Return what `Results.means` does."""
+    call = _call(results, term, at, by, alpha)
+    values = call.at.get(call.name, call.known[call.name].levels)
+    grid = call.grid(list(call.known), {} if values is None else {call.name: values})
+    shown = grid.keys.rename(columns={call.name: "level"})
+    parts = _each_tau(results, [_Part(grid.rows, 1.0)], grid.averaged, mean=True)
+    title = f"Means of {results.endog_names} by {call.name}"
+    return _table(call, title, shown, parts, grid.over, tested=False)
+
+
+def comparisons_table(results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, alpha: float) -> MarginalTable:
+    """Return what `Results.comparisons` does."""
+    call = _call(results, term, at, by, alpha)
+    known = call.known[call.name]
+    if known.levels is None:
+        return _changes(call, "+1", [(1.0, 1.0), (0.0, -1.0)], f"Comparisons of {results.endog_names}")
+    levels = list(call.at.get(call.name, known.levels))
+    pairs = list(itertools.combinations(levels, 2)) if pairwise else [(levels[0], other) for other in levels[1:]]
+    if not pairs:
+        raise OptionError(
+            f"one level of {call.name} cannot be compared; give at={{{call.name!r}: {list(known.levels)}}}"
+        )
+    grid = call.grid(_needed(call), {})
+    shown, parts = [], []
+    for reference, other in pairs:
+        both = [_Part(grid.rows.assign(**{call.name: one}), w) for one, w in ((other, 1.0), (reference, -1.0))]
+        parts.append(_each_tau(results, both, grid.averaged))
+        shown.append(grid.keys.assign(level=f"{other} - {reference}"))
+    whole = [_stacked(list(of_tau)) for of_tau in zip(*parts, strict=True)]
+    title = f"Comparisons of {results.endog_names} between levels of {call.name}"
+    return _table(call, title, pd.concat(shown, ignore_index=True), whole, grid.over)
+
+
+def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, alpha: float) -> MarginalTable:
+    """Return what `Results.slopes` does."""
+    call = _call(results, term, at, by, alpha)
+    known = call.known[call.name]
+    if known.levels is not None:
+        raise FormulaError(f"{call.name} has levels and no slope; write fit.comparisons({call.name!r})")
+    ends = [(known.step, 0.5 / known.step), (-known.step, -0.5 / known.step)]
+    return _changes(call, f"d/d {call.name}", ends, f"Slopes of {results.endog_names}")
+
+
+def _changes(call: _Call, label: str, moves: Sequence[tuple[float, float]], title: str) -> MarginalTable:
+    """Return weighted sums of means where a number is moved."""
+    if call.known[call.name].dates:
+        raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
+    needed = _needed(call)
+    grid = call.grid(needed, {call.name: call.at[call.name]} if call.name in call.at else {})
+    call.results.facts.design.matrix(grid.rows)  # type: ignore[union-attr]  # warns of given values outside the domain
+    parts = [_Part(grid.rows.assign(**{call.name: grid.rows[call.name] + move}), weight) for move, weight in moves]
+    shown = grid.keys.assign(level=label)
+    each = _each_tau(call.results, parts, grid.averaged)
+    return _table(call, f"{title} in {call.name}", shown, each, grid.over)
+
+
+def _needed(call: _Call) -> list[str]:
+    """Return the columns on which changes of the mean with the column that was asked for depend."""
+    design: Any = call.results.facts.design
+    linear = call.results.facts.link is None
+    needed = design.varies_with(call.name) if linear else set(call.known)
+    if call.known[call.name].levels is not None:
+        needed = needed - {call.name}
+    return [name for name in call.known if name in needed]
+
+
+def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
+    """Return the quantities of each tau, of all coefficients."""
+    facts, design = results.facts, results.facts.design
+    assert design is not None
+    blocks = []
+    with warnings.catch_warnings():
+        if not mean:  # values that were moved are nobody's
+            warnings.simplefilter("ignore", PrivstatsWarning)
+        for part in parts:
+            X = np.asarray(design.matrix(part.rows), dtype=float)
+            added = design.offsets(part.rows) if facts.offset is not None else np.zeros(len(X))
+            blocks.append((part.weight, X, added))
+    taus = list(dict.fromkeys(label[-1] for label in facts.labels)) if facts.keys[-1] == "tau" else [None]
+    found = []
+    for tau in taus:
+        mine = [(w, X if tau is None else placed(X, facts.labels, tau), o) for w, X, o in blocks]
+        found.append(_quantity(results, mine, averaged, mean))
+    return found
+
+
+def _quantity(
+    results: FitNumbers, blocks: Sequence[tuple[float, FloatArray, FloatArray]], averaged: int, mean: bool
+) -> _Quantity:
+    """Return the sum over blocks of weights times means over following rows."""
+    estimate, link = results.estimate, results.facts.link
+
+    def over(values: FloatArray) -> FloatArray:
+        return values.reshape(-1, averaged, *values.shape[1:]).mean(axis=1)
+
+    if link is None:
+        R = sum(w * over(X) for w, X, _ in blocks)
+        shift = sum(w * over(o) for w, _, o in blocks)
+        return _Quantity(estimate.contrast(np.nan_to_num(R))[0] + shift, np.asarray(R))
+    etas = [linear_map(estimate, X) + o for _, X, o in blocks]
+    R = sum(w * over(slope_of(eta, link)[:, None] * X) for (w, X, _), eta in zip(blocks, etas, strict=True))
+    value = sum(w * over(mean_of(eta, link)) for (w, _, _), eta in zip(blocks, etas, strict=True))
+    if not mean:
+        return _Quantity(np.asarray(value), np.asarray(R))
+    on_link = etas[0] if averaged == 1 else LINKS[link](np.asarray(value))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _Quantity(on_link, R / slope_of(on_link, link)[:, None], link)
+
+
+def _stacked(parts: Sequence[_Quantity]) -> _Quantity:
+    return _Quantity(np.concatenate([one.value for one in parts]), np.vstack([one.R for one in parts]))
+
+
+def _table(
+    call: _Call,
+    title: str,
+    shown: pd.DataFrame,
+    each: Sequence[_Quantity],
+    over: Sequence[str],
+    tested: bool = True,
+) -> MarginalTable:
+    """Return the table of quantities: rows, and within them tau."""
+    results, many = call.results, len(each)
+    value = np.stack([one.value for one in each], axis=1).ravel()
+    R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
+    numbers = _numbers(results.estimate, value, R, each[0].scale, call.alpha, tested)
+    keys = shown[["level", *(name for name in shown if name != "level")]] if "level" in shown else shown
+    frame = keys.loc[np.repeat(keys.index, many)].reset_index(drop=True)
+    frame.insert(0, "term", call.name)
+    if results.facts.keys[-1] == "tau" and many > 1:
+        frame["tau"] = list(dict.fromkeys(label[-1] for label in results.facts.labels)) * len(shown)
+    return MarginalTable(title, frame.assign(**numbers), _legend(call, frame, over, numbers), call.alpha)
+
+
+def _numbers(
+    estimate: Estimate, value: FloatArray, R: FloatArray, link: str | None, alpha: float, tested: bool
+) -> dict[str, FloatArray]:
+    """Return the numbers of a table; NaN where a quantity is not identified."""
+    known = ~(np.isnan(value) | np.isnan(R).any(axis=1))
+    own = _without_margins(estimate).mapped(
+        np.where(known[:, None], R, 0.0), np.zeros(len(R)), tuple(map(str, range(len(R))))
+    )
+    center, sd, low, high = own.coefficients(alpha)
+    shift = value - center
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p, statistic = own.contrast(np.eye(len(R)), alpha, -shift)[4], value / sd
+        slope = slope_of(value, link)
+        columns = (
+            mean_of(value, link),
+            sd * slope,
+            statistic if tested else np.full(len(R), np.nan),
+            p if tested else np.full(len(R), np.nan),
+            mean_of(low + shift, link),
+            mean_of(high + shift, link),
+            own.noise_share(),
+            own.bias_bound() * slope,
+        )
+    given = known & ~np.isnan(center)
+    return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}
+
+
+def _without_margins(estimate: Estimate) -> Estimate:
+    """Return the estimate without its average marginal effects, which are in units of single coefficients."""
+    return estimate if getattr(estimate, "margins", None) is None else replace(estimate, margins=None)  # type: ignore[type-var]
+
+
+def _legend(
+    call: _Call, frame: pd.DataFrame, over: Sequence[str], numbers: Mapping[str, FloatArray]
+) -> tuple[str, ...]:
+    lines = []
+    if over:
+        each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
+        lines.append(f"Averages with equal weights over the declared levels of {each}.")
+    lines.append(INCLUDED)
+    if (numbers["bias_bound"] > 0).any():
+        lines.append(BIASED)
+    if np.isnan(numbers["estimate"]).any():
+        lines.append("Not given: the noise leaves a coefficient, or a combination of them, unidentified.")
+    return tuple(lines)
+
+
+# ---------------------------------------------------------------- what was asked for
+
+
+def _call(results: FitNumbers, term: Any, at: Any, by: Any, alpha: float) -> _Call:
+    known = _predictors(results)
+    name = _column(term, known)
+    values = {} if at is None else at
+    if not isinstance(values, Mapping):
+        raise OptionError(f"at is {quote(at)}; write at={{{name!r}: [...]}} with values of predictors")
+    given = {_column(key, known): _values(key, one, known) for key, one in values.items()}
+    groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    split = tuple(_column(one, known) for one in groups)
+    for one in split:
+        if known[one].levels is None or one == name:
+            raise OptionError(
+                f"by is {quote(one)}; write by= with another factor, and numbers as at={{{one!r}: [...]}}"
+            )
+    return _Call(results, name, given, tuple(one for one in split if one not in given), level(alpha))
+
+
+def _predictors(results: FitNumbers) -> Mapping[str, Any]:
+    known: Mapping[str, Any] | None = getattr(results.facts.design, "predictors", None)
+    if not known:
+        raise FormulaError("the fit has no predictors; read fit.params")
+    return known
+
+
+def _column(name: Any, known: Mapping[str, Any]) -> str:
+    """Return the raw column that is meant: ``C(g)`` stands for g."""
+    coded = CODED.fullmatch(name) if isinstance(name, str) else None
+    found = coded[1] if coded else name
+    if not isinstance(found, str) or found not in known:
+        raise FormulaError(f"the fit has no predictor {quote(name)}; it has {listed(list(known))}")
+    return found
+
+
+def _values(name: str, given: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the values of one column in `at`; a single one stands for itself."""
+    values = (given,) if isinstance(given, str) or not np.iterable(given) else tuple(given)
+    one = known[_column(name, known)]
+    if not values:
+        raise OptionError(f"at has no value of {name}; write at={{{name!r}: [...]}}")
+    if one.levels is not None:
+        strange = [value for value in values if value not in one.levels]
+        if strange:
+            among = ", ".join(map(repr, one.levels[:10]))
+            raise OptionError(f"{quote(strange[0])} is no declared level of {name}; choose among {among}")
+        return values
+    numbers = all(isinstance(v, int | float | np.integer | np.floating) and np.isfinite(v) for v in values)
+    if not (numbers or one.dates):
+        raise OptionError(
+            f"at has {quote(given)} for {name}; write at={{{name!r}: [{one.middle:g}]}} with finite numbers"
+        )
+    return values

@@ -1,0 +1,222 @@
+"""Marginal means, comparisons and slopes are what patsy's rows make of the coefficients."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import patsy
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+
+from privstats.errors import FormulaError, OptionError, PrivstatsWarning
+from privstats.formula.design import bind_regression
+from privstats.formula.domain import Domain
+from privstats.inference.estimate import Allowance
+from tests.results.fits import MEANS, facts, mean_facts, results, rq_facts
+from tests.results.test_record import normal
+
+DOMAIN = Domain(
+    {"x": (0, 4), "z": (0, 10), "g": ["a", "b", "c"], "h": [1, 2], "day": ("2020-01-01", "2020-12-31"), "y": (0, 10)}
+)
+FORMULA = "y ~ C(g) * x + I(x**2) + z + C(h)"
+NUMBERS = ["estimate", "std_error", "conf_low", "conf_high"]
+
+
+def fit_of(formula=FORMULA, link=None, offset=None, scale=0.1, **more):
+    design = bind_regression(formula, DOMAIN, offset=offset)
+    k = len(design.names)
+    root = scale * np.random.default_rng(3).standard_normal((k, k))
+    values = {"theta": np.linspace(-0.5, 0.6, k), "sampling": root @ root.T, "noise": scale**2 * np.eye(k), **more}
+    verb = "lm" if link is None else "glm"
+    return results(normal(design, **values), facts(design=design, formula=formula, link=link, offset=offset, verb=verb))
+
+
+def rows_of(fit, **columns):
+    """Return patsy's rows of the formula, all levels known."""
+    rows = pd.DataFrame(columns)
+    rows["g"] = pd.Categorical(rows["g"], categories=["a", "b", "c"])
+    rows["h"] = pd.Categorical(rows["h"], categories=[1, 2])
+    X = patsy.dmatrix(fit.formula.partition("~")[2], rows, return_type="dataframe")
+    return X[list(fit.names)].to_numpy()
+
+
+def by_hand(fit, R):
+    """Return estimates, std errors and 95% intervals of linear functions."""
+    value, V = R @ fit.estimate.theta, fit.estimate.sampling + fit.estimate.noise
+    sd = np.sqrt(np.einsum("ij,jk,ik->i", R, V, R))
+    z = norm.ppf(0.975)
+    return np.column_stack([value, sd, value - z * sd, value + z * sd])
+
+
+def test_means_average_over_declared_levels_with_equal_weights_at_given_numbers():
+    fit = fit_of()
+    frame = fit.means("g", at={"x": [1, 3], "z": 5}).frame
+    assert frame[["term", "level", "x", "z"]].values.tolist() == [["g", g, x, 5] for g in "abc" for x in (1, 3)]
+    R = [rows_of(fit, g=[g, g], h=[1, 2], x=x, z=5.0).mean(axis=0) for g in "abc" for x in (1, 3)]
+    np.testing.assert_allclose(frame[NUMBERS], by_hand(fit, np.array(R)))
+    assert frame[["statistic", "p_value"]].isna().all(axis=None)
+    split = fit.means("C(g)", at={"x": 1, "z": 5}, by="h").frame
+    assert split[["level", "h"]].values.tolist() == [[g, h] for g in "abc" for h in (1, 2)]
+    R = np.vstack([rows_of(fit, g=[g], h=[h], x=1.0, z=5.0) for g in "abc" for h in (1, 2)])
+    np.testing.assert_allclose(split[NUMBERS], by_hand(fit, R))
+    share = np.einsum("ij,ij->i", R, R) * 0.01 / by_hand(fit, R)[:, 1] ** 2
+    np.testing.assert_allclose(split["noise_share"], share)
+
+
+def test_comparisons_need_values_of_what_they_are_multiplied_with_only():
+    fit = fit_of()
+    frame = fit.comparisons("g", at={"x": [1, 3]}).frame
+    assert frame[["level", "x"]].values.tolist() == [[f"{g} - a", x] for g in "bc" for x in (1, 3)]
+    ends = [[rows_of(fit, g=[one], h=[1], x=x, z=0.0)[0] for one in (g, "a")] for g in "bc" for x in (1, 3)]
+    expected = by_hand(fit, np.array([one - other for one, other in ends]))
+    np.testing.assert_allclose(frame[NUMBERS], expected)
+    np.testing.assert_allclose(frame["statistic"], expected[:, 0] / expected[:, 1])
+    np.testing.assert_allclose(frame["p_value"], 2 * norm.sf(abs(frame["statistic"])))
+    assert fit.comparisons("h").frame["estimate"].tolist() == pytest.approx([fit.params["C(h)[T.2]"]])
+    with pytest.raises(FormulaError, match=r"x needs a value.*release; add at=\{'x': \[2\]\}"):
+        fit.comparisons("g")
+    with pytest.raises(FormulaError, match=r"x and z need values"):
+        fit.means("g")
+    pairs = fit.comparisons("g", at={"x": 1, "g": ["c", "a"]}, pairwise=True).frame
+    assert pairs["level"].tolist() == ["a - c"] and pairs["estimate"][0] == pytest.approx(-frame["estimate"][2])
+    assert len(fit.comparisons("g", at={"x": 1}, pairwise=True).frame) == 3
+
+
+def test_slopes_are_derivatives_of_all_terms():
+    fit = fit_of()
+    frame = fit.slopes("x", at={"x": [1, 3]}, by="g").frame
+    beta = fit.params
+    own = {"a": 0.0, "b": beta["C(g)[T.b]:x"], "c": beta["C(g)[T.c]:x"]}
+    expected = [beta["x"] + 2 * x * beta["I(x ** 2)"] + own[g] for g in frame["g"].unique() for x in (1, 3)]
+    by_row = [beta["x"] + 2 * x * beta["I(x ** 2)"] + own[g] for g, x in zip(frame["g"], frame["x"], strict=True)]
+    assert sorted(expected) == sorted(by_row)
+    np.testing.assert_allclose(frame["estimate"], by_row, rtol=1e-9)
+    assert fit.slopes("z").frame["estimate"].tolist() == pytest.approx([beta["z"]])
+    assert fit.comparisons("z").frame["estimate"].tolist() == pytest.approx([beta["z"]])
+    np.testing.assert_allclose(fit.slopes("z").frame["std_error"], fit.bse["z"])
+    with pytest.raises(FormulaError, match="x needs a value"):
+        fit.slopes("x", by="g")
+    with pytest.raises(FormulaError, match=r"write fit\.comparisons\('g'\)"):
+        fit.slopes("g")
+
+
+def test_slopes_at_a_declared_bound_do_not_warn_but_values_beyond_it_do():
+    fit = fit_of()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.slopes("x", at={"x": [0, 4]})
+    with pytest.warns(PrivstatsWarning, match="extrapolates"):
+        fit.slopes("x", at={"x": 5})
+
+
+def test_means_of_a_link_are_those_of_predictions_and_averages_of_responses():
+    fit = fit_of(link="logit")
+    frame = fit.means("g", at={"x": 1, "z": 5}, by="h").frame
+    new = frame[["h"]].assign(g=frame["level"], x=1.0, z=5.0)
+    predicted = fit.get_prediction(new).summary_frame().to_numpy()[:, :4]
+    np.testing.assert_allclose(frame[NUMBERS], predicted)
+    frame = fit.means("g", at={"x": 1, "z": 5}).frame
+    np.testing.assert_allclose(frame["estimate"], predicted[:, 0].reshape(3, 2).mean(axis=1))
+    X = np.stack([rows_of(fit, g=[g, g], h=[1, 2], x=1.0, z=5.0) for g in "abc"])
+    mean = expit(X @ fit.estimate.theta)
+    R = ((mean * (1 - mean))[:, :, None] * X).mean(axis=1)
+    np.testing.assert_allclose(frame["std_error"], by_hand(fit, R)[:, 1])
+    assert (frame["conf_low"] > 0).all() and (frame["conf_high"] < 1).all()
+
+
+def test_comparisons_and_slopes_of_a_link_are_of_responses_by_the_delta_method():
+    fit = fit_of("y ~ C(g) + x + C(h)", link="logit", offset="z")
+    theta = fit.estimate.theta
+    with pytest.raises(FormulaError, match="x and z need values"):
+        fit.comparisons("g")
+    frame = fit.comparisons("g", at={"x": 1, "z": 0.5}).frame
+    X = np.stack([rows_of(fit, g=[g, g], h=[1, 2], x=1.0, z=0.5) for g in "abc"])
+    mean = expit(X @ theta + 0.5)
+    R = ((mean * (1 - mean))[:, :, None] * X).mean(axis=1)
+    np.testing.assert_allclose(frame["estimate"], mean.mean(axis=1)[1:] - mean.mean(axis=1)[0])
+    np.testing.assert_allclose(frame["std_error"], by_hand(fit, R[1:] - R[0])[:, 1])
+    np.testing.assert_allclose(frame["p_value"], 2 * norm.sf(abs(frame["estimate"] / frame["std_error"])))
+    slope = fit.slopes("x", at={"x": 1, "z": 0.5}, by="g").frame
+    b = fit.params["x"]
+    np.testing.assert_allclose(slope["estimate"], (b * mean * (1 - mean)).mean(axis=1), rtol=1e-8)
+    one = np.eye(len(theta))[list(fit.names).index("x")]
+    weight = mean * (1 - mean)
+    R = (weight[:, :, None] * one + (b * weight * (1 - 2 * mean))[:, :, None] * X).mean(axis=1)
+    np.testing.assert_allclose(slope["std_error"], by_hand(fit, R)[:, 1], rtol=1e-7)
+
+
+def test_each_tau_has_rows_of_its_own():
+    design = bind_regression("y ~ x + C(h)", DOMAIN)
+    labels = tuple((name, tau) for tau in (0.25, 0.75) for name in design.names)
+    theta = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    wide = normal(design).mapped(np.vstack([np.eye(3), np.eye(3)]), np.zeros(6), tuple("abcdef"))
+    fit = results(wide.mapped(np.eye(6), theta - wide.theta), rq_facts(design=design, labels=labels))
+    frame = fit.comparisons("h").frame
+    column = design.names.index("C(h)[T.2]")
+    assert frame["tau"].tolist() == [0.25, 0.75]
+    np.testing.assert_allclose(frame["estimate"], [theta[column], theta[3 + column]])
+
+
+def test_what_is_not_identified_is_not_given_and_bounds_of_bias_are_kept():
+    lost = np.array([[0.0], [0.0], [1.0], [0.0]])
+    names = list(bind_regression("y ~ C(g) + x", DOMAIN).names)
+    assert names[2] == "C(g)[T.c]"
+    moved = Allowance(np.array([[0.0], [0.2], [0.0], [0.0]]), 1.0)
+    fit = fit_of("y ~ C(g) + x", hidden=lost, hidden_size=np.abs(lost).sum(axis=1), allowances=(moved,))
+    table = fit.comparisons("g")
+    frame = table.frame
+    assert frame["estimate"].isna().tolist() == [False, True] and frame.loc[1, NUMBERS].isna().all()
+    assert frame.loc[0, "bias_bound"] == pytest.approx(0.2)
+    assert "not given" in table.as_text() and "clipping may have moved" in table.as_text()
+    assert fit.means("g", at={"x": 1}).frame["estimate"].isna().tolist() == [False, False, True]
+    assert fit.slopes("x").frame["estimate"].tolist() == pytest.approx([fit.params["x"]])
+
+
+def test_a_mean_is_not_given_where_its_errors_are_hidden_though_each_coefficient_is_given():
+    V, hidden = np.array([[1.0, -0.99], [-0.99, 1.0]]), np.array([[0.4], [0.4]])
+    fit = fit_of("y ~ x", link="logit", sampling=V, noise=np.zeros((2, 2)), unidentified=hidden)
+    assert fit.params.notna().all()
+    assert fit.means("x", at={"x": [0, 1]}).frame["estimate"].isna().tolist() == [False, True]
+
+
+def test_tables_print_within_80_columns():
+    fit = fit_of()
+    table = fit.means("g", at={"x": [1, 3], "z": 5}, by="h")
+    text = str(table)
+    assert max(map(len, text.splitlines())) <= 80 and text == repr(table) == table.as_text()
+    assert "Means of y by g" in text and "[0.025" in text and "P>|z|" not in text
+    averaged = str(fit.means("g", at={"x": 1, "z": 5}, alpha=0.1))
+    assert "equal weights over the declared levels of h (2)" in averaged and "0.95]" in averaged
+    assert "P>|z|" in str(fit.comparisons("h")) and "<pre>" in table._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda fit: fit.means("w"), "no predictor 'w'; it has"),
+        (lambda fit: fit.means("g", at={"w": 1}), "no predictor 'w'; it has"),
+        (lambda fit: fit.means("g", at=3), "write at="),
+        (lambda fit: fit.means("g", at={"x": []}), "no value of x; write at="),
+        (lambda fit: fit.means("g", at={"x": "high"}), r"write at=\{'x': \[2\]\} with finite numbers"),
+        (lambda fit: fit.means("g", at={"x": np.nan}), "finite numbers"),
+        (lambda fit: fit.means("g", at={"h": [3]}), "3 is no declared level of h; choose among 1, 2"),
+        (lambda fit: fit.means("g", by="x"), "another factor"),
+        (lambda fit: fit.means("g", by="g"), "another factor"),
+        (lambda fit: fit.means("g", at={"x": 1, "z": range(2000)}), "6,000 rows"),
+        (lambda fit: fit.comparisons("g", at={"x": 1, "g": ["a"]}), "one level of g cannot be compared; give at="),
+        (lambda fit: fit.means("g", alpha=2), "alpha=0.05"),
+    ],
+)
+def test_refusals_name_their_cure(call, words):
+    with pytest.raises((FormulaError, OptionError), match=words):
+        call(fit_of())
+
+
+def test_fits_without_predictors_and_dates_are_refused():
+    with pytest.raises(FormulaError, match=r"no predictors; read fit\.params"):
+        results(MEANS, mean_facts(design=None)).means("g")
+    fit = fit_of("y ~ day + C(g)")
+    assert len(fit.means("g", at={"day": "2020-03-01"}).frame) == 3
+    with pytest.raises(FormulaError, match=r"compare fit\.get_prediction"):
+        fit.slopes("day")
