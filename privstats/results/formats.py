@@ -1,161 +1,279 @@
-"""One table of texts in the formats of documents: Markdown, LaTeX, HTML and CSV."""
+"""Formats of a table for other programs: Markdown, LaTeX, HTML, CSV and great_tables."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
-from textwrap import wrap
+from typing import Any
 
-Row = tuple[str, ...]
-LONGEST_CELL = 80  # characters of a cell of LaTeX, whose columns do not wrap
-ESCAPED = {
+from privstats.results.text import WIDTH
+
+GAP = 1  # characters between two columns, at least
+MANY = 5  # columns, beyond which a table of LaTeX is set in small letters
+DENSE = r"\footnotesize\setlength{\tabcolsep}{3pt}"
+KEPT = 40  # characters of a cell of LaTeX; a longer one is a note below the table
+GREEK = {"eps": r"\varepsilon", "delta": r"\delta", "mu": r"\mu", "rho": r"\rho"}
+EQUATION = re.compile(r"\b(eps|delta|mu|rho) = (\d[\d.]*)(?:e([-+]\d+))?")
+MINUS = re.compile(r"(?<![\w.)\]])-(?=[\d.]|inf\b)")
+ESCAPES = {
     "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"$\sim$",
+    "|": r"\textbar{}",
+    "<": r"$<$",
+    ">": r"$>$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-    **{"~": r"$\sim$", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"},
 }
-BUDGETS = {"eps": r"\varepsilon", "delta": r"\delta", "mu": r"\mu", "rho": r"\rho"}
+MARKUP = re.compile(r"[\\`*|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 STYLE = """\
-.privstats{border-collapse:collapse;font-variant-numeric:tabular-nums;border-top:2px solid;border-bottom:2px solid}
-.privstats caption{text-align:left;font-weight:600;padding:.4em .6em}
-.privstats th,.privstats td{padding:.2em .6em;text-align:right;white-space:nowrap;border:0;background:none}
-.privstats th[scope=row],.privstats thead th:first-child{text-align:left;font-weight:400}
-.privstats tbody{border-top:1px solid}
-.privstats tfoot{border-top:1px solid;font-size:smaller}
-.privstats tfoot td{text-align:left;white-space:normal;max-width:50em}"""
+.privstats{border-collapse:collapse;border:0;font-variant-numeric:tabular-nums;line-height:1.4;margin:.8em 0}
+.privstats caption{caption-side:top;text-align:left;color:inherit;padding:0 0 .5em}
+.privstats dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1.2em;margin:.4em 0 0;font-size:.9em}
+.privstats dt{opacity:.7;font-weight:normal}
+.privstats dd{margin:0}
+.privstats tr{background:none!important}
+.privstats th,.privstats td{border:0;padding:.2em .6em;text-align:right;font-weight:normal;white-space:nowrap}
+.privstats .label{text-align:left}
+.privstats thead th,.privstats thead td{font-weight:bold}
+.privstats thead tr,.privstats tbody{border:0 solid currentColor;border-bottom-width:1px}
+.privstats thead tr{border-top-width:2px}
+.privstats tbody:last-of-type{border-bottom-width:2px}
+.privstats tfoot td{text-align:left;white-space:normal;font-size:.9em;max-width:0;padding-top:.5em}
+.privstats p{margin:0 0 .3em}"""
 
 
 @dataclass(frozen=True)
-class TextGrid:
-    """A table of texts.
+class Sheet:
+    """A titled table of texts, with lines above and below it.
 
     Parameters
     ----------
-    caption : str
-    head : tuple of str
+    title, about : str
+        What the table is, and of what: "Private linear regression" and its formula.
+    heads : tuple of str
         Of all columns.
-    blocks : tuple of tuple of tuple of str
-        Rows, in blocks between which a line is drawn.
-    foot : tuple of str
-        Paragraphs below the table.
-    names : int
-        How many columns, from the first on, are names; the others are numbers.
-    before : tuple of str
-        Paragraphs that stand above a table in Markdown, and in the foot otherwise.
-    label : str
-        By which LaTeX refers to the table.
+    body, foot : tuple of tuple of str
+        Rows of cells; those of `foot` stand apart, below the others.
+    above, below : tuple of (str, str)
+        Lines with their labels; a label may be empty.
+    labels : int
+        Number of the first columns that name the rows.
+    key : str
+        Of the label of the LaTeX table.
     """
 
-    caption: str
-    head: Row
-    blocks: tuple[tuple[Row, ...], ...]
-    foot: tuple[str, ...] = ()
-    names: int = 1
-    before: tuple[str, ...] = ()
-    label: str = "tab:fit"
+    title: str
+    about: str
+    heads: tuple[str, ...]
+    body: tuple[tuple[str, ...], ...]
+    foot: tuple[tuple[str, ...], ...] = ()
+    above: tuple[tuple[str, str], ...] = ()
+    below: tuple[tuple[str, str], ...] = ()
+    labels: int = 1
+    key: str = "fit"
 
     @property
-    def rows(self) -> list[Row]:
-        """All rows."""
-        return [row for block in self.blocks for row in block]
+    def caption(self) -> str:
+        """Title and subject in one line."""
+        return ": ".join(part for part in (self.title, self.about) if part)
+
+    def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
+        """Return the table in parts of at most so many characters side by side, each with the labels of the rows."""
+        cells = [self.heads, *self.body, *self.foot]
+        widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
+        room = width - sum(min(size, KEPT) for size in widths[: self.labels])
+        chosen: list[int] = []
+        for j in range(self.labels, len(self.heads)):
+            if chosen and sum(widths[k] for k in (*chosen, j)) > room:
+                yield self._columns(chosen)
+                chosen = []
+            chosen.append(j)
+        yield self._columns(chosen)
+
+    def _columns(self, chosen: Sequence[int]) -> Sheet:
+        places = (*range(self.labels), *chosen)
+
+        def picked(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+            return tuple(tuple(row[j] for j in places) for row in rows)
+
+        (heads,) = picked((self.heads,))
+        return Sheet(self.title, self.about, heads, picked(self.body), picked(self.foot), labels=self.labels)
+
+    # ---------------------------------------------------------------- Markdown
 
     def as_markdown(self) -> str:
-        """Return a table of pipes, with what stands before it and below it."""
-        lines = [f":{'-' * (len(head) + 1)}" for head in self.head[: self.names]]
-        lines += [f"{'-' * (len(head) + 1)}:" for head in self.head[self.names :]]
-        table = [_piped(self.head), f"|{'|'.join(lines)}|", *map(_piped, self.rows)]
-        title = [f"**{self.caption}**"] if self.caption else []
-        return "\n\n".join((*title, *self.before, "\n".join(table), *self.foot))
+        """Return a table of GitHub's Markdown, with its title above it where the first head is empty."""
+        heads = tuple(_markdown(head) for head in self.heads)
+        dashes = ["-" * max(len(head) + 1, 3) for head in heads]
+        rule = [f":{dash}" if j < self.labels else f"{dash}:" for j, dash in enumerate(dashes)]
+        rows = [f"|{'|'.join(rule)}|", *(_piped(map(_markdown, row)) for row in (*self.body, *self.foot))]
+        caption = f"**{_markdown(self.caption)}**" if self.caption else ""
+        parts = (caption, _listed(self.above), "\n".join((_piped(heads), *rows)), _listed(self.below))
+        return "\n\n".join(part for part in parts if part)
+
+    # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return one captioned table, for a document that uses the package booktabs."""
-        columns = "l" * self.names + "r" * (len(self.head) - self.names)
-        lines = [
-            r"\begin{table}[htbp]\centering",
-            rf"\caption{{{tex(self.caption)}}}\label{{{self.label}}}",
-            rf"\begin{{tabular}}{{{columns}}}\toprule",
-            _tex_row(self.head),
-        ]
-        for block in self.blocks:
-            lines += [r"\midrule", *(_tex_row(row) for whole in block for row in _short(whole))]
-        foot = (*self.before, *self.foot)
-        lines.append(r"\bottomrule\end{tabular}" + (r"\par\smallskip" if foot else ""))
-        if foot:
-            left = r"\raggedright" if len(foot) > 1 else ""
-            lines.append(rf"{{\footnotesize{left} " + r"\par ".join(map(tex, foot)) + r"\par}")
-        return "\n".join((*lines, r"\end{table}"))
+        """Return one captioned table with its label; needs the package booktabs only."""
+        short, long = self._shortened()
+        fits = len(self.caption) <= WIDTH
+        notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]
+        paragraphs = "\n".join(f"{_latex(_noted(label, text))}\\par" for label, text in notes)
+        start = r"\footnotesize\raggedright" + "\n" if len(notes) > 1 else r"\footnotesize "
+        tables = "\\par\\medskip\n".join(part._tabular() for part in short.panels())
+        lines = (
+            rf"\begin{{table}}[htbp]\centering{DENSE if len(self.heads) > MANY else ''}",
+            rf"\caption{{{_latex(self.caption if fits else self.title)}}}\label{{tab:{self.key}}}",
+            tables + (r"\par\smallskip" if notes else ""),
+            f"{{{start}{paragraphs}}}" if notes else "",
+            r"\end{table}",
+        )
+        return "\n".join(line for line in lines if line)
+
+    def _shortened(self) -> tuple[Sheet, tuple[tuple[str, str], ...]]:
+        """Return the table with letters in place of long cells, and what each letter stands for."""
+        long: dict[str, str] = {}
+
+        def short(row: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(
+                cell if len(cell) <= KEPT else long.setdefault(cell, f"({_letters(len(long))})") for cell in row
+            )
+
+        heads, body, foot = short(self.heads), tuple(map(short, self.body)), tuple(map(short, self.foot))
+        sheet = Sheet(self.title, self.about, heads, body, foot, labels=self.labels)
+        return sheet, tuple((letters, cell) for cell, letters in long.items())
+
+    def _tabular(self) -> str:
+        columns = "l" * self.labels + "r" * (len(self.heads) - self.labels)
+        foot = [r"\midrule", *map(_latex_row, self.foot)] if self.foot else []
+        rows = [_latex_row(self.heads), r"\midrule", *map(_latex_row, self.body), *foot]
+        return "\n".join((rf"\begin{{tabular}}{{{columns}}}\toprule", *rows, r"\bottomrule\end{tabular}"))
+
+    # ---------------------------------------------------------------- HTML
 
     def as_html(self) -> str:
-        """Return one table with its style, which asks for nothing from elsewhere."""
-        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in self.head)
-        bodies = ["".join(self._html_row(row) for row in block) for block in self.blocks]
-        foot = [f'<tr><td colspan="{len(self.head)}">{escape(text)}</td></tr>' for text in (*self.before, *self.foot)]
-        return "\n".join(
-            (
-                f'<table class="privstats"><style>{STYLE}</style>',
-                f"<caption>{escape(self.caption)}</caption>",
-                f"<thead><tr>{head}</tr></thead>",
-                *(f"<tbody>{body}</tbody>" for body in bodies),
-                *([f"<tfoot>{''.join(foot)}</tfoot>"] if foot else []),
-                "</table>",
-            )
+        """Return one table with its style, for light and dark pages."""
+        facts = "".join(f"<dt>{_html(label)}</dt><dd>{_html(text)}</dd>" for label, text in self.above)
+        below = "".join(f"<p>{_html(_noted(label, text))}</p>" for label, text in self.below)
+        parts = (
+            f"<style>\n{STYLE}\n</style>",
+            '<table class="privstats">',
+            f"<caption><strong>{_html(self.caption)}</strong>{f'<dl>{facts}</dl>' if facts else ''}</caption>",
+            f"<thead>\n{self._html_row(self.heads, 'col', len(self.heads))}\n</thead>",
+            *(
+                "\n".join(("<tbody>", *(self._html_row(row, "row", self.labels) for row in rows), "</tbody>"))
+                for rows in (self.body, self.foot)
+                if rows
+            ),
+            f'<tfoot>\n<tr><td colspan="{len(self.heads)}">{below}</td></tr>\n</tfoot>' if below else "",
+            "</table>",
         )
+        return "\n".join(part for part in parts if part)
 
-    def _html_row(self, row: Row) -> str:
-        names = "".join(f'<th scope="row">{escape(text)}</th>' for text in row[: self.names])
-        return f"<tr>{names}{''.join(f'<td>{escape(text)}</td>' for text in row[self.names :])}</tr>"
+    def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
+        """Return a row, of which the first cells are headers; an empty cell heads nothing."""
+        cells = []
+        for j, cell in enumerate(row):
+            place = ' class="label"' if j < self.labels else ""
+            tag, of = ("th", f' scope="{scope}"') if j < headers and cell else ("td", "")
+            cells.append(f"<{tag}{of}{place}>{_html(cell)}</{tag}>")
+        return f"<tr>{''.join(cells)}</tr>"
+
+    # ---------------------------------------------------------------- CSV, great_tables
 
     def as_csv(self) -> str:
-        """Return head and rows; what stands around the table is left out."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.head, *self.rows])
-        return out.getvalue()
+        """Return heads and rows, without lines above and below."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows((self.heads, *self.body, *self.foot))
+        return text.getvalue()
+
+    def as_gt(self) -> Any:
+        """Return a table of great_tables.
+
+        Raises
+        ------
+        ImportError
+            If great_tables is not installed.
+        """
+        try:
+            from great_tables import GT
+        except ImportError as error:
+            raise ImportError("great_tables is not installed; write pip install 'privstats[gt]'") from error
+        import pandas as pd
+
+        names = [f"column {j}" for j in range(len(self.heads))]
+        frame = pd.DataFrame([*self.body, *self.foot], columns=names)
+        table = GT(frame).cols_label(dict(zip(names, self.heads, strict=True)))
+        table = table.cols_align("left", names[: self.labels]).cols_align("right", names[self.labels :])
+        table = table.tab_header(self.title, self.about or None)
+        for label, text in (*self.above, *self.below):
+            table = table.tab_source_note(_noted(label, text))
+        return table
 
 
-def _piped(row: Row) -> str:
-    """Return a row of Markdown, in which a bar does not end a cell, and no mark begins a style."""
-    cells = (re.sub(r"([|*_`])", r"\\\1", cell) if re.search(r"[|*`]", cell) else cell for cell in row)
+def _noted(label: str, text: str) -> str:
+    """Return a line with its label, in prose."""
+    start = "" if not label else f"{label} " if label[-1] in ")]" else f"{label}: "
+    return start + "; ".join(text.split("\n"))
+
+
+def _piped(cells: Any) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _short(row: Row) -> list[Row]:
-    """Return a row, in several if its name is longer than a cell may be."""
-    first, *others = wrap(row[0], LONGEST_CELL, break_on_hyphens=False) or [""]
-    return [(first, *row[1:]), *((rest, *("" for _ in row[1:])) for rest in others)]
+def _listed(lines: Sequence[tuple[str, str]]) -> str:
+    """Return paragraphs, of which those with labels are a list."""
+    texts = [(bool(label), ("- " if label else "") + _markdown(_noted(label, text))) for label, text in lines]
+    joined = ""
+    for k, (item, text) in enumerate(texts):
+        joined += ("" if not k else "\n" if item and texts[k - 1][0] else "\n\n") + text
+    return joined
 
 
-def _tex_row(row: Row) -> str:
-    cells = (f"{{[}}{tex(cell[1:])}" if cell.startswith("[") else tex(cell) for cell in row)  # else an option of \\
-    return rf"{' & '.join(cells)} \\"
+def _markdown(text: str) -> str:
+    """Return text of which no letter is read as markup, not even within a table."""
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.splitlines()))
 
 
-def tex(text: str) -> str:
-    r"""Return a text for LaTeX: what has a meaning there is escaped, minus signs and budgets are set in math.
-
-    Examples
-    --------
-    >>> print(tex("a_1: mu = 0.5, -3"))
-    a\_1: $\mu = 0.5$, $-$3
-    """
-    parts = re.split(r"\b((?:eps|delta|mu|rho) = [\d.e+-]*\d)", text)
-    return "".join(_budget(part) if k % 2 else _escaped(part) for k, part in enumerate(parts))
+def _html(text: str) -> str:
+    return html.escape("; ".join(text.split("\n")), quote=False)
 
 
-def _budget(text: str) -> str:
-    name, _, value = text.partition(" = ")
-    mantissa, _, power = value.partition("e")
-    number = (
-        mantissa
-        if not power
-        else f"10^{{{int(power)}}}"
-        if mantissa == "1"
-        else rf"{mantissa} \cdot 10^{{{int(power)}}}"
-    )
-    return f"${BUDGETS[name]} = {number}$"
+def _latex_row(row: tuple[str, ...]) -> str:
+    return " & ".join(_latex_cell(cell) for cell in row) + r" \\"
+
+
+def _latex_cell(cell: str) -> str:
+    """Return a cell; a bracket or a star at its beginning would be an argument of the line before."""
+    text = _latex(cell)
+    return f"{{{text[0]}}}{text[1:]}" if text[:1] in ("[", "*") else text
+
+
+def _latex(text: str) -> str:
+    """Return text with escaped letters, and with minus signs and budgets in math mode."""
+    parts, last = [], 0
+    for found in EQUATION.finditer(text):
+        parts += [_escaped(text[last : found.start()]), _equation(*found.groups())]
+        last = found.end()
+    return "".join((*parts, _escaped(text[last:])))
 
 
 def _escaped(text: str) -> str:
-    escaped = "".join(ESCAPED.get(letter, letter) for letter in text)
-    return re.sub(r"(?<![\w.)])-(?=[\d.])", "$-$", escaped)
+    pieces = MINUS.split(" ".join(text.splitlines()) if "\n" in text else text)
+    return "$-$".join("".join(ESCAPES.get(letter, letter) for letter in piece) for piece in pieces)
+
+
+def _equation(name: str, digits: str, exponent: str | None) -> str:
+    if exponent is None:
+        return f"${GREEK[name]} = {digits.rstrip('.')}${'.' * digits.endswith('.')}"
+    times = "" if digits == "1" else rf"{digits} \times "
+    return f"${GREEK[name]} = {times}10^{{{int(exponent)}}}$"
+
+
+def _letters(k: int) -> str:
+    """Return a, b, ..., z, aa, ab, ..."""
+    return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)

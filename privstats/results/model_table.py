@@ -12,13 +12,13 @@ import numpy as np
 from privstats.errors import BudgetError, OptionError, quote
 from privstats.privacy.composition import on_same_rows
 from privstats.results.facts import FitFacts
-from privstats.results.formats import Row, TextGrid
+from privstats.results.formats import Sheet
 from privstats.results.header import implied
 from privstats.results.results import Results
 from privstats.results.text import NAME, RULE, WIDTH, counted, decimals, filled, indented, number
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
-GAP = 3  # columns between two models
+BETWEEN = 3  # columns between two models
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 STARRED = "Stars: * P < 0.05, ** P < 0.01, *** P < 0.001."
 
@@ -51,7 +51,7 @@ class SideBySide:
     """
 
     fits: Sequence[Results]
-    names: Row
+    names: tuple[str, ...]
     rename: Mapping[str, str]
     stars: bool
     digits: int
@@ -62,7 +62,7 @@ class SideBySide:
         several = {fit.model.endog_names for fit in self.fits}
         return next(iter(several)) if len(several) == 1 else ""
 
-    def terms(self) -> tuple[Row, ...]:
+    def terms(self) -> tuple[tuple[str, ...], ...]:
         """Return a row a term: its name, and what each fit has of it."""
         columns = [self._cells(fit) for fit in self.fits]
         names = dict.fromkeys(name for column in columns for name in column)
@@ -92,7 +92,7 @@ class SideBySide:
         term = max((old for old in self.rename if name == old or name.startswith(f"{old}[")), key=len, default=None)
         return name if term is None else self.rename[term] + name.removeprefix(term)
 
-    def facts(self) -> tuple[Row, ...]:
+    def facts(self) -> tuple[tuple[str, ...], ...]:
         """Return the rows below the terms: responses where they differ, numbers of rows, guarantees."""
         several = [fit.facts for fit in self.fits]
         responses = () if self.response else (("Response", *(fit.model.endog_names for fit in self.fits)),)
@@ -107,17 +107,19 @@ class SideBySide:
         legend = [f"In parentheses: std errors{kind}, noise included."]
         return " ".join((*_total(self.fits), *legend, *([STARRED] if self.stars else [])))
 
-    def grid(self, corner: str = "") -> TextGrid:
+    def sheet(self, corner: str = "") -> Sheet:
         """Return the table, with a text in its corner; without one, the caption names the response."""
-        caption = "" if corner else f"Response: {self.response}" if self.response else "Fits side by side"
-        blocks = (self.terms(), self.facts())
-        return TextGrid(caption, (corner, *self.names), blocks, (self.foot(),), label="tab:models")
+        title, about = (
+            ("", "") if corner else ("Response", self.response) if self.response else ("Fits side by side", "")
+        )
+        below = (("", self.foot()),)
+        return Sheet(title, about, (corner, *self.names), self.terms(), self.facts(), below=below, key="models")
 
     def as_text(self) -> str:
         """Return lines of at most 80 columns, as many models beside one another as there is room for."""
         terms, facts = self.terms(), self.facts()
         rows = (*terms, *facts)
-        widths = [GAP + max(len(self.names[k]), *(len(row[k + 1]) for row in rows)) for k in range(len(self.fits))]
+        widths = [BETWEEN + max(len(self.names[k]), *(len(row[k + 1]) for row in rows)) for k in range(len(self.fits))]
         longest = 1 + max(len(row[0]) for row in rows)
         name = min(NAME - 1, max(longest, WIDTH - sum(widths)))  # narrower where all models have room then
         lines = [f"Response: {self.response}"] if self.response else []
@@ -139,7 +141,7 @@ class SideBySide:
         return "\n".join((*lines, *filled(self.foot())))
 
 
-def _labelled(rows: Sequence[Row], width: int) -> list[tuple[list[str], str, Row]]:
+def _labelled(rows: Sequence[tuple[str, ...]], width: int) -> list[tuple[list[str], str, tuple[str, ...]]]:
     """Return for each row the lines before it, its name as wide as all names, and the row."""
     names = indented([row[0] for row in rows], width)
     return [(before, name.ljust(width), row) for (before, name), row in zip(names, rows, strict=True)]
@@ -147,7 +149,7 @@ def _labelled(rows: Sequence[Row], width: int) -> list[tuple[list[str], str, Row
 
 def _ending(text: str, width: int, before: int) -> str:
     """Return a cell whose text ends so many columns before those of estimates, if there is room."""
-    room = width - GAP
+    room = width - BETWEEN
     return text.rjust(max(room - before, len(text))).ljust(width)
 
 
@@ -195,11 +197,11 @@ def side_by_side(
     table = SideBySide(results, tuple(heads), dict(rename or {}), bool(stars), int(digits))
     makers: dict[str, Any] = {
         "text": table.as_text,
-        "markdown": lambda: table.grid(table.response or "Term").as_markdown(),
-        "latex": lambda: table.grid().as_latex(),
-        "html": lambda: table.grid().as_html(),
-        "csv": lambda: table.grid("Term").as_csv(),
+        "markdown": lambda: table.sheet(table.response or "Term").as_markdown(),
+        "latex": lambda: table.sheet().as_latex(),
+        "html": lambda: table.sheet().as_html(),
+        "csv": lambda: table.sheet("Term").as_csv(),
     }
     shown = ModelTable(makers[fmt]())
-    shown.html = table.grid().as_html()
+    shown.html = table.sheet().as_html()
     return shown

@@ -380,6 +380,16 @@ class Results(FitNumbers):
         """
         return summarise(self, alpha, exp, digits)
 
+    def as_gt(self) -> Any:
+        """Return the summary as a table of great_tables.
+
+        Raises
+        ------
+        ImportError
+            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
+        """
+        return self.summary().as_gt()
+
     def tidy(self, alpha: float = 0.05, exp: bool = False, names: str | None = None) -> pd.DataFrame:
         """Return one row a coefficient.
 
@@ -534,6 +544,7 @@ class Results(FitNumbers):
 
 OF_SOME = {*ABSENT, "family", "q"}  # of `PUBLIC`, which not every fit has
 PUBLIC = (
+    "as_gt",
     "HC1_se",
     "bse",
     "budget",

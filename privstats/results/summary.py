@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from privstats.errors import listed
 from privstats.inference.notes import Note
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
-from privstats.results.formats import TextGrid
+from privstats.results.formats import Sheet
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
@@ -24,6 +25,7 @@ from privstats.results.text import (
     labelled,
     numbered,
     percentages,
+    shown_once,
 )
 
 TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of std err^2."
@@ -77,34 +79,43 @@ class Summary:
         return "\n".join((*lines, *numbered(self.notes)))
 
     def as_markdown(self) -> str:
-        """Return the summary as Markdown: a list, and a table."""
-        above, below = (
-            "\n".join(f"- {label}: {text.replace(chr(10), ', ')}" for label, text in some)
-            for some in (self.facts, self.below)
-        )
-        foot = (*self.legend, below, *_numbered(self.notes))
-        return replace(self._grid(), before=(above,), foot=tuple(filter(None, foot))).as_markdown()
-
-    def as_html(self) -> str:
-        """Return the summary as one table of HTML, which asks for nothing from elsewhere."""
-        return self._grid().as_html()
+        """Return the summary as Markdown: lines in a list, and the estimates in a table."""
+        return self._sheet().as_markdown()
 
     def as_latex(self) -> str:
-        """Return the summary as one table of LaTeX, for a document with the package booktabs."""
-        return self._grid().as_latex()
+        """Return the summary as one captioned table of LaTeX, which needs the package booktabs."""
+        return self._sheet().as_latex()
+
+    def as_html(self) -> str:
+        """Return the summary as one table of HTML with its style."""
+        return self._sheet().as_html()
 
     def as_csv(self) -> str:
-        """Return the table of estimates as CSV, rounded as it is printed."""
-        return self._grid().as_csv()
+        """Return the rounded numbers of the table as CSV, with every label in every row; `tidy` has all digits."""
+        return self._sheet(self.table.repeated()).as_csv()
 
-    def _grid(self) -> TextGrid:
-        above, below = (
-            tuple(f"{label}: {text.replace(chr(10), ', ')}" for label, text in some)
-            for some in (self.facts, self.below)
+    def as_gt(self) -> Any:
+        """Return the summary as a table of great_tables.
+
+        Raises
+        ------
+        ImportError
+            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
+        """
+        return self._sheet().as_gt()
+
+    def _sheet(self, labels: tuple[tuple[str, ...], ...] | None = None) -> Sheet:
+        table = self.table if labels is None else replace(self.table, labels=labels)
+        notes = ((f"[{k}]", note) for k, note in enumerate(self.notes, start=1))
+        return Sheet(
+            title=self.title,
+            about=self.formula,
+            heads=table.head(),
+            body=tuple(table.rows()),
+            above=self.facts,
+            below=(*(("", line) for line in self.legend), *self.below, *notes),
+            labels=len(table.heads),
         )
-        head, rows = self.table.head(), tuple(self.table.rows())
-        foot = (*self.legend, *below, *_numbered(self.notes))
-        return TextGrid(f"{self.title}: {self.formula}", head, (rows,), foot, len(self.table.heads), above)
 
     def _repr_html_(self) -> str:
         return self.as_html()
@@ -205,7 +216,7 @@ class References:
             for k in np.flatnonzero(absent):
                 rows[k] = _about(both[k], notes, kinds)
             alone = [k for k in np.flatnonzero(absent) if rows[k] is None]
-            if alone and not _bare(results.facts, numbers):
+            if alone and not without_errors(results.facts, numbers):
                 verb = "is" if len(alone) == 1 else "are"
                 texts.append(text.format(names=listed([names[k] for k in alone]), verb=verb))
                 for k in alone:
@@ -233,7 +244,7 @@ NOT_GIVEN = "{names} {verb} not given: the releases do not identify the populati
 NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Remedy: a larger budget."
 
 
-def _bare(facts: FitFacts, numbers: TableValues) -> bool:
+def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
     """Whether nothing but estimates is known, by the nature of the function: a mode."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
@@ -260,13 +271,7 @@ def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[t
         by = facts.formula.partition("~")[2].strip()
         heads = (f"{parts[0][0]} by {by}" if by else parts[0][0], *keys[2:])
         parts = [label[1:] for label in parts]
-    shown = []
-    for k, label in enumerate(parts):
-        same = 0
-        while k and same < len(label) - 1 and label[: same + 1] == parts[k - 1][: same + 1]:
-            same += 1
-        shown.append((*("" for _ in range(same)), *label[same:]))
-    return heads, tuple(shown)
+    return heads, shown_once(parts)
 
 
 def _name_width(facts: FitFacts, exp: bool) -> int:
@@ -327,7 +332,7 @@ def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
     """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
-    if _bare(facts, numbers):
+    if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]
     spans: list[tuple[int, str] | None] = []
@@ -361,7 +366,3 @@ def _legend(facts: FitFacts, numbers: TableValues, table: TextTable, exp: bool) 
     if facts.verb in ORDERED and numbers.asymmetric:
         lines.append(ASYMMETRIC)
     return tuple(lines)
-
-
-def _numbered(notes: tuple[str, ...]) -> list[str]:
-    return [f"[{k}] {note}" for k, note in enumerate(notes, start=1)]

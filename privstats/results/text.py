@@ -183,6 +183,11 @@ class TextTable:
         )
         return replace(self, columns=columns)
 
+    @property
+    def start(self) -> int:
+        """Columns of the labels."""
+        return self.name + sum(self._key_widths())
+
     def head(self) -> tuple[str, ...]:
         """Return the heads of all columns."""
         return (*self.heads, *(column.head for column in self.columns))
@@ -204,21 +209,20 @@ class TextTable:
 
     def _fitted(self) -> TextTable:
         """Return the same table with widths that fit into a line, its labels joined where nothing else helps."""
-        keys = sum(self._key_widths())
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
-        if self.name + keys + sum(column.width for column in columns) <= WIDTH:
+        if self.start + sum(column.width for column in columns) <= WIDTH:
             return replace(self, columns=columns)
         columns = tuple(replace(column, width=column.least) for column in self.columns)
-        room = WIDTH - keys - sum(column.width for column in columns)
+        room = WIDTH - (self.start - self.name) - sum(column.width for column in columns)
         if room >= 2:
             return replace(self, columns=columns, name=min(self.name, room))
         if sum(column.width for column in columns) > WIDTH - 2:
             columns = tuple(replace(column, align=False) for column in columns)
             columns = tuple(replace(column, width=column.least) for column in columns)
-        joined = tuple((", ".join(part for part in label if part),) for label in self._repeated())
+        joined = tuple((", ".join(part for part in label if part),) for label in self.repeated())
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
-    def _repeated(self) -> tuple[tuple[str, ...], ...]:
+    def repeated(self) -> tuple[tuple[str, ...], ...]:
         """Return labels with the parts that stand once for several rows."""
         last: tuple[str, ...] = ("",) * len(self.heads)
         whole = []
@@ -251,6 +255,21 @@ class TextTable:
             gap = "" if not text or (at == 0 and not widths) else "  "
             lines.append(f"{label}{cells}{gap}{text}".rstrip())
         return lines
+
+
+def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return labels without the first parts that are those of the row before; the last part always stands.
+
+    >>> shown_once([("x", "0.1"), ("x", "0.9"), ("z", "0.9")])
+    (('x', '0.1'), ('', '0.9'), ('z', '0.9'))
+    """
+    shown = []
+    for k, label in enumerate(labels):
+        same = 0
+        while k and same < len(label) - 1 and label[: same + 1] == labels[k - 1][: same + 1]:
+            same += 1
+        shown.append((*("" for _ in range(same)), *label[same:]))
+    return tuple(shown)
 
 
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:

@@ -28,7 +28,7 @@ from privstats.workflow.study import Study
 from privstats.workflow.verbs import BY_NAME
 
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
-FAR = 4.0  # residual std devs: residuals beyond count as this far
+WIDE = 4.0  # residual std devs: residuals beyond count as this far
 STEP = 0.5  # of a bin of residuals, in the same unit
 SIDES = 2.0  # std devs of the fitted values on each side of their mean that bins divide; the outer bins have the rest
 LARGEST = 30.0  # linear predictor of a probability: further away it is 0 or 1
@@ -96,7 +96,7 @@ def _design_of(fit: Any) -> Any:
 def _of_means(fit: Results, response: str, fitted: str, bins: int, scale: Any) -> dict[str, Picture]:
     """Return the pictures of least squares."""
     size = _scale(fit, scale)
-    steps = _numbers(size * np.arange(-FAR, FAR + STEP / 2, STEP))
+    steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
     edges = _numbers(_edges(fit, fitted, bins))
     group = _cut(fitted, edges)
