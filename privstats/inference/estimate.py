@@ -26,7 +26,7 @@ from privstats.inference.notes import (
     wide_note,
 )
 from privstats.inference.reduce import reduced
-from privstats.inference.simulate import PublicStream, noise_draws, remembered
+from privstats.inference.simulate import DRAWS, PublicStream, noise_draws, remembered
 from privstats.inference.thin import thin
 from privstats.numerics.law import FloatArray
 
@@ -511,16 +511,28 @@ class NormalEstimate(Estimate):
         freedom = float(law.freedom.min(initial=np.inf))
         if not law.finest.any():
             return quadratic_tail(statistic, rank, moved, freedom)
-        draws = self._errors(R, apart=False)
-        rest = np.eye(rank) - sum((R @ one.covariance() @ R.T for one in self.simulated), np.zeros((rank, rank)))
+        errors = self._together(R, np.eye(rank), freedom)
+        beyond = np.linalg.norm(errors, axis=1) >= np.sqrt(statistic) - moved
+        return float((1 + beyond.sum()) / (1 + len(errors)))
+
+    def joint_errors(self, R: FloatArray) -> FloatArray:
+        """Return draws of the errors of ``R theta``, all rows together, shape (draws, q): the same at each call."""
+        law = self.error_law(R)
+        return self._together(
+            R, R @ (self.sampling + self.noise) @ R.T, float(law.freedom.min()), bool(law.finest.any())
+        )
+
+    def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
+        """Return joint draws of errors of covariance `total`: noise as it is if `apart`, the rest normal or Student."""
+        draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
+        noises = self.simulated if apart else ()
+        rest = total - sum((R @ one.covariance() @ R.T for one in noises), np.zeros_like(total))
         values, vectors = np.linalg.eigh(rest)
         stream = PublicStream(0)
         normal = stream.standard_normal(draws.shape)
         if freedom < CERTAIN:
             normal = normal / np.sqrt(2 * stream.standard_gamma(freedom / 2, (len(draws), 1)) / freedom)
-        errors = draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-        beyond = np.linalg.norm(errors, axis=1) >= np.sqrt(statistic) - moved
-        return float((1 + beyond.sum()) / (1 + len(draws)))
+        return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
         """Return which rows of ``R theta`` are identified, shape (q,): only these are ever given as numbers.

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import FormulaError, OptionError, PrivstatsWarning, listed, quote
-from privstats.inference.estimate import Estimate
+from privstats.inference.estimate import Estimate, NormalEstimate
+from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
@@ -142,6 +143,7 @@ class _Call:
     name: str
     at: Mapping[str, Sequence[Any]]
     by: tuple[str, ...]
+    simultaneous: bool
     alpha: float
 
     @property
@@ -183,9 +185,9 @@ class _Call:
         return _Grid(rows, rows[list(kept)].iloc[::averaged].reset_index(drop=True), averaged, tuple(over))
 
 
-def means_table(results: FitNumbers, term: str, at: Any, by: Any, alpha: float) -> MarginalTable:
+def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
     """Return what `Results.means` does."""
-    call = _call(results, term, at, by, alpha)
+    call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
     shown = grid.keys.rename(columns={call.name: "level"})
@@ -194,9 +196,11 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, alpha: float) 
     return _table(call, title, shown, parts, grid.over, tested=False)
 
 
-def comparisons_table(results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, alpha: float) -> MarginalTable:
+def comparisons_table(
+    results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
+) -> MarginalTable:
     """Return what `Results.comparisons` does."""
-    call = _call(results, term, at, by, alpha)
+    call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
         return _changes(call, "+1", [(1.0, 1.0), (0.0, -1.0)], f"Comparisons of {results.endog_names}")
@@ -217,9 +221,9 @@ def comparisons_table(results: FitNumbers, term: str, at: Any, by: Any, pairwise
     return _table(call, title, pd.concat(shown, ignore_index=True), whole, grid.over)
 
 
-def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, alpha: float) -> MarginalTable:
+def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
     """Return what `Results.slopes` does."""
-    call = _call(results, term, at, by, alpha)
+    call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is not None:
         raise FormulaError(f"{call.name} has levels and no slope; write fit.comparisons({call.name!r})")
@@ -309,55 +313,65 @@ def _table(
     results, many = call.results, len(each)
     value = np.stack([one.value for one in each], axis=1).ravel()
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
-    numbers = _numbers(results.estimate, value, R, each[0].scale, call.alpha, tested)
+    numbers, draws = _numbers(call, value, R, each[0].scale, tested)
     keys = shown[["level", *(name for name in shown if name != "level")]] if "level" in shown else shown
     frame = keys.loc[np.repeat(keys.index, many)].reset_index(drop=True)
     frame.insert(0, "term", call.name)
     if results.facts.keys[-1] == "tau" and many > 1:
         frame["tau"] = list(dict.fromkeys(label[-1] for label in results.facts.labels)) * len(shown)
-    return MarginalTable(title, frame.assign(**numbers), _legend(call, frame, over, numbers), call.alpha)
+    return MarginalTable(title, frame.assign(**numbers), _legend(call, over, numbers, draws), call.alpha)
 
 
 def _numbers(
-    estimate: Estimate, value: FloatArray, R: FloatArray, link: str | None, alpha: float, tested: bool
-) -> dict[str, FloatArray]:
-    """Return the numbers of a table; NaN where a quantity is not identified."""
-    known = ~(np.isnan(value) | np.isnan(R).any(axis=1))
-    own = _without_margins(estimate).mapped(
-        np.where(known[:, None], R, 0.0), np.zeros(len(R)), tuple(map(str, range(len(R))))
-    )
-    center, sd, low, high = own.coefficients(alpha)
-    shift = value - center
+    call: _Call, value: FloatArray, R: FloatArray, link: str | None, tested: bool
+) -> tuple[dict[str, FloatArray], int]:
+    """Return the numbers of a table, NaN where a quantity is not identified; and how many draws intervals are from."""
+    known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
+    names = tuple(map(str, range(many)))
+    own = _without_margins(call.results.estimate).mapped(np.where(known[:, None], R, 0.0), np.zeros(many), names)
+    center, sd, low, high = own.coefficients(call.alpha)
+    given, shift, draws = known & ~np.isnan(center), value - center, 0
+    low, high, p = low + shift, high + shift, own.contrast(np.eye(many), call.alpha, -shift)[4]
+    if call.simultaneous and given.any():
+        if not isinstance(own, NormalEstimate):
+            raise OptionError("simultaneous=True needs std errors, which the fit does not have; leave it out")
+        together = max_t(own, np.eye(many)[given], call.alpha, value[given])
+        low[given], high[given] = value[given] - together.half, value[given] + together.half
+        p[given], draws = together.pvalues, together.draws
+    unknown = np.full(many, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        p, statistic = own.contrast(np.eye(len(R)), alpha, -shift)[4], value / sd
         slope = slope_of(value, link)
         columns = (
             mean_of(value, link),
             sd * slope,
-            statistic if tested else np.full(len(R), np.nan),
-            p if tested else np.full(len(R), np.nan),
-            mean_of(low + shift, link),
-            mean_of(high + shift, link),
+            value / sd if tested else unknown,
+            p if tested else unknown,
+            mean_of(low, link),
+            mean_of(high, link),
             own.noise_share(),
             own.bias_bound() * slope,
         )
-    given = known & ~np.isnan(center)
-    return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}
+    return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}, draws
 
 
 def _without_margins(estimate: Estimate) -> Estimate:
     """Return the estimate without its average marginal effects, which are in units of single coefficients."""
-    return estimate if getattr(estimate, "margins", None) is None else replace(estimate, margins=None)  # type: ignore[type-var]
+    return replace(estimate, margins=None) if isinstance(estimate, NormalEstimate) else estimate
 
 
-def _legend(
-    call: _Call, frame: pd.DataFrame, over: Sequence[str], numbers: Mapping[str, FloatArray]
-) -> tuple[str, ...]:
+def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray], draws: int) -> tuple[str, ...]:
+    """Return how to read the table."""
     lines = []
     if over:
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
         lines.append(f"Averages with equal weights over the declared levels of {each}.")
     lines.append(INCLUDED)
+    if draws:
+        many = int((~np.isnan(numbers["estimate"])).sum())
+        lines.append(
+            f"Intervals and P hold for all {many} rows together (max-t: {draws:,} draws of the errors' joint law, the "
+            "same at each call)."
+        )
     if (numbers["bias_bound"] > 0).any():
         lines.append(BIASED)
     if np.isnan(numbers["estimate"]).any():
@@ -368,10 +382,12 @@ def _legend(
 # ---------------------------------------------------------------- what was asked for
 
 
-def _call(results: FitNumbers, term: Any, at: Any, by: Any, alpha: float) -> _Call:
+def _call(results: FitNumbers, term: Any, at: Any, by: Any, simultaneous: Any, alpha: float) -> _Call:
     known = _predictors(results)
     name = _column(term, known)
     values = {} if at is None else at
+    if not isinstance(simultaneous, bool):
+        raise OptionError(f"simultaneous is {quote(simultaneous)}; write simultaneous=True or simultaneous=False")
     if not isinstance(values, Mapping):
         raise OptionError(f"at is {quote(at)}; write at={{{name!r}: [...]}} with values of predictors")
     given = {_column(key, known): _values(key, one, known) for key, one in values.items()}
@@ -382,7 +398,7 @@ def _call(results: FitNumbers, term: Any, at: Any, by: Any, alpha: float) -> _Ca
             raise OptionError(
                 f"by is {quote(one)}; write by= with another factor, and numbers as at={{{one!r}: [...]}}"
             )
-    return _Call(results, name, given, tuple(one for one in split if one not in given), level(alpha))
+    return _Call(results, name, given, tuple(one for one in split if one not in given), simultaneous, level(alpha))
 
 
 def _predictors(results: FitNumbers) -> Mapping[str, Any]:

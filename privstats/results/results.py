@@ -177,8 +177,9 @@ class Results(FitNumbers):
         ----------
         term : str
             The factor, as the formula writes it: ``"C(g)"``.
-        method : {"holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
-            Of the adjusted p-values, by the names of ``statsmodels.stats.multitest.multipletests``.
+        method : {"holm", "max-t", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
+            Of the adjusted p-values: "max-t" from the simulated joint law of the differences that are given, as in
+            `comparisons`; others by the names of ``statsmodels.stats.multitest.multipletests``.
         alpha : float
             One minus the confidence of each interval, which is not adjusted, and the level of all tests together.
 
@@ -205,7 +206,13 @@ class Results(FitNumbers):
 
     @door
     def means(
-        self, factor: str, at: Mapping[str, Any] | None = None, by: Any = None, *, alpha: float = 0.05
+        self,
+        factor: str,
+        at: Mapping[str, Any] | None = None,
+        by: Any = None,
+        simultaneous: bool = False,
+        *,
+        alpha: float = 0.05,
     ) -> MarginalTable:
         """Return estimated marginal means of the response: at each level of a factor, the others averaged.
 
@@ -221,6 +228,9 @@ class Results(FitNumbers):
             Values of numeric predictors, or levels of factors, as ``{"exper": [5, 10]}``: each has rows of its own.
         by : str or list of str, optional
             Further factors, each level of which has rows of its own instead of being averaged.
+        simultaneous : bool
+            Whether intervals hold for all rows together: by the largest standardised error (max-t), simulated from the
+            joint law of sampling error and noise with a fixed stream; bounds of bias are added in full.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -245,7 +255,7 @@ class Results(FitNumbers):
         >>> fit.means("g", at={"x": 0.5}).frame[["level", "estimate"]].round(1).values.tolist()
         [['a', 1.5], ['b', 2.5]]
         """
-        return means_table(self, factor, at, by, alpha)
+        return means_table(self, factor, at, by, simultaneous, alpha)
 
     @door
     def comparisons(
@@ -253,6 +263,7 @@ class Results(FitNumbers):
         term: str,
         at: Mapping[str, Any] | None = None,
         by: Any = None,
+        simultaneous: bool = False,
         *,
         pairwise: bool = False,
         alpha: float = 0.05,
@@ -268,6 +279,8 @@ class Results(FitNumbers):
             `term`, and all of them through a link. Levels of `term` itself are those to compare, the reference first.
         by : str or list of str, optional
             As in `means`.
+        simultaneous : bool
+            As in `means`; p-values then are adjusted, too.
         pairwise : bool
             Whether to compare all pairs of levels.
         alpha : float
@@ -292,11 +305,17 @@ class Results(FitNumbers):
         >>> fit.comparisons("g").frame[["level", "estimate"]].round(1).values.tolist()
         [['b - a', 1.0], ['c - a', 2.0]]
         """
-        return comparisons_table(self, term, at, by, pairwise, alpha)
+        return comparisons_table(self, term, at, by, pairwise, simultaneous, alpha)
 
     @door
     def slopes(
-        self, term: str, at: Mapping[str, Any] | None = None, by: Any = None, *, alpha: float = 0.05
+        self,
+        term: str,
+        at: Mapping[str, Any] | None = None,
+        by: Any = None,
+        simultaneous: bool = False,
+        *,
+        alpha: float = 0.05,
     ) -> MarginalTable:
         """Return derivatives of the mean with respect to a numeric predictor, whatever terms it is in.
 
@@ -308,6 +327,8 @@ class Results(FitNumbers):
             As in `comparisons`; `term` itself needs a value where the slope depends on it, as that of ``I(x**2)`` does.
         by : str or list of str, optional
             As in `means`.
+        simultaneous : bool
+            As in `means`; p-values then are adjusted, too.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -331,7 +352,7 @@ class Results(FitNumbers):
         >>> fit.slopes("x", at={"x": [0.25, 0.75]}).frame["estimate"].round(0).tolist()
         [2.0, 2.0]
         """
-        return slopes_table(self, term, at, by, alpha)
+        return slopes_table(self, term, at, by, simultaneous, alpha)
 
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.

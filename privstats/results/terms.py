@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import FormulaError, OptionError, listed, quote
+from privstats.inference.estimate import Estimate, NormalEstimate
+from privstats.inference.simultaneous import max_t
+from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import contrast_test, level, wald_test
 from privstats.results.numbers import FitNumbers
 
+MAX_T = "max-t"
 ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # of p-values that depend on each other
 
 
@@ -35,8 +39,9 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     """Return what `Results.t_test_pairwise` does."""
     from statsmodels.stats.multitest import multipletests
 
-    if method not in ADJUSTMENTS:
-        raise OptionError(f"method is {quote(method)}; write method='holm', or one of {', '.join(ADJUSTMENTS[1:])}")
+    others = (MAX_T, *ADJUSTMENTS[1:])
+    if method not in (ADJUSTMENTS[0], *others):
+        raise OptionError(f"method is {quote(method)}; write method='holm', or one of {', '.join(others)}")
     design, estimate = results.facts.design, results.estimate
     found = {factor.name: factor for factor in getattr(design, "factors", ()) if factor.columns}
     if term not in found:
@@ -57,10 +62,24 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     )
     p = tests.pvalue
     given = ~np.isnan(p)
-    reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # what is not given counts as a pair
+    if method == MAX_T:
+        adjusted = _by_largest(estimate, R, alpha, tests.effect)
+        reject = adjusted <= alpha
+    else:
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # a pair counts though not given
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
+
+
+def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
+    """Return p-values of differences adjusted by max-t, one where a difference is not given."""
+    if not isinstance(estimate, NormalEstimate):
+        raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
+    adjusted, given = np.ones(len(R)), ~np.isnan(effect)
+    if given.any():
+        adjusted[given] = max_t(estimate, R[given], alpha, effect[given]).pvalues
+    return adjusted
 
 
 def _spelled(one: Any) -> str:

@@ -220,3 +220,34 @@ def test_fits_without_predictors_and_dates_are_refused():
     assert len(fit.means("g", at={"day": "2020-03-01"}).frame) == 3
     with pytest.raises(FormulaError, match=r"compare fit\.get_prediction"):
         fit.slopes("day")
+
+
+def test_simultaneous_intervals_are_longer_and_the_same_at_each_call():
+    fit = fit_of()
+    one = fit.comparisons("g", at={"x": 1}, pairwise=True).frame
+    table = fit.comparisons("g", at={"x": 1}, pairwise=True, simultaneous=True)
+    again = fit.comparisons("g", at={"x": 1}, pairwise=True, simultaneous=True)
+    pd.testing.assert_frame_equal(table.frame, again.frame)
+    both = table.frame
+    np.testing.assert_allclose(both[["estimate", "std_error"]], one[["estimate", "std_error"]])
+    assert (both["p_value"] > one["p_value"]).all()
+    half = (both["conf_high"] - both["conf_low"]) / 2 / one["std_error"]
+    np.testing.assert_allclose(half, half[0])
+    assert norm.ppf(0.975) < half[0] < norm.ppf(1 - 0.025 / 3)
+    assert "hold for all 3 rows together (max-t: 9,999 draws" in " ".join(str(table).split())
+    pairs = fit_of("y ~ C(g)").t_test_pairwise("C(g)", method="max-t")
+    joint = fit_of("y ~ C(g)").comparisons("g", pairwise=True, simultaneous=True).frame
+    np.testing.assert_allclose(pairs["pvalue-max-t"], joint["p_value"])
+    assert pairs["reject-max-t"].tolist() == (joint["p_value"] <= 0.05).tolist()
+
+
+def test_simultaneous_means_stay_within_the_range_of_the_response_and_skip_what_is_not_given():
+    lost = np.array([[0.0], [0.0], [1.0], [0.0]])
+    fit = fit_of("y ~ C(g) + x", link="logit", scale=1.0, hidden=lost, hidden_size=lost[:, 0])
+    frame = fit.means("g", at={"x": 1}, simultaneous=True).frame
+    single = fit.means("g", at={"x": 1}).frame
+    assert frame["estimate"].isna().tolist() == frame["conf_low"].isna().tolist() == [False, False, True]
+    assert (frame["conf_low"][:2] < single["conf_low"][:2]).all() and (frame["conf_low"][:2] > 0).all()
+    assert frame["p_value"].isna().all()
+    with pytest.raises(OptionError, match="write simultaneous=True"):
+        fit.means("g", at={"x": 1}, simultaneous="max-t")
