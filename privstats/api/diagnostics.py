@@ -22,6 +22,7 @@ def dp_diagnostics(
     rho: float | None = None,
     delta: float = 0.0,
     bins: int = 10,
+    fitted: tuple[float, float] | None = None,
     scale: float | None = None,
     shares: Mapping[str, float] | None = None,
     ledger: Ledger | None = None,
@@ -45,8 +46,11 @@ def dp_diagnostics(
     delta : float
         Probability with which the guarantee `eps` may fail.
     bins : int
-        Number of bins of the fitted values. They divide two standard deviations about their mean, as the releases of
-        the fit tell them; the outer bins have the rest.
+        Number of bins of the fitted values; the outer bins have all that lies beyond.
+    fitted : tuple of float, optional
+        Range that the bins divide, from public knowledge; of a logistic regression, of the log odds. By default two
+        standard deviations about the mean of the fitted values, as the standard errors of the fit tell them, and where
+        the fit has none or no intercept, all that the declared bounds allow.
     scale : float, optional
         Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
         released. Residuals further than 4 of it from zero count as so far away.
@@ -84,4 +88,4 @@ def dp_diagnostics(
     [0.1, -0.0, -0.1, -0.0, 0.1]
     """
     budget = {"eps": eps, "mu": mu, "rho": rho, "delta": delta}
-    return diagnosed(fit, data, budget, bins, scale, shares, ledger, rng)
+    return diagnosed(fit, data, budget, bins, fitted, scale, shares, ledger, rng)

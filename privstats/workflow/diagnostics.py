@@ -16,7 +16,8 @@ import numpy as np
 from scipy.special import expit
 
 from privstats.errors import FormulaError, OptionError, PrivstatsWarning, quote
-from privstats.formula.factors import numeric
+from privstats.formula.expression import columns, parse
+from privstats.formula.factors import as_edges, numeric
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Promise, is_number, promise_of
 from privstats.results.diagnostics import Diagnostics
@@ -50,6 +51,7 @@ def diagnosed(
     data: Any,
     budget: Mapping[str, Any],
     bins: Any,
+    fitted: Any,
     scale: Any,
     shares: Mapping[str, float] | None,
     ledger: Any,
@@ -68,8 +70,12 @@ def diagnosed(
     warn_of_little_protection(budget)
     promise = promise_of(budget["eps"], budget["mu"], budget["rho"], budget["delta"], fit.facts.neighbors)
     response, eta = design.expressions(fit.params.to_numpy(dtype=float))
-    of_kind = _of_probabilities if fit.facts.link else _of_means
-    pictures = of_kind(fit, response, eta, int(bins), scale)
+    if not columns(parse(eta)):
+        raise FormulaError(
+            f"'{fit.formula}' has one fitted value for all rows; write dp_hist('{design.response}', ...)"
+        )
+    edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
+    pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
     with warnings.catch_warnings():  # of declared columns that one picture does not read
         warnings.simplefilter("ignore", PrivstatsWarning)
@@ -93,12 +99,12 @@ def _design_of(fit: Any) -> Any:
     return facts.design
 
 
-def _of_means(fit: Results, response: str, fitted: str, bins: int, scale: Any) -> dict[str, Picture]:
+def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
     """Return the pictures of least squares."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
-    edges = _numbers(_edges(fit, fitted, bins))
+    edges = _numbers(ends)
     group = _cut(fitted, edges)
     return {
         "residuals": Picture("hist", f"I({left})", steps, {"bins": steps}),
@@ -107,12 +113,12 @@ def _of_means(fit: Results, response: str, fitted: str, bins: int, scale: Any) -
     }
 
 
-def _of_probabilities(fit: Results, response: str, eta: str, bins: int, scale: Any) -> dict[str, Picture]:
+def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
     """Return the picture of a logistic regression: the others tell nothing where responses are 0 and 1."""
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
     fitted = f"1 / (1 + np.exp(-np.clip({eta}, {-LARGEST}, {LARGEST})))"
-    edges = _numbers(expit(_edges(fit, eta, bins)))
+    edges = _numbers(expit(ends))
     return {"binned": Picture("mean", f"I({response} - {fitted}) ~ {_cut(fitted, edges)}", edges)}
 
 
@@ -134,13 +140,21 @@ def _scale(fit: Results, scale: Any) -> float:
     return size
 
 
-def _edges(fit: Results, eta: str, bins: int) -> FloatArray:
-    """Return edges of equal bins of linear predictors: about their mean, or all of the declared range."""
+def _given(fitted: Any) -> tuple[float, float]:
+    """Return the range of linear predictors that the user has given."""
+    pair = as_edges(fitted)
+    if len(pair) != 2:
+        raise OptionError("fitted is the range in which most linear predictors lie; write fitted=(0, 10)")
+    return pair
+
+
+def _range(fit: Results, eta: str) -> tuple[float, float]:
+    """Return the range of linear predictors that bins divide: about their mean, or all that is declared."""
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
     center, spread = _location(fit, design.intercept)
     low, high = max(within.lo, center - SIDES * spread), min(within.hi, center + SIDES * spread)
-    return np.linspace(low, high, bins + 1) if low < high else np.linspace(within.lo, within.hi, bins + 1)
+    return (low, high) if low < high else (within.lo, within.hi)
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:

@@ -164,6 +164,17 @@ def test_rows_units_and_bounds_are_those_of_the_fit():
     assert np.isfinite(found.binned["mean"]).all()
 
 
+def test_where_the_fit_does_not_tell_them_ranges_are_given_or_declared():
+    fit = ps.dp_lm("y ~ 0 + x + g", rows(), mu=2, mech="newton", domain=DOMAIN, rng=1)
+    wide = ps.dp_diagnostics(fit, rows(), mu=1, bins=4, rng=1).binned
+    slope, level = fit.params["x"], fit.params.drop("x")
+    assert wide["low"].iloc[0] == pytest.approx(-8 * slope, abs=0.1 * slope) and wide["high"].iloc[-1] > 10 * slope
+    assert level.max() < wide["high"].iloc[-1]
+    given = ps.dp_diagnostics(fit, rows(), mu=1, bins=4, fitted=(1, 6), scale=0.5, rng=1)
+    assert given.binned["low"].tolist() == [1.0, 2.25, 3.5, 4.75] and given.residuals["high"].iloc[-1] == 2.0
+    assert np.isfinite(given.binned["mean"]).all()
+
+
 @pytest.mark.parametrize(
     ("fit", "options", "error", "says"),
     [
@@ -178,6 +189,9 @@ def test_rows_units_and_bounds_are_those_of_the_fit():
         (fitted, {"bins": 1}, OptionError, "bins=10"),
         (fitted, {"bins": True}, OptionError, "bins=10"),
         (fitted, {"scale": -1}, OptionError, "scale=1"),
+        (fitted, {"fitted": 3}, OptionError, r"fitted=\(0, 10\)"),
+        (fitted, {"fitted": (2, 1)}, OptionError, r"fitted=\(0, 10\)"),
+        (lambda: fitted("y ~ 1"), {}, FormulaError, r"one fitted value for all rows; write dp_hist\('y', ...\)"),
         (fitted, {"shares": {"binned": 0}}, OptionError, "shares are positive"),
         (fitted, {"shares": {"curve": 1}}, OptionError, "choose among 'residuals', 'binned', 'scale_location'"),
         (fitted, {"eps": None}, BudgetError, "no budget is given"),
