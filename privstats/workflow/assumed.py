@@ -216,9 +216,9 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
     """Return in words what `costly` assumes of columns."""
-    kinds = dict[str, None]()
+    outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
-        if _outcome(design) and name == design.response:
+        if name == outcome:
             rare = f"{RARE:.0%} of the outcomes may be 1" if is_binary(design) else "the mean outcome may be small"
         elif isinstance(known, Levels):
             rare = f"each level but the first may have {RARE:.0%} of the rows"

@@ -137,6 +137,13 @@ def test_the_range_holds_the_width_at_rare_levels_and_outcomes():
     assert expected.loc["g[T.b]", "width"] < width["g[T.b]"] < expected.loc["g[T.b]", "width_high"]
 
 
+def test_counts_of_levels_are_a_range_until_their_shares_are_known():
+    domain = ps.Domain({"g": ["a", "b"]})
+    texts = [str(ps.plan("hist", "g", 400, 1, domain=known)) for known in (domain, domain.hint("g", shares={"b": 0.2}))]
+    assert "A range: each level but the first may have 5% of the rows." in " ".join(texts[0].split())
+    assert "A range" not in texts[1]
+
+
 def test_rows_and_a_residual_of_ones_own_leave_no_range_of_outcomes():
     plan, _ = ranges(USUAL, formula="y ~ x")
     assert plan.expected(residual=1.0)["width_high"].equals(plan.expected(residual=1.0)["width"])
