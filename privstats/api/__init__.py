@@ -8,8 +8,8 @@ from privstats.api.location import dp_mean, dp_median, dp_quantile
 from privstats.api.planning import plan
 from privstats.api.protection import protect
 from privstats.api.regression import dp_lm, dp_rq
-from privstats.api.reporting import summary_table
 from privstats.api.saved import load
+from privstats.api.tables import summary_table
 
 __all__ = [
     "combine",

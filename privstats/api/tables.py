@@ -1,0 +1,59 @@
+"""`summary_table`: several fits side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from privstats.boundary import door
+from privstats.results.results import Results
+from privstats.results.side_by_side import TableText, table_of_fits
+
+
+def summary_table(
+    results: Sequence[Results] | Results,
+    fmt: str = "text",
+    names: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    stars: bool = False,
+    digits: int = 3,
+) -> TableText:
+    """Return fits side by side, with the guarantee of each and that of all together.
+
+    The total is for fits of the same rows. A fit that is given twice counts once; there is no total where a fit is
+    seeded, or where neighbours differ.
+
+    Parameters
+    ----------
+    results : list of Results
+        Fits of any function.
+    fmt : {"text", "markdown", "latex", "html", "csv"}
+        The LaTeX table needs the package booktabs.
+    names : list of str, optional
+        Heads of the columns; by default (1), (2), ...
+    rename : dict of str to str, optional
+        Names of terms in the table.
+    stars : bool
+        Whether stars mark estimates with small p-values.
+    digits : int
+        Significant digits of standard errors.
+
+    Returns
+    -------
+    str
+        Lines of text have at most 80 columns: further models stand below the first ones.
+
+    Raises
+    ------
+    OptionError
+        If `results` are no fits, `fmt` is none of these, or `names` are too few or too many.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privstats.api import dp_mean
+    >>> rows = pd.DataFrame({"y": [1.0, 2.0] * 5000})
+    >>> fits = [dp_mean("y", rows, mu=mu, domain={"y": (0, 4)}) for mu in (3, 4)]
+    >>> print(summary_table(fits).splitlines()[-2][:60])
+    Together mu = 5 for any one row (neighbours: replace one row
+    """
+    return door(table_of_fits)(results, fmt, names, rename, stars, digits)

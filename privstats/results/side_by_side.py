@@ -1,0 +1,358 @@
+"""Several fits in one table: a row for each coefficient, a column for each fit, and what all of them cost together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from privstats.errors import OptionError, listed, quote
+from privstats.privacy.account import COUNTED
+from privstats.privacy.composition import together
+from privstats.privacy.promise import ApproxDP, Promise
+from privstats.results.formats import Sheet
+from privstats.results.header import DELTA
+from privstats.results.labels import part_of
+from privstats.results.numbers import FitNumbers
+from privstats.results.summary import TableValues, without_errors
+from privstats.results.text import (
+    NAME,
+    RULE,
+    WIDTH,
+    Column,
+    TextTable,
+    counted,
+    decimals,
+    filled,
+    headed,
+    number,
+    shown_once,
+)
+
+FORMATS = ("text", "markdown", "latex", "html", "csv")
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+LONGEST_HEAD = 24  # characters of a head of a column of text; a longer one stands below the table
+SPACE = 3  # columns between two models in text
+HEAD_END, FOOT_END = 2, 1  # columns by which heads, and lines below the rule, end before the brackets of std errors
+ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
+UNLIKE = "Models of different responses"
+UNGIVEN = ("not given", "no interval", "no std err")
+
+Label = tuple[Any, ...]
+
+
+class TableText(str):
+    """The text of a table, which Python and notebooks show as it reads."""
+
+    fmt: str
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str | None:
+        return str(self) if self.fmt == "html" else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An estimate with its stars, and its standard error or the word in its place, which may be empty."""
+
+    estimate: str
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.estimate} ({self.error})" if self.error else self.estimate
+
+
+@dataclass(frozen=True)
+class ModelColumn:
+    """One fit as a column: its head, the entries by label, and the lines below."""
+
+    head: str
+    entries: Mapping[Label, Cell]
+    rows: str
+    guarantee: str
+
+
+def table_of_fits(
+    results: Any, fmt: str, names: Sequence[str] | None, rename: Mapping[str, str] | None, stars: bool, digits: int
+) -> TableText:
+    """Return fits side by side as text, Markdown, LaTeX, HTML or CSV."""
+    fits = _checked(results, names)
+    if fmt not in FORMATS:
+        raise OptionError(f"fmt is {quote(fmt)}; write fmt={' or '.join(map(repr, FORMATS))}")
+    if not isinstance(rename, Mapping | None):
+        raise OptionError("rename is no dict; write rename={'x': 'a name to print'}")
+    if not isinstance(digits, int) or digits < 1:
+        raise OptionError(f"digits is {quote(digits)}; give a whole number, such as 3")
+    keys = tuple(dict.fromkeys(key for fit in fits for key in fit.facts.keys[1:]))
+    heads, response = _heads(fits, names)
+    models = tuple(
+        ModelColumn(head, _entries(fit, keys, rename or {}, stars, digits), _rows(fit), _guarantee(fit))
+        for head, fit in zip(heads, fits, strict=True)
+    )
+    table = SideBySide(response, keys, models, " ".join(_notes(fits, models, stars)))
+    text = TableText(getattr(table, f"as_{fmt}")())
+    text.fmt = fmt
+    return text
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Models side by side.
+
+    Parameters
+    ----------
+    response : str
+        Empty where the models have different ones.
+    keys : tuple of str
+        What labels have besides the term: "tau", "group".
+    models : tuple of ModelColumn
+    notes : str
+        Below the table.
+    """
+
+    response: str
+    keys: tuple[str, ...]
+    models: tuple[ModelColumn, ...]
+    notes: str
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """All labels: terms in the order in which they first appear, and each along its tau."""
+        found = dict.fromkeys(label for model in self.models for label in model.entries)
+        place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
+
+        def order(label: Label) -> tuple[float, ...]:
+            return place[label[0]], *(part if isinstance(part, float) else -math.inf for part in label[1:])
+
+        return tuple(sorted(found, key=order))
+
+    def as_text(self) -> str:
+        """Return lines of at most 80 columns: where the models need more, blocks of them below each other."""
+        heads = [model.head if len(model.head) <= LONGEST_HEAD else f"({k})" for k, model in enumerate(self.models, 1)]
+        long = [
+            f"{head} is {model.head}." for head, model in zip(heads, self.models, strict=True) if head != model.head
+        ]
+        whole = self._text_table(self.labels, [*zip(heads, self.models, strict=True)])
+        lines = headed("Response", self.response) if self.response else [UNLIKE]
+        for chosen in _blocks([column.width for column in whole.columns], WIDTH - whole.start):
+            models = [(heads[k], self.models[k]) for k in chosen]
+            labels = [label for label in self.labels if any(label in model.entries for _, model in models)]
+            part = replace(self._text_table(labels, models), name=whole.name)
+            lines += [*part.as_text(), RULE, *_foot_lines(part, [model for _, model in models]), RULE]
+        return "\n".join((*lines, *filled(" ".join((*long, self.notes)))))
+
+    def _text_table(self, labels: Sequence[Label], models: Sequence[tuple[str, ModelColumn]]) -> TextTable:
+        columns = []
+        for head, model in models:
+            cells = tuple(str(model.entries.get(label, "")) for label in labels)
+            column = Column(head + " " * HEAD_END, cells, 0)
+            widest = max(column.least - 1, len(model.rows) + FOOT_END, len(model.guarantee) + FOOT_END)
+            columns.append(replace(column, width=widest + SPACE))
+        shown = _shown(labels)
+        longest = max(map(len, (ROWS_LINE, *(label[0] for label in shown))))
+        return TextTable(("", *self.keys), shown, tuple(columns), name=min(longest + 1, NAME))
+
+    def as_markdown(self) -> str:
+        """Return a table of Markdown, headed by the response."""
+        return self._sheet("", "", self.response).as_markdown()
+
+    def as_latex(self) -> str:
+        """Return a table of LaTeX."""
+        return self._captioned().as_latex()
+
+    def as_html(self) -> str:
+        """Return a table of HTML."""
+        return self._captioned().as_html()
+
+    def as_csv(self) -> str:
+        """Return estimates and standard errors in columns of their own."""
+        labels, gap = self.labels, ("",) * len(self.keys)
+        body = []
+        for label in labels:
+            entries = [model.entries.get(label, Cell("")) for model in self.models]
+            numbers = (text for entry in entries for text in (entry.estimate, entry.error))
+            body.append((*map(_part, label), *numbers))
+        heads = (text for model in self.models for text in (model.head, f"{model.head} std err"))
+        (rows, *many), (guarantee, *budgets) = _foot(self.models)
+        foot = (
+            (rows, *gap, *(text for count in many for text in (count.replace(",", ""), ""))),
+            (guarantee, *gap, *(text for budget in budgets for text in (budget, ""))),
+        )
+        return Sheet("", "", ("term", *self.keys, *heads), tuple(body), foot).as_csv()
+
+    def _captioned(self) -> Sheet:
+        return self._sheet("Response", self.response, "") if self.response else self._sheet(UNLIKE, "", "")
+
+    def _sheet(self, title: str, about: str, corner: str) -> Sheet:
+        labels, gap = self.labels, ("",) * len(self.keys)
+        body = (
+            (*names, *(str(model.entries.get(label, "")) for model in self.models))
+            for names, label in zip(_shown(labels), labels, strict=True)
+        )
+        return Sheet(
+            title=title,
+            about=about,
+            heads=(corner, *self.keys, *(model.head for model in self.models)),
+            body=tuple(body),
+            foot=tuple((name, *gap, *cells) for name, *cells in _foot(self.models)),
+            below=(("", self.notes),),
+            labels=1 + len(self.keys),
+            key="models",
+        )
+
+
+def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
+    """Return the fits, or refuse what is none."""
+    fits = (results,) if isinstance(results, FitNumbers) else results
+    if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
+        raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
+    texts = isinstance(names, list | tuple) and len(names) == len(fits) and all(isinstance(n, str) for n in names)
+    if names is not None and not texts:
+        raise OptionError(f"names are not one text for each of the {len(fits)} fits; leave them out, or give a list")
+    return tuple(fits)
+
+
+def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
+    """Return the heads of the columns, and the response if it is that of all fits; else the heads name it."""
+    heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
+    responses = [fit.endog_names for fit in fits]
+    if len(set(responses)) == 1:
+        return heads, responses[0]
+    return [f"{head} {response}" for head, response in zip(heads, responses, strict=True)], ""
+
+
+def _entries(
+    fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
+) -> dict[Label, Cell]:
+    """Return the entries of a fit by label: the term, and a part for each key, None where the fit has no such key."""
+    values = TableValues.of(fit, 0.05)
+    plain = without_errors(fit.facts, values)
+    entries: dict[Label, Cell] = {}
+    own = fit.facts.labels or tuple((name,) for name in fit.estimate.names)
+    for k, (label, value) in enumerate(zip(own, fit.params.tolist(), strict=True)):
+        parts = dict(zip(fit.facts.keys[1:], label[1:], strict=True))
+        term = rename.get(str(label[0]), str(label[0]))
+        renamed = (term, *(parts.get(key) for key in keys))
+        if renamed in entries:
+            raise OptionError(f"rename gives two terms of one fit the name {quote(term)}; give each its own")
+        entries[renamed] = _entry(value, values, k, "" if plain else "no interval", stars and fit.facts.tested, digits)
+    return entries
+
+
+def _entry(value: Any, values: TableValues, k: int, missing: str, stars: bool, digits: int) -> Cell:
+    if np.isnan(values.value[k]):
+        return Cell("not given")
+    if not isinstance(value, float):
+        return Cell(str(value))  # a level
+    low, high, sd = values.low[k], values.high[k], values.sd[k]
+    places = decimals(sd if np.isfinite(sd) else (high - low) / 4, value, digits)
+    marks = next((mark for most, mark in STARS if values.p[k] < most), "") if stars else ""
+    error = "no std err" if np.isfinite(low) else missing
+    return Cell(number(value, places) + marks, error if np.isnan(sd) else number(sd, places))
+
+
+def _part(part: Any) -> str:
+    return "" if part is None else part_of(part)
+
+
+def _shown(labels: Sequence[Label]) -> tuple[tuple[str, ...], ...]:
+    return shown_once([tuple(map(_part, label)) for label in labels])
+
+
+def _foot(models: Sequence[ModelColumn]) -> tuple[tuple[str, ...], ...]:
+    return (ROWS_LINE, *(model.rows for model in models)), (GUARANTEE_LINE, *(model.guarantee for model in models))
+
+
+def _foot_lines(table: TextTable, models: Sequence[ModelColumn]) -> Iterator[str]:
+    start = min(table.start, WIDTH - sum(column.width for column in table.columns))
+    for name, *cells in _foot(models):
+        shown = (
+            f"{cell}{' ' * FOOT_END}".rjust(column.width) for cell, column in zip(cells, table.columns, strict=True)
+        )
+        yield f"{name.ljust(start)}{''.join(shown)}".rstrip()
+
+
+def _rows(fit: FitNumbers) -> str:
+    facts = fit.facts
+    if facts.rows is None and facts.units is not None:
+        return f"{counted(facts.units)} {facts.neighbors.unit}s"
+    return "private" if facts.rows is None else counted(facts.rows)
+
+
+def _guarantee(fit: FitNumbers) -> str:
+    return fit.guarantee.budget if fit.facts.seeded is None else "none: seeded"
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Return the numbers of the columns that stand side by side."""
+    chosen: list[int] = []
+    for k, width in enumerate(widths):
+        if chosen and sum(widths[j] for j in chosen) + width > room:
+            yield chosen
+            chosen = []
+        chosen.append(k)
+    yield chosen
+
+
+def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: bool) -> Iterator[str]:
+    """Return sentences: what the fits cost together, and how to read the table."""
+    yield _cost(fits, [model.head for model in models])
+    chains = [
+        model.head
+        for fit, model in zip(fits, models, strict=True)
+        if fit.facts.seeded is None and any(release.chain for release in fit.releases)
+    ]
+    if chains:
+        yield (
+            f"The guarantee of {listed(chains)} is that of the target density; the sampler's distance is measured, "
+            "not proved."
+        )
+    if any(entry.error not in ("", *UNGIVEN) for model in models for entry in model.entries.values()):
+        kinds = dict.fromkeys(kind for fit in fits if (kind := _covariance(fit)))
+        of = f" ({', '.join(kinds)})" if kinds else ""
+        yield f"In parentheses: std errors{of}, noise included."
+    if stars:
+        yield f"Stars: {', '.join(f'{mark} P < {most:g}' for most, mark in reversed(STARS))}."
+    if any({entry.estimate, entry.error} & set(UNGIVEN) for model in models for entry in model.entries.values()):
+        yield "The summary of each fit says why a number is not given."
+
+
+def _covariance(fit: FitNumbers) -> str | None:
+    """Return the kind of the standard errors, as the summary of the fit names it."""
+    asked = fit.facts.cov_type
+    if asked in ("HC2", "HC3"):
+        return "HC1"
+    return "kernel" if asked == "HC" and fit.facts.verb == "rq" else asked
+
+
+def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
+    """Return what all fits cost together if they read the same rows, each counted once; or why there is no total."""
+    once = tuple({id(fit): fit for fit in fits}.values())
+    if seeded := [head for fit, head in zip(fits, heads, strict=True) if fit.facts.seeded is not None]:
+        return f"No total guarantee: {listed(seeded)} {'is' if len(seeded) == 1 else 'are'} seeded, so not private."
+    relations = tuple(dict.fromkeys(fit.guarantee.neighbors for fit in once))
+    if len(relations) > 1:
+        return f"No total guarantee: the neighbours differ ({'; '.join(map(str, relations))})."
+    kept = tuple(fit.facts.kept or fit.facts.divided for fit in once)
+    whole = _composed([fit.guarantee for fit in once], kept)
+    numbers = ", ".join(f"{name} = {value:.3g}" for name, value in whole.numbers.items())
+    words = str(whole).removeprefix(whole.budget)
+    more = "" if whole.currency == "eps" else f"; implies eps = {together(kept, DELTA):.3g} at delta = {DELTA:g}"
+    return f"{'Together' if len(once) > 1 else 'Guarantee:'} {numbers}{words}{more}."
+
+
+def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
+    """Return the promise that fits keep together, of the kind of a ledger that counts what was asked of all of them.
+
+    The deltas of (eps, delta) add up, and eps is what the mechanisms keep at their sum.
+    """
+    kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
+    delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))
+    numbers = (1.0, delta) if kind is ApproxDP else (1.0,)
+    whole: Promise = cast(Any, kind)(*numbers, asked[0].neighbors)
+    return whole.spent_on(kept, together)
