@@ -30,7 +30,11 @@ from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.workflow.assumed import Assumption, assumed_rows
 
-FITS, FEWER, MOST = 9, 3, 45  # whose median is expected: usually, of a costly assumption, and of rows that are given
+FITS, FEWER, MOST = (
+    range(9),
+    range(3),
+    45,
+)  # whose median is expected: usually, of a costly assumption, and of rows that are given
 SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
 LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
 NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
@@ -128,7 +132,7 @@ def expected(
     like: pd.DataFrame | None,
     residual: float | None,
     assumed: Assumption,
-    fits: int,
+    fits: Sequence[int],
     most: int,
 ) -> pd.DataFrame:
     """Return standard errors and widths to expect.
@@ -148,24 +152,28 @@ def expected(
         Residual standard deviation in the response's units.
     assumed : Assumption
         By which rows are made up.
-    fits, most : int
-        Whose median is expected: `fits` at least, and up to `most` where they differ much.
+    fits : sequence of int
+        Whose median is expected, by number.
+    most : int
+        How many there may be where they differ much.
 
     Returns
     -------
     DataFrame
-        std_error, width, noise_share, ratio and given as in `Plan.expected`; the branch that the estimator chose is
-        among its `attrs`.
+        std_error, width, noise_share, ratio and given as in `Plan.expected`. Among its `attrs` are the branch that the
+        estimator chose, and which fit has the median width, by term.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables = Counter[str | None](), list[pd.DataFrame]()
-    while len(tables) < fits or (len(tables) < most and error_of_median(tables) > SETTLED):
-        ask = Forecast(rows, planned, n, len(tables))
+    while len(tables) < len(fits) or (len(tables) < most and error_of_median(tables) > SETTLED):
+        ask = Forecast(rows, planned, n, fits[len(tables)] if len(tables) < len(fits) else len(tables))
         tables.append(_expected(converse(ask, public)))
         branches[ask.chosen] += 1
     by_term = pd.concat(tables, keys=range(len(tables))).fillna(math.inf).groupby(level=1, sort=False)
     table = by_term.median().replace(math.inf, math.nan)
     table["given"] = by_term["width"].agg(lambda widths: float(np.isfinite(widths).mean()))
+    ranked = np.argsort([each["width"].fillna(math.inf) for each in tables], axis=0, kind="stable")
+    table.attrs["middle"] = dict(zip(table.index, ranked[len(tables) // 2].tolist(), strict=True))
     table.attrs["branch"] = branches.most_common(1)[0][0]
     return table
 
@@ -189,11 +197,17 @@ def _expected(estimate: Any) -> pd.DataFrame:
     )
 
 
-def smallest(excess: Callable[[float], float], start: float, most: float) -> float | None:
+def smallest(
+    excess: Callable[[float], float],
+    start: float,
+    most: float,
+    precision: float = NEAR,
+    parts: Sequence[float] = LESS,
+) -> float | None:
     """Return the smallest number at which something is narrow enough, to 0.1%; None if there is none up to `most`.
 
     From some number on it is, but for a few hundredths below which it comes and goes, as methods and clips are chosen:
-    it is not at the parts `LESS` of what is returned.
+    it is not at some parts of what is returned.
 
     Parameters
     ----------
@@ -201,6 +215,10 @@ def smallest(excess: Callable[[float], float], start: float, most: float) -> flo
         Of a number: how many times as wide as wanted it is; infinite or NaN where there is no width.
     start, most : float
         Where to begin, and where to give up.
+    precision : float
+        Logarithm of how near the number is found, from either side.
+    parts : sequence of float
+        Parts of the number at which it would not do.
     """
     found: dict[float, float] = {}  # of logarithms
 
@@ -218,10 +236,10 @@ def smallest(excess: Callable[[float], float], start: float, most: float) -> flo
     while low == high or (over(low) <= 0 and low > least):
         high, low = low, low - math.log(4)
     while True:
-        near = scipy.optimize.brentq(over, low, high, xtol=NEAR) if over(low) > 0 else low
-        high = min(log for log, ratio in found.items() if ratio <= 0 and log >= near - 2 * NEAR)
-        parts = (high + math.log(part) for part in LESS)
-        less = next((part for part in parts if part > least and over(part) <= 0), None)
+        near = scipy.optimize.brentq(over, low, high, xtol=precision) if over(low) > 0 else low
+        high = min(log for log, ratio in found.items() if ratio <= 0 and log >= near - 2 * precision)
+        lower = (high + math.log(part) for part in parts)
+        less = next((part for part in lower if part > least and over(part) <= 0), None)
         if less is None:
             return math.exp(high)
         low, high = less + math.log(0.99), less

@@ -27,7 +27,7 @@ from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.numerics.exact import Total
 from privstats.privacy.account import Account
-from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
+from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
@@ -38,12 +38,13 @@ from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
 from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
+from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
+from privstats.workflow.search import narrow_enough
 
 ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # plans
-Turns = Mapping[str | None, tuple[int, ...]]  # by branch: how often it asks at most, through each design
 MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
 
 
@@ -218,12 +219,12 @@ class Plan:
         FormulaError, DomainError, OptionError
             If `like` lacks a column, bounds are not declared, or the number of rows is private.
         """
-        table = self._usual(like, residual, most=forecast.FITS if like is None else forecast.MOST)
+        table = self._usual(like, residual, most=0 if like is None else forecast.MOST)
         table.insert(2, "width_low", table["width"])
         table.insert(3, "width_high", table["width"])
         if like is None and self.unhinted(residual):
             assumed = costly(self.public.design, self._assumed)
-            other = self._forecast(None, residual, assumed, forecast.FEWER, forecast.FEWER)["width"]
+            other = self._forecast(None, residual, assumed, forecast.FEWER)["width"]
             table["width_low"] = np.fmin(table["width"], other)
             table["width_high"] = np.maximum(table["width"], other)
         return table
@@ -238,7 +239,11 @@ class Plan:
         return Assumption(model.hints, HALF, getattr(model, "cov_type", None) == "nonrobust")
 
     def _usual(
-        self, like: pd.DataFrame | None = None, residual: float | None = None, most: int = forecast.FITS
+        self,
+        like: pd.DataFrame | None = None,
+        residual: float | None = None,
+        fits: Sequence[int] = forecast.FITS,
+        most: int = 0,
     ) -> pd.DataFrame:
         """Return what to expect under the usual assumption."""
         if self.rows is None:
@@ -248,9 +253,9 @@ class Plan:
             raise DomainError(
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
-        if like is None and residual is None:
+        if like is None and residual is None and fits == forecast.FITS:
             return self._expected.copy()
-        return self._forecast(like, residual, self._assumed, most=most)
+        return self._forecast(like, residual, self._assumed, fits, most)
 
     @cached_property
     def _expected(self) -> pd.DataFrame:
@@ -265,8 +270,8 @@ class Plan:
         like: pd.DataFrame | None,
         residual: float | None,
         assumed: Assumption,
-        fits: int = forecast.FITS,
-        most: int = forecast.FITS,
+        fits: Sequence[int] = forecast.FITS,
+        most: int = 0,
     ) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
@@ -298,7 +303,7 @@ class Plan:
         Returns
         -------
         float
-            To 0.1%.
+            To 1%.
 
         Raises
         ------
@@ -314,7 +319,17 @@ class Plan:
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
             return make_plan(other, self._public_rows, self.rows)._widest(term, assumptions) / width
 
-        found = forecast.smallest(excess, self.guarantee.numbers[name], most=1e4)
+        middle = self._middle_fit(term, assumptions)
+
+        def rough(budget: float) -> float:
+            return (
+                self._with_budget(replace(self.guarantee, **{name: budget}))._widest(  # type: ignore[type-var]
+                    term, assumptions, middle
+                )
+                / width
+            )
+
+        found = narrow_enough(excess, rough, self.guarantee.numbers[name], 1e4, "plan.budget_for")
         if found is None:
             raise BudgetError(
                 f"a width of {width:g} is less than that without privacy; take more rows, or choose a larger width"
@@ -348,7 +363,7 @@ class Plan:
         Returns
         -------
         int
-            To 0.1%.
+            To 1%.
 
         Raises
         ------
@@ -362,7 +377,12 @@ class Plan:
             n = max(fewest, int(rows))
             return make_plan(self.specification, n if self._is_public else None, n)._widest(term, assumptions) / width
 
-        found = forecast.smallest(excess, start, most=MOST_ROWS * start)
+        middle = self._middle_fit(term, assumptions)
+
+        def rough(rows: float) -> float:
+            return self._with_rows(max(fewest, int(rows)))._widest(term, assumptions, middle) / width
+
+        found = narrow_enough(excess, rough, start, MOST_ROWS * start, "plan.n_for")
         if found is None:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
@@ -413,16 +433,42 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _widest(self, term: str | None, assumptions: Mapping[str, Any]) -> float:
+    def _with_rows(self, n: int) -> Plan:
+        """Return the questions of this plan for another number of rows: nearly the plan of these, in less time."""
+        known = {name: n for name in ("offered", "used", "units", "assumed") if getattr(self.public, name) is not None}
+        public: PublicFacts = replace(self.public, **known)  # type: ignore[arg-type]
+        return replace(self, public=public)
+
+    def _with_budget(self, promise: Promise) -> Plan:
+        """Return the questions of this plan with shares of another budget: nearly the plan of that, in less time."""
+        own = self.accounted
+        ways = accountings(replace(self.specification, promise=promise))
+        other = next(way for way in ways if isinstance(way, type(own)))
+        share = other.numbers[own.currency] / own.numbers[own.currency]
+        times = share**2 if isinstance(own, GaussianDP) else share
+        return replace(self, planned=tuple(replace(p, promise=p.promise.part(times)) for p in self.planned))
+
+    def _widest(self, term: str | None, assumptions: Mapping[str, Any], fits: Sequence[int] = forecast.FITS) -> float:
         """Return the largest width to expect; NaN where one has none."""
-        widths = self._usual(**assumptions)["width"]
+        widths = self._of_terms(term, self._usual(**assumptions, fits=fits))
+        return float(widths.max(skipna=False))
+
+    def _middle_fit(self, term: str | None, assumptions: Mapping[str, Any]) -> tuple[int]:
+        """Return which forecast has the median of the largest width to expect: others lie about it along the curve."""
+        table = self._usual(**assumptions)
+        return (table.attrs["middle"][self._of_terms(term, table).fillna(math.inf).idxmax()],)
+
+    @staticmethod
+    def _of_terms(term: str | None, table: pd.DataFrame) -> pd.Series:
+        """Return the widths of a term, or of all but the intercept."""
+        widths: pd.Series = table["width"]
         if term is not None:
             if term not in widths.index:
                 raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, widths.index))}")
             widths = widths[[term]]
         elif len(widths) > 1:
             widths = widths.drop("Intercept", errors="ignore")
-        return float(widths.max(skipna=False))
+        return widths
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the share of the budget that each question has, by branch where the fit will choose between several.

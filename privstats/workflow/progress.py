@@ -13,12 +13,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from privstats.workflow.plan import Turns
-
+Turns = Mapping[str | None, tuple[int, ...]]  # by branch: how often it asks at most, through each design
 SILENT, EVERY = 1.0, 0.1  # seconds before the first line, and between two
 BAR, WIDTH = 24, 79  # characters: of the bar, of the line at most
 STEPS = 100  # in which rows are shown
