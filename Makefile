@@ -11,7 +11,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 
 export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test quick check tests test-all test-oldest benchmarks clean
+.PHONY: demo test quick check tests test-all test-oldest benchmarks docs clean
 
 demo: .venv/demo
 	$(BIN)/python vignettes/demo.py
@@ -30,13 +30,17 @@ check: .venv/test
 tests: .venv/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
-# All tests, the slow ones too, and the fast ones with the oldest versions allowed: half an hour.
-test-all: check .venv/test test-oldest
+# All tests, the slow ones too, the site, and the fast tests with the oldest versions allowed: half an hour.
+test-all: check .venv/test test-oldest docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 -m ""
 
 # What reads cells and prints tables, with the oldest versions that pyproject.toml allows, and with pyarrow.
 test-oldest: .venv-oldest/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/pytest --numprocesses 2 $(FAST) privstats README.md
+
+# The site, in site/: open site/index.html. A warning fails.
+docs: .venv-docs/docs
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 
 # All scripts, whatever each says; those that failed are named at the end.
 benchmarks: .venv/test
@@ -64,5 +68,11 @@ benchmarks: .venv/test
 		--editable ".[demo,test]" pyarrow
 	@touch $@
 
+.venv-docs/docs: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-docs site .pytest_cache .mypy_cache .ruff_cache .hypothesis
