@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privstats.results.text import WIDTH
+from privstats.results.text import WIDTH, shown_once
 
 GAP = 1  # characters between two columns, at least
 MANY = 5  # columns, beyond which a table of LaTeX is set in small letters
@@ -30,6 +30,7 @@ ESCAPES = {
 }
 MARKUP = re.compile(r"[\\`*|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 STYLE = """\
+table.privstats{color:inherit;font-size:inherit}
 .privstats{border-collapse:collapse;border:0;font-variant-numeric:tabular-nums;line-height:1.4;margin:.8em 0}
 .privstats caption{caption-side:top;text-align:left;color:inherit;padding:0 0 .5em}
 .privstats dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1.2em;margin:.4em 0 0;font-size:.9em}
@@ -57,7 +58,7 @@ class Sheet:
     heads : tuple of str
         Of all columns.
     body, foot : tuple of tuple of str
-        Rows of cells; those of `foot` stand apart, below the others.
+        Rows of cells, each with all its labels; those of `foot` stand apart, below the others.
     above, below : tuple of (str, str)
         Lines with their labels; a label may be empty.
     labels : int
@@ -95,13 +96,21 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        places = (*range(self.labels), *chosen)
+        """Return some columns, without rows that have nothing in them, and without labels that no other row has."""
+        body = [row for row in self.body if any(row[j] for j in chosen)]
+        labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 
-        def picked(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-            return tuple(tuple(row[j] for j in places) for row in rows)
+        def picked(rows: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+            return tuple(tuple(row[j] for j in (*labels, *chosen)) for row in rows)
 
         (heads,) = picked((self.heads,))
-        return Sheet(self.title, self.about, heads, picked(self.body), picked(self.foot), labels=self.labels)
+        return Sheet(self.title, self.about, heads, picked(body), picked(self.foot), labels=len(labels))
+
+    @property
+    def _rows(self) -> tuple[tuple[str, ...], ...]:
+        """The rows of the body without the labels that are those of the row before."""
+        labels = shown_once([row[: self.labels] for row in self.body])
+        return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 
     # ---------------------------------------------------------------- Markdown
 
@@ -110,7 +119,7 @@ class Sheet:
         heads = tuple(_markdown(head) for head in self.heads)
         dashes = ["-" * max(len(head) + 1, 3) for head in heads]
         rule = [f":{dash}" if j < self.labels else f"{dash}:" for j, dash in enumerate(dashes)]
-        rows = [f"|{'|'.join(rule)}|", *(_piped(map(_markdown, row)) for row in (*self.body, *self.foot))]
+        rows = [f"|{'|'.join(rule)}|", *(_piped(map(_markdown, row)) for row in (*self._rows, *self.foot))]
         caption = f"**{_markdown(self.caption)}**" if self.caption else ""
         parts = (caption, _listed(self.above), "\n".join((_piped(heads), *rows)), _listed(self.below))
         return "\n\n".join(part for part in parts if part)
@@ -150,7 +159,7 @@ class Sheet:
     def _tabular(self) -> str:
         columns = "l" * self.labels + "r" * (len(self.heads) - self.labels)
         foot = [r"\midrule", *map(_latex_row, self.foot)] if self.foot else []
-        rows = [_latex_row(self.heads), r"\midrule", *map(_latex_row, self.body), *foot]
+        rows = [_latex_row(self.heads), r"\midrule", *map(_latex_row, self._rows), *foot]
         return "\n".join((rf"\begin{{tabular}}{{{columns}}}\toprule", *rows, r"\bottomrule\end{tabular}"))
 
     # ---------------------------------------------------------------- HTML
@@ -166,7 +175,7 @@ class Sheet:
             f"<thead>\n{self._html_row(self.heads, 'col', len(self.heads))}\n</thead>",
             *(
                 "\n".join(("<tbody>", *(self._html_row(row, "row", self.labels) for row in rows), "</tbody>"))
-                for rows in (self.body, self.foot)
+                for rows in (self._rows, self.foot)
                 if rows
             ),
             f'<tfoot>\n<tr><td colspan="{len(self.heads)}">{below}</td></tr>\n</tfoot>' if below else "",
@@ -206,7 +215,7 @@ class Sheet:
         import pandas as pd
 
         names = [f"column {j}" for j in range(len(self.heads))]
-        frame = pd.DataFrame([*self.body, *self.foot], columns=names)
+        frame = pd.DataFrame([*self._rows, *self.foot], columns=names)
         table = GT(frame).cols_label(dict(zip(names, self.heads, strict=True)))
         table = table.cols_align("left", names[: self.labels]).cols_align("right", names[self.labels :])
         table = table.tab_header(self.title, self.about or None)

@@ -153,9 +153,11 @@ class SideBySide:
             column = Column(head + " " * HEAD_END, cells, 0)
             widest = max(column.least - 1, len(model.rows) + FOOT_END, len(model.guarantee) + FOOT_END)
             columns.append(replace(column, width=widest + SPACE))
-        shown = _shown(labels)
+        used = [j for j in range(len(self.keys)) if any(label[j + 1] is not None for label in labels)]
+        shown = _shown([(label[0], *(label[j + 1] for j in used)) for label in labels])
         longest = max(map(len, (ROWS_LINE, *(label[0] for label in shown))))
-        return TextTable(("", *self.keys), shown, tuple(columns), name=min(longest + 1, NAME))
+        heads = ("", *(self.keys[j] for j in used))
+        return TextTable(heads, shown, tuple(columns), name=min(longest + 1, NAME))
 
     def as_markdown(self) -> str:
         """Return a table of Markdown, headed by the response."""
@@ -190,10 +192,7 @@ class SideBySide:
 
     def _sheet(self, title: str, about: str, corner: str) -> Sheet:
         labels, gap = self.labels, ("",) * len(self.keys)
-        body = (
-            (*names, *(str(model.entries.get(label, "")) for model in self.models))
-            for names, label in zip(_shown(labels), labels, strict=True)
-        )
+        body = ((*map(_part, label), *(str(model.entries.get(label, "")) for model in self.models)) for label in labels)
         return Sheet(
             title=title,
             about=about,

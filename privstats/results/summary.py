@@ -92,7 +92,7 @@ class Summary:
 
     def as_csv(self) -> str:
         """Return the rounded numbers of the table as CSV, with every label in every row; `tidy` has all digits."""
-        return self._sheet(self.table.repeated()).as_csv()
+        return self._sheet().as_csv()
 
     def as_gt(self) -> Any:
         """Return the summary as a table of great_tables.
@@ -104,8 +104,8 @@ class Summary:
         """
         return self._sheet().as_gt()
 
-    def _sheet(self, labels: tuple[tuple[str, ...], ...] | None = None) -> Sheet:
-        table = self.table if labels is None else replace(self.table, labels=labels)
+    def _sheet(self) -> Sheet:
+        table = replace(self.table, labels=self.table.repeated())
         notes = ((f"[{k}]", note) for k, note in enumerate(self.notes, start=1))
         return Sheet(
             title=self.title,

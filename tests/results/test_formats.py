@@ -144,6 +144,14 @@ def test_wide_latex_stands_in_parts_below_each_other():
     assert sheet.as_latex().count(r"\begin{tabular}") == 2
 
 
+def test_parts_leave_out_rows_and_labels_of_which_they_have_nothing():
+    rows = (("x", "", "1" * 40, ""), ("x", "0.1", "", "2" * 40), ("x", "0.5", "", "3" * 40))
+    first, second = Sheet("", "", ("", "tau", "a", "b"), rows, (("Rows", "", "4", "5"),), labels=2).panels()
+    assert (first.heads, first.body, first.foot) == (("", "a"), (("x", "1" * 40),), (("Rows", "4"),))
+    assert (second.heads, second.body) == (("", "tau", "b"), (("x", "0.1", "2" * 40), ("x", "0.5", "3" * 40)))
+    assert f"x & 0.1 & {'2' * 40} \\\\\n & 0.5 &" in second.as_latex()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles_and_fits_onto_the_page(tmp_path):
