@@ -68,6 +68,7 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
         summary = fit.summary()
         text = str(summary) + summary.as_html() + summary.as_latex() + summary.as_markdown()
         text += fit.statement() + fit.deployment()
+        text += summary.as_csv() + ps.summary_table(fit) + ps.summary_table([fit, fit], "csv")
         shown = f"{text} {fit!r} {fit.tidy()} {fit.glance()} {fit.releases!r} {fit.conf_int()} {fit.cov_params()}"
     assert not warned
     assert capsys.readouterr() == ("", "")
