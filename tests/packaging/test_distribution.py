@@ -18,7 +18,7 @@ import doctest, pathlib, sys
 import privstats
 assert pathlib.Path(privstats.__file__).is_relative_to(sys.argv[2]), privstats.__file__
 text = pathlib.Path(sys.argv[1]).read_text()
-example = text[text.index("## A first regression") : text.index("`rng=1` makes this page repeat itself")]
+example = text[text.index(">>> import privstats as ps") : text.index("`rng=1` makes this page repeat itself")]
 example = example.replace("```", "")
 test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, 0)
 runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
