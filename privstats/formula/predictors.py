@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privstats.formula.declarations import UNKNOWN, Dates, Levels
 from privstats.formula.domain import Domain
-
-STEP = 2.0**-17  # of the width of a column's bounds: error of a central difference is of the order of its square
 
 
 @dataclass(frozen=True)
@@ -21,18 +19,25 @@ class Predictor:
     ----------
     levels : tuple, optional
         The declared levels; None of numbers and dates.
-    middle : float
-        Of the declared bounds; 1 where there are none, or levels.
-    step : float
-        A small change of a number, a power of two, so that sums with it are hardly rounded.
-    dates : bool
-        Whether the values are dates.
+    value : level, float or str
+        A legal one: the first level, the middle of the bounds (a date as text), or 1 where nothing is declared.
+    width : float
+        Of the declared bounds; 1 where there are none.
     """
 
     levels: tuple[Any, ...] | None
-    middle: float
-    step: float
-    dates: bool
+    value: Any
+    width: float = 1.0
+
+    @property
+    def dates(self) -> bool:
+        """Whether the values are dates."""
+        return self.levels is None and isinstance(self.value, str)
+
+    @property
+    def example(self) -> str:
+        """A legal value as code."""
+        return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
 
 
 def predictors_of(names: Iterable[str], domain: Domain) -> Mapping[str, Predictor]:
@@ -44,6 +49,10 @@ def _predictor(name: str, domain: Domain) -> Predictor:
     known = domain.get(name, UNKNOWN)
     within = known.meaning
     if isinstance(within, Levels):
-        return Predictor(within.values, 1.0, 1.0, dates=False)
-    middle, half = (within.middle, within.half) if within.is_finite else (1.0, 1.0)
-    return Predictor(None, middle, 2.0 ** round(math.log2(2 * half * STEP)), isinstance(known, Dates))
+        return Predictor(within.values, within.values[0])
+    if not within.is_finite:
+        return Predictor(None, 1.0)
+    if isinstance(known, Dates):
+        day = known.origin + datetime.timedelta(days=round(within.middle))
+        return Predictor(None, day.isoformat(), 2 * within.half)
+    return Predictor(None, within.middle, 2 * within.half)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -42,6 +42,8 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
+STEP = 2.0**-17  # of a central difference, relative to the number: its error is of the order of its square
+NEAR_ZERO = 2.0**-10  # of the width of the bounds: numbers nearer to zero count as if they lay there
 MOST_ROWS = 1000  # of a table
 MOST_GRID = 100_000  # rows of a grid
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
@@ -120,10 +122,15 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Rows of a grid, and with which weight they enter."""
+    """Rows of a grid, and the weight of each, shape (rows,)."""
 
     rows: pd.DataFrame
-    weight: float
+    weight: FloatArray
+
+    @classmethod
+    def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
+        """Return rows with other values of a column."""
+        return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +170,7 @@ class _Call:
         }
         missing = [name for name in needed if name not in kept and known[name].levels is None]
         if missing:
-            values = ", ".join(f"{name!r}: [{known[name].middle:g}]" for name in missing)
+            values = ", ".join(f"{name!r}: [{known[name].example}]" for name in missing)
             need = "needs a value" if len(missing) == 1 else "need values"
             raise FormulaError(
                 f"{listed(missing)} {need}, since a mean of the rows would be a release; add at={{{values}}} with "
@@ -181,8 +188,9 @@ class _Call:
         rows = pd.DataFrame(list(itertools.product(*axes.values())), columns=list(axes))
         for name, one in known.items():
             if name not in axes:
-                rows[name] = one.middle if one.levels is None else one.levels[0]
-        return _Grid(rows, rows[list(kept)].iloc[::averaged].reset_index(drop=True), averaged, tuple(over))
+                rows[name] = one.value
+        keys = rows[list(kept)].iloc[::averaged].reset_index(drop=True).rename(columns=_heading)
+        return _Grid(rows, keys, averaged, tuple(over))
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
@@ -190,8 +198,8 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
-    shown = grid.keys.rename(columns={call.name: "level"})
-    parts = _each_tau(results, [_Part(grid.rows, 1.0)], grid.averaged, mean=True)
+    shown = grid.keys.rename(columns={_heading(call.name): "level"})
+    parts = _each_tau(results, [_Part(grid.rows, np.ones(len(grid.rows)))], grid.averaged, mean=True)
     title = f"Means of {results.endog_names} by {call.name}"
     return _table(call, title, shown, parts, grid.over, tested=False)
 
@@ -203,7 +211,8 @@ def comparisons_table(
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
-        return _changes(call, "+1", [(1.0, 1.0), (0.0, -1.0)], f"Comparisons of {results.endog_names}")
+        title = f"Comparisons of {results.endog_names} where {call.name} grows by 1"
+        return _changes(call, "+1", title, lambda x: [(x + 1, 1.0), (x, -1.0)])
     levels = list(call.at.get(call.name, known.levels))
     pairs = list(itertools.combinations(levels, 2)) if pairwise else [(levels[0], other) for other in levels[1:]]
     if not pairs:
@@ -213,7 +222,7 @@ def comparisons_table(
     grid = call.grid(_needed(call), {})
     shown, parts = [], []
     for reference, other in pairs:
-        both = [_Part(grid.rows.assign(**{call.name: one}), w) for one, w in ((other, 1.0), (reference, -1.0))]
+        both = [_Part.moved(grid.rows, call.name, one, w) for one, w in ((other, 1.0), (reference, -1.0))]
         parts.append(_each_tau(results, both, grid.averaged))
         shown.append(grid.keys.assign(level=f"{other} - {reference}"))
     whole = [_stacked(list(of_tau)) for of_tau in zip(*parts, strict=True)]
@@ -227,21 +236,28 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
     known = call.known[call.name]
     if known.levels is not None:
         raise FormulaError(f"{call.name} has levels and no slope; write fit.comparisons({call.name!r})")
-    ends = [(known.step, 0.5 / known.step), (-known.step, -0.5 / known.step)]
-    return _changes(call, f"d/d {call.name}", ends, f"Slopes of {results.endog_names}")
+
+    def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
+        step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
+        return [(x + step, 0.5 / step), (x - step, -0.5 / step)]
+
+    return _changes(call, f"d/d {call.name}", f"Slopes of {results.endog_names} in {call.name}", ends)
 
 
-def _changes(call: _Call, label: str, moves: Sequence[tuple[float, float]], title: str) -> MarginalTable:
-    """Return weighted sums of means where a number is moved."""
+def _changes(
+    call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
+) -> MarginalTable:
+    """Return weighted sums of means at other values of a number: `moves` has the values, and their weights."""
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)
     grid = call.grid(needed, {call.name: call.at[call.name]} if call.name in call.at else {})
     call.results.facts.design.matrix(grid.rows)  # type: ignore[union-attr]  # warns of given values outside the domain
-    parts = [_Part(grid.rows.assign(**{call.name: grid.rows[call.name] + move}), weight) for move, weight in moves]
+    x = grid.rows[call.name].to_numpy(dtype=float)
+    parts = [_Part.moved(grid.rows, call.name, values, weight) for values, weight in moves(x)]
     shown = grid.keys.assign(level=label)
     each = _each_tau(call.results, parts, grid.averaged)
-    return _table(call, f"{title} in {call.name}", shown, each, grid.over)
+    return _table(call, title, shown, each, grid.over)
 
 
 def _needed(call: _Call) -> list[str]:
@@ -275,21 +291,21 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 
 
 def _quantity(
-    results: FitNumbers, blocks: Sequence[tuple[float, FloatArray, FloatArray]], averaged: int, mean: bool
+    results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the sum over blocks of weights times means over following rows."""
+    """Return the sum over blocks of means over following rows, weighted."""
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:
         return values.reshape(-1, averaged, *values.shape[1:]).mean(axis=1)
 
     if link is None:
-        R = sum(w * over(X) for w, X, _ in blocks)
-        shift = sum(w * over(o) for w, _, o in blocks)
+        R = sum(over(w[:, None] * X) for w, X, _ in blocks)
+        shift = sum(over(w * o) for w, _, o in blocks)
         return _Quantity(estimate.contrast(np.nan_to_num(R))[0] + shift, np.asarray(R))
     etas = [linear_map(estimate, X) + o for _, X, o in blocks]
-    R = sum(w * over(slope_of(eta, link)[:, None] * X) for (w, X, _), eta in zip(blocks, etas, strict=True))
-    value = sum(w * over(mean_of(eta, link)) for (w, _, _), eta in zip(blocks, etas, strict=True))
+    R = sum(over((w * slope_of(eta, link))[:, None] * X) for (w, X, _), eta in zip(blocks, etas, strict=True))
+    value = sum(over(w * mean_of(eta, link)) for (w, _, _), eta in zip(blocks, etas, strict=True))
     if not mean:
         return _Quantity(np.asarray(value), np.asarray(R))
     on_link = etas[0] if averaged == 1 else LINKS[link](np.asarray(value))
@@ -391,7 +407,7 @@ def _call(results: FitNumbers, term: Any, at: Any, by: Any, simultaneous: Any, a
     if not isinstance(values, Mapping):
         raise OptionError(f"at is {quote(at)}; write at={{{name!r}: [...]}} with values of predictors")
     given = {_column(key, known): _values(key, one, known) for key, one in values.items()}
-    groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    groups = () if by is None else tuple(by) if isinstance(by, list | tuple) else (by,)
     split = tuple(_column(one, known) for one in groups)
     for one in split:
         if known[one].levels is None or one == name:
@@ -406,6 +422,11 @@ def _predictors(results: FitNumbers) -> Mapping[str, Any]:
     if not known:
         raise FormulaError("the fit has no predictors; read fit.params")
     return known
+
+
+def _heading(name: str) -> str:
+    """Return the heading of a column of the grid: with an underscore where a table has another of this name."""
+    return f"{name}_" if name in ("term", "level", "tau", *NUMBERS) else name
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
@@ -432,6 +453,6 @@ def _values(name: str, given: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
     numbers = all(isinstance(v, int | float | np.integer | np.floating) and np.isfinite(v) for v in values)
     if not (numbers or one.dates):
         raise OptionError(
-            f"at has {quote(given)} for {name}; write at={{{name!r}: [{one.middle:g}]}} with finite numbers"
+            f"at has {quote(given)} for {name}; write at={{{name!r}: [{one.example}]}} with finite numbers"
         )
     return values

@@ -203,6 +203,7 @@ def test_tables_print_within_80_columns():
         (lambda fit: fit.means("g", at={"h": [3]}), "3 is no declared level of h; choose among 1, 2"),
         (lambda fit: fit.means("g", by="x"), "another factor"),
         (lambda fit: fit.means("g", by="g"), "another factor"),
+        (lambda fit: fit.means("g", by=3), "no predictor 3; it has"),
         (lambda fit: fit.means("g", at={"x": 1, "z": range(2000)}), "6,000 rows"),
         (lambda fit: fit.comparisons("g", at={"x": 1, "g": ["a"]}), "one level of g cannot be compared; give at="),
         (lambda fit: fit.means("g", alpha=2), "alpha=0.05"),
@@ -218,6 +219,9 @@ def test_fits_without_predictors_and_dates_are_refused():
         results(MEANS, mean_facts(design=None)).means("g")
     fit = fit_of("y ~ day + C(g)")
     assert len(fit.means("g", at={"day": "2020-03-01"}).frame) == 3
+    assert fit.comparisons("g").frame["estimate"].tolist() == pytest.approx(fit.params[["C(g)[T.b]", "C(g)[T.c]"]])
+    with pytest.raises(FormulaError, match=r"day needs a value.*at=\{'day': \['2020-07-01'\]\}"):
+        fit.means("g")
     with pytest.raises(FormulaError, match=r"compare fit\.get_prediction"):
         fit.slopes("day")
 
@@ -251,3 +255,16 @@ def test_simultaneous_means_stay_within_the_range_of_the_response_and_skip_what_
     assert frame["p_value"].isna().all()
     with pytest.raises(OptionError, match="write simultaneous=True"):
         fit.means("g", at={"x": 1}, simultaneous="max-t")
+
+
+def test_slopes_are_right_far_below_the_declared_bounds_and_at_zero():
+    domain = Domain({"x": (0, 1e6), "level": ["a", "b"], "y": (0, 10)})
+    design = bind_regression("y ~ np.log1p(x) + I(x**2) + C(level)", domain)
+    fit = results(normal(design, theta=np.array([0.0, 0.0, 2.0, 3.0])), facts(design=design))
+    names = list(design.names)
+    theta = dict(zip(names, fit.estimate.theta, strict=True))
+    frame = fit.slopes("x", at={"x": [0, 3, 40, 5e5]}).frame
+    expected = [theta["np.log1p(x)"] / (1 + x) + 2 * x * theta["I(x ** 2)"] for x in frame["x"]]
+    np.testing.assert_allclose(frame["estimate"], expected, rtol=5e-5)
+    means = fit.means("x", at={"x": [1, 2]}, by="level").frame
+    assert means["level"].tolist() == [1, 1, 2, 2] and means["level_"].tolist() == ["a", "b"] * 2
