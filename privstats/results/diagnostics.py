@@ -12,9 +12,11 @@ import pandas as pd
 from privstats.errors import OptionError
 from privstats.privacy.promise import Promise
 from privstats.results.facts import FloatArray
+from privstats.results.header import not_private
 from privstats.results.hypotheses import level
 from privstats.results.plots import Panel, new_figure, panel_rows
 from privstats.results.results import Results
+from privstats.results.text import headed, labelled
 from privstats.results.tidy import tidy
 
 TITLES = {
@@ -129,4 +131,6 @@ class Diagnostics:
 
     def __str__(self) -> str:
         parts = [f"{TITLES[kind]}\n{getattr(self, kind).to_string(index=False)}" for kind in self.kinds]
-        return "\n\n".join([f"Diagnostics of {self.formula}\nGuarantee    {self.guarantee}", *parts])
+        seed, promise = self.fits[0].facts.seeded, str(self.guarantee)
+        words = promise if seed is None else f"{not_private(seed)}. With rng=None it would be {promise}"
+        return "\n\n".join(["\n".join([*headed("Diagnostics", self.formula), *labelled("Guarantee", words)]), *parts])

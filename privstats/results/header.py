@@ -27,7 +27,7 @@ def guarantee(facts: FitFacts, chain: bool = False) -> str:
     """Return the promise in words; whether it is void by a seed, or holds for the target of a Markov chain."""
     promise = facts.promise
     if facts.seeded is not None:
-        return f"seeded: not private (rng={facts.seeded}). With rng=None it would be {promise}"
+        return f"{not_private(facts.seeded)}. With rng=None it would be {promise}"
     if chain:
         return (
             f"{promise.budget} for the target density; the sampler's distance is measured, not proved "
@@ -36,6 +36,11 @@ def guarantee(facts: FitFacts, chain: bool = False) -> str:
     most, unit = promise.neighbors.rows_per_unit, promise.neighbors.unit
     each = "" if unit is None else f"; at most {most} rows of each count" if most > 1 else "; one row of each counts"
     return f"{promise}{each}{implied(promise, facts.kept)}"
+
+
+def not_private(seed: int | str) -> str:
+    """Return what is said of a guarantee where noise has a seed."""
+    return f"seeded: not private (rng={seed})"
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:

@@ -230,4 +230,5 @@ def test_pictures_are_readable_and_hold_no_row():
     assert "not given" in texts(far)
     assert data.loc[0, "y"].tobytes() not in pickle.dumps(seen) and "3.12345" not in str(seen)
     assert repr(seen) == f"<Diagnostics of {TRUE}: residuals, binned, scale_location; {seen.guarantee}>"
+    assert "seeded: not private (rng=" in str(seen).splitlines()[1]
     assert dir(seen) == ["binned", "fits", "formula", "guarantee", "plot", "residuals", "scale_location"]
