@@ -38,6 +38,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 def entitle(ax: Axes, *parts: str) -> None:
     """Give axes a title: each part in lines of its own, which fit into the figure, and in two lines at most."""
+    ax.figure.figure.draw_without_rendering()  # before, the layout leaves no room for the labels of an axis
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)

@@ -549,6 +549,14 @@ def test_a_plan_is_drawn_with_its_questions_in_the_order_of_asking(call):
     pyplot.close(ax.figure)
 
 
+def test_the_title_of_a_plan_is_as_wide_as_long_names_of_questions_leave_room():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    domain = {"mdvis": (0, 100), "lncoins": (0, 5), "disea": (0, 60), "hlthf": [0, 1]}
+    ax = ps.plan("lm", "np.log1p(mdvis) ~ lncoins + disea + C(hlthf)", 20_190, 1, domain=domain).plot()
+    assert_readable(ax.figure)
+    pyplot.close(ax.figure)
+
+
 def test_branches_of_a_plan_are_told_apart_without_colour():
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
     plan = planned(mech="auto", n=20_000, formula=f"y ~ {' + '.join(f'I(x**{k})' for k in range(1, 15))}")
