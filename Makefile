@@ -7,6 +7,7 @@ FAST = $(addprefix tests/,formula gate architecture results privacy inference es
 QUICK = $(addprefix tests/,$(addprefix architecture/test_,layers.py losses.py reading_lists.py) sets gate privacy golden)
 # Each script that is run by itself; the workers of other packages' environments are started by peers_*.
 SCRIPTS = $(filter-out %worker,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
+VIGNETTES = $(shell grep -l "^. %% .markdown." vignettes/*.py)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
@@ -38,8 +39,8 @@ test-all: check .venv/test test-oldest docs
 test-oldest: .venv-oldest/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/pytest --numprocesses 2 $(FAST) privstats README.md
 
-# The site, in site/: open site/index.html. A warning fails.
-docs: .venv-docs/docs
+# The site, in site/: open site/index.html. A warning fails. Vignettes are run first, where they or the package changed.
+docs: .venv-docs/docs $(VIGNETTES:vignettes/%.py=build/vignettes/%.ipynb)
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 
 # All scripts, whatever each says; those that failed are named at the end.
@@ -68,6 +69,9 @@ benchmarks: .venv/test
 		--editable ".[demo,test]" pyarrow
 	@touch $@
 
+build/vignettes/%.ipynb: vignettes/%.py docs/notebooks.py $(shell find privstats -name '*.py') | .venv-docs/docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-docs/bin/python docs/notebooks.py $< $@
+
 .venv-docs/docs: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv .venv-docs
@@ -75,4 +79,4 @@ benchmarks: .venv/test
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-docs site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-docs build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,11 @@
-"""Hooks of mkdocs: pages that stand beside the code, and GitHub's Markdown put as Python-Markdown reads it."""
+"""Hooks of mkdocs: pages that stand beside the code, vignettes, and GitHub's Markdown as Python-Markdown reads it."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "METHODS.md", "PRIVACY.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
+NOTEBOOKS = ROOT / "build" / "vignettes"  # by `make docs`: docs/notebooks.py
 BARE_LIST = re.compile(r"^((?![ \t]*(?:[-*] |\d+\. |[|#])).+)\n(?=(?:- |1\. ))", re.MULTILINE)  # under a paragraph
 FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
 
@@ -18,7 +22,32 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that stand beside the code, at their own paths, so that their links hold."""
     for page in PAGES:
         files.append(File.generated(config, page, abs_src_path=str(ROOT / page)))
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for path, content in _vignette(notebook):
+            files.append(File.generated(config, f"vignettes/{path}", content=content))
     return files
+
+
+def _vignette(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
+    """Return a vignette's files: the notebook, its pictures, and the page of text, code, output and pictures."""
+    name = notebook.stem
+    yield notebook.name, notebook.read_text()
+    page = []
+    for cell in json.loads(notebook.read_text())["cells"]:
+        source = "".join(cell["source"])
+        if "notebook-only" in cell["metadata"].get("tags", []):
+            page.append(f"[The same as a notebook]({notebook.name})")
+        elif cell["cell_type"] == "markdown":
+            page.append(source)
+        else:
+            page.append(f"```python\n{source}\n```")
+            for output in cell["outputs"]:
+                if "text" in output:
+                    page.append("```text\n" + "".join(output["text"]).strip("\n") + "\n```")
+                else:
+                    yield f"{name}.png", base64.b64decode(output["data"]["image/png"])
+                    page.append(f"![Figure of this vignette]({name}.png)")
+    yield f"{name}.md", "\n\n".join(page)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

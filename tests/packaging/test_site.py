@@ -46,7 +46,10 @@ def test_links_of_a_page_lead_to_pages_of_the_site(page):
 
 def test_the_menu_has_every_page_once():
     menu = re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text())
-    assert Counter(menu) == Counter(list(pages()))
+    vignettes = [
+        f"vignettes/{file.stem}.md" for file in (ROOT / "vignettes").glob("*.py") if "# %% [" in file.read_text()
+    ]
+    assert Counter(menu) == Counter([*pages(), *vignettes])
 
 
 def test_the_reference_has_every_public_name_once():

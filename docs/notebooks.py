@@ -1,0 +1,55 @@
+"""Write a vignette as a notebook: its cells are run in turn, and below each stands all that it printed and drew.
+
+``python docs/notebooks.py vignettes/housing.py build/vignettes/housing.ipynb``
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jupytext
+import nbformat
+from nbformat.v4 import new_code_cell, new_output
+
+BESIDE = 'import sys\n\nsys.argv = ["vignette", "."]  # pictures are written beside the notebook'
+
+
+def executed(script: Path) -> Any:
+    """Return the notebook of a script in the percent format, with outputs."""
+    notebook = jupytext.read(script)
+    names = {"__name__": "__main__", "__file__": str(script)}
+    with TemporaryDirectory() as folder:
+        sys.argv = [str(script), folder]
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs = list(_outputs(cell.source, names, Path(folder)))
+    beside = new_code_cell(BESIDE, metadata={"tags": ["notebook-only"]})
+    notebook.cells.insert(1, beside)
+    for k, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{k}"  # the same notebook whenever it is written
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+def _outputs(source: str, names: dict[str, Any], folder: Path) -> Any:
+    before = set(folder.iterdir())
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(source, "vignette", "exec"), names)  # with the future of this file
+    if text := printed.getvalue():
+        yield new_output("stream", name="stdout", text=text)
+    for picture in sorted(set(folder.iterdir()) - before):
+        drawn = base64.b64encode(picture.read_bytes()).decode()
+        yield new_output("display_data", data={"image/png": drawn, "text/plain": picture.stem})
+
+
+if __name__ == "__main__":
+    script, target = map(Path, sys.argv[1:])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(executed(script), target)
