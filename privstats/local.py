@@ -18,8 +18,9 @@ from privstats.errors import DomainError, FormulaError, OptionError, PrivacyErro
 from privstats.formula.cells import positions
 from privstats.formula.design import Design, bind_regression
 from privstats.formula.domain import Domain
+from privstats.formula.kinds import kind_of, undeclared
 from privstats.formula.language import parse_formula
-from privstats.formula.schema import check_declared, check_schema, check_strays, kind_of, undeclared
+from privstats.formula.schema import check_declared, check_schema, check_strays
 from privstats.gate.gate import sealed
 from privstats.inference.local import DescentCollector, proportion
 from privstats.mechanisms.comparison.local import RowHolder, randomised

@@ -37,7 +37,7 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
             raise DomainError(f"{where} stands twice; give each field a name of its own")
         low, high = (constraints.get(end) for end in ("minimum", "maximum"))
         ordered = bool(field.get("categoriesOrdered", False))
-        known = _at(where, _known, field.get("type", "string"), low, high, _levels(field), ordered)
+        known = located(where, declaration, field.get("type", "string"), low, high, _levels(field), ordered)
         if known is None:
             continue
         columns[name] = known
@@ -106,7 +106,7 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
         name, number = cells.get("name", ""), lines.line_num
         if not name or name in columns:
             raise DomainError(f"{called} names no column, or one that stands twice, in line {number}; give each a line")
-        known = _at(f"{called}, line {number} ('{name}')", _of_line, cells)
+        known = located(f"{called}, line {number} ('{name}')", _of_line, cells)
         if known is None:
             raise DomainError(
                 f"{called} declares no bounds or levels for '{name}' (line {number}); write its min and max, or its "
@@ -126,7 +126,7 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
     kind = cells.get("kind", "").lower()
     low, high = (cells.get(end) or None for end in ("low", "high"))
     levels = _split(cells["levels"], kind) if cells.get("levels") else None
-    return _known(kind, low, high, levels, kind == "ordered")
+    return declaration(kind, low, high, levels, kind == "ordered")
 
 
 def _split(levels: str, kind: str) -> list[Any]:
@@ -136,7 +136,7 @@ def _split(levels: str, kind: str) -> list[Any]:
     return [int(part) for part in parts] if whole else parts
 
 
-def _at(where: str, read: Callable[..., T], *arguments: Any) -> T:
+def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
     """Return what is read; a refusal says where."""
     try:
         return read(*arguments)
@@ -145,7 +145,7 @@ def _at(where: str, read: Callable[..., T], *arguments: Any) -> T:
     raise DomainError(f"{where}: {problem}")
 
 
-def _known(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
+def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
     """Return the declaration of one column; None where neither levels nor both bounds are given."""
     if kind in TRUTH_KINDS:
         return Levels((False, True))

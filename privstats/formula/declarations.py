@@ -45,6 +45,10 @@ class Known(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    def shown(self, width: int) -> str:
+        """Return the text; of levels as many as `width` characters hold, and how many more there are."""
+        return str(self)
+
 
 @dataclass(frozen=True)
 class Numbers(Known):
@@ -266,7 +270,15 @@ class Levels(Known):
         return {"levels": list(self.values), **({"ordered": True} if self.ordered else {})}
 
     def __str__(self) -> str:
-        return f"levels {(' < ' if self.ordered else ', ').join(map(repr, self.values))}"
+        return f"levels {self._joined(len(self.values))}"
+
+    def shown(self, width: int) -> str:
+        every = len(self.values)
+        texts = (f"levels {self._joined(some)} and {every - some} more" for some in range(every - 1, 0, -1))
+        return next((text for text in (str(self), *texts) if len(text) <= width), f"{every} levels")
+
+    def _joined(self, some: int) -> str:
+        return (" < " if self.ordered else ", ").join(map(repr, self.values[:some]))
 
 
 def _is_kept(value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import json
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,9 +15,11 @@ import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, OptionError, quote
 from privstats.formula.declarations import UNKNOWN, Dates, DeclaredGrid, Estimated, Known, Levels, Numbers, declared
+from privstats.formula.domain_text import domain_lines
 from privstats.formula.expression import bounds_of, columns, parse, spelling
 from privstats.formula.hints import Hint, hint_of
 from privstats.formula.interval import EVERYTHING, Interval
+from privstats.formula.kinds import misfits
 from privstats.formula.scale import Scale
 from privstats.mechanisms.random import NoiseSource
 from privstats.numerics.law import Rng
@@ -91,17 +92,7 @@ class Domain(Mapping[str, Known]):
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        width, wide = (max(map(len, texts), default=0) for texts in (self, map(str, self._columns.values())))
-        lines = []
-        for name, known in self._columns.items():
-            lines.append(
-                f"  {name:<{width}}  {known!s:<{wide}}  {'complete' if name in self.complete else ''}".rstrip()
-            )
-            if name in self.hints:
-                hint, indent = f"hint: {self.hints[name]}", " " * min(width + 4, 40)
-                lines += textwrap.wrap(hint, 80, initial_indent=indent, subsequent_indent=indent + "  ")
-        for name in (name for name in self.hints if name not in self):
-            lines += [f"  {name}", *textwrap.wrap(f"hint: {self.hints[name]}", 80, initial_indent=" " * 4)]
+        lines = domain_lines(self._columns, self.complete, self.hints)
         return "\n".join((f"Domain of {len(self)} column{'s' * (len(self) != 1)}", *lines))
 
     def hint(
@@ -350,6 +341,78 @@ class Domain(Mapping[str, Known]):
         from privstats.formula.codebook import of_codebook
 
         return cls(*of_codebook(codebook))
+
+    @classmethod
+    def from_model(cls, model: Any) -> Domain:
+        """Return the domain that a model of rows declares: a pydantic class, or a pandera schema.
+
+        Parameters
+        ----------
+        model : type or DataFrameSchema
+            A pydantic model: a field with both bounds (``Field(ge=0, le=100)``, or ``gt``, ``lt``) declares these, a
+            ``Literal`` or an Enum its levels, a ``bool`` both truth values; what is not ``Optional`` has no missing
+            values. Or a DataFrameModel or DataFrameSchema of pandera: checks ``in_range`` (or ``ge`` with ``le``) and
+            ``isin``, categories and truth values declare, and what is not ``nullable`` has no missing values. A field
+            that says less, such as one bound alone, declares nothing and is left out. An open bound of whole numbers
+            is the next number inside, of other numbers the bound itself. The model must be written from public
+            knowledge, not inferred from the data.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            If `model` is none of these, or naming the field that cannot be read.
+
+        Examples
+        --------
+        >>> from typing import Literal
+        >>> from pydantic import BaseModel, Field  # doctest: +SKIP
+        >>> class Person(BaseModel):  # doctest: +SKIP
+        ...     age: int = Field(ge=0, le=100)
+        ...     region: Literal["N", "S"] | None
+        >>> Domain.from_model(Person)  # doctest: +SKIP
+        Domain of 2 columns
+          age     0 to 100         complete
+          region  levels 'N', 'S'
+        """
+        from privstats.formula.data_models import of_model
+
+        return cls(*of_model(model))
+
+    def check(self, schema: pd.DataFrame | Mapping[str, Any]) -> list[str]:
+        """Compare the domain with the names and types of columns: what is missing, misspelt or of another kind.
+
+        No cell is read. Names and types of columns are public throughout (PRIVACY.md).
+
+        Parameters
+        ----------
+        schema : DataFrame or mapping
+            The data, or the type of each column by its name, such as ``data.dtypes``.
+
+        Returns
+        -------
+        list of str
+            A sentence for each declaration of no column, or of a column of which it would admit no cell or few, and
+            for each column that is not declared. Empty if there are none.
+
+        Examples
+        --------
+        >>> domain = Domain({"age": (0, 100), "np.log(wage)": (0, 8), "region": ["N", "S"]})
+        >>> for words in domain.check({"Age": "int64", "wage": "float64", "region": "int64"}):
+        ...     print(words)
+        there is no column 'age'; did you mean 'Age'?
+        column 'region' has numbers, and is declared as levels 'N', 'S'; declare its levels as numbers: [1, 2]
+        >>> Domain({"age": (0, 100)}).check(pd.DataFrame({"age": [33]}))
+        []
+        """
+        types: Any = schema.dtypes if isinstance(schema, pd.DataFrame) else schema
+        types = types.to_dict() if isinstance(types, pd.Series) else types
+        if not isinstance(types, Mapping):
+            raise DomainError(f"the schema is {quote(schema)}; give a DataFrame, or its types as data.dtypes")
+        return misfits(self, {name: _columns_of(name) for name in self}, types)
 
 
 def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,22 +14,11 @@ from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
 from privstats.formula.factors import lacking
+from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
 NO_COLUMNS = frozenset({"np", *CODINGS})  # names of formulas that stand for no column
-SLIP = 0.8  # likeness of two names from which one is taken for a slip of the pen
-DECLARED = {  # how a column of a kind is declared, and what is said of one that is not
-    "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
-    "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
-    "truth": ("bool", "has truth values and is not declared; write {domain}"),
-    "dates": ("('2020-01-01', '2024-12-31')", "has dates and is not declared; write {domain} from public knowledge"),
-    "text": (
-        "['first', 'second']",
-        "is not numeric and is not declared; write {domain} with all levels that can occur, or for dates "
-        "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
-    ),
-}
 
 
 def names_read(codes: Iterable[str]) -> tuple[str, ...]:
@@ -64,7 +52,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
             continue
         if name in frame.index.names:
             raise FormulaError(f"'{name}' is the index of the data, not a column; write data.reset_index()")
-        near = _near(name, offered)
+        near = near_name(name, offered)
         cure = f"did you mean '{near}'?" if near else "check the formula and the names of the columns"
         raise FormulaError(f"the data have no column '{name}'; {cure}")
 
@@ -92,7 +80,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
     bare = [name for name in reads if name not in domain]
     bare += [code for code in terms if code not in domain and any(name in bare for name in names_read([code]))]
     for name in stray:
-        if near := _near(name, bare, SLIP):
+        if near := near_name(name, bare, SLIP):
             raise DomainError(f"the domain declares '{name}', which is {nothing}; did you mean '{near}'?")
     if len(stray) == 1:
         warn(f"the domain declares '{stray[0]}', which is {nothing}")
@@ -153,27 +141,6 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
             warn(f"{strange} of {n} new rows have {text}")
 
 
-def undeclared(kinds: Mapping[str, str]) -> str:
-    """Return what is to be said of columns without a declaration, by kind: as in `DECLARED`."""
-    domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
-    domain = f"domain={{{domain}}}"
-    if len(kinds) == 1:
-        ((name, kind),) = kinds.items()
-        return f"column '{name}' {DECLARED[kind][1].format(domain=domain, name=name)}"
-    names = listed([f"'{name}'" for name in kinds])
-    missing = "have no declared bounds" if set(kinds.values()) == {"number"} else "are not declared"
-    return f"columns {names} {missing}; write {domain} from public knowledge"
-
-
-def kind_of(dtype: Any) -> str:
-    """Return which declaration a column of this type needs."""
-    if pd.api.types.is_bool_dtype(dtype):
-        return "truth"
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        return "dates"
-    return "number" if pd.api.types.is_numeric_dtype(dtype) else "text"
-
-
 def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
     """Return expressions with their trees; what is wrong with the others, binding says."""
     found = {}
@@ -183,13 +150,6 @@ def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
         except FormulaError:
             continue
     return found
-
-
-def _near(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
-    """Return the name that was probably meant, in any case of its letters."""
-    lower = {other.lower(): other for other in offered if isinstance(other, str)}
-    found = difflib.get_close_matches(name.lower(), lower, 1, alike)
-    return lower[found[0]] if found else None
 
 
 def _no_frame(frame: Any) -> str:

@@ -17,7 +17,7 @@ from privstats.boundary import door
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.formula.declarations import Known
-from privstats.formula.schema import undeclared
+from privstats.formula.kinds import undeclared
 from privstats.gate.gate import Pairs, Planned, shortest
 from privstats.gate.questions import Question
 from privstats.gate.rehearsal import Asked, Audit, Rehearsal

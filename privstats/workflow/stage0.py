@@ -15,7 +15,7 @@ import numpy as np
 from privstats.errors import DomainError
 from privstats.formula.bare import BareFactor
 from privstats.formula.domain import Domain
-from privstats.formula.schema import undeclared
+from privstats.formula.kinds import undeclared
 from privstats.gate.questions import Ask, Values
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray

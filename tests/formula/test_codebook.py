@@ -1,6 +1,10 @@
 """Domains are read from descriptions of data that people have: nothing is declared that those do not say."""
 
+import datetime
 import json
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Literal
 
 import pandas as pd
 import pytest
@@ -144,3 +148,93 @@ def test_a_frame_of_data_is_no_codebook_and_none_of_it_is_shown(book, heading):
     with pytest.raises(DomainError, match="column,type,min,max,levels") as refusal:
         Domain.from_codebook(book)
     assert "Miller" not in str(refusal.value) and "4711" not in str(refusal.value)
+
+
+# ---------------------------------------------------------------- models of rows
+
+FROM_MODEL = Domain(
+    {
+        "age": range(0, 111),
+        "wage": (0, 99.5),
+        "region": ["N", "S"],
+        "grade": ["low", "high"],
+        "since": ("2020-01-01", "2020-12-31"),
+        "works": bool,
+        "Size": range(1, 10),
+        "share": (0, 1),
+    },
+    complete=["age", "grade", "works", "share"],
+)
+
+
+def test_a_pydantic_model_declares_a_domain():
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
+    field_of = pydantic.Field
+
+    class Grade(Enum):
+        LOW, HIGH = "low", "high"
+
+    class Person(pydantic.BaseModel):
+        age: Annotated[int, field_of(gt=-1)] = field_of(lt=111)
+        wage: float | None = field_of(default=None, ge=0, le=Decimal("99.5"))
+        region: Literal["N", "S", None]
+        grade: Grade
+        since: Annotated[datetime.date, field_of(ge=datetime.date(2020, 1, 1), le=datetime.date(2020, 12, 31))] | None
+        works: bool
+        size: pydantic.conint(ge=0, gt=0, lt=10) | None = field_of(alias="Size")
+        share: float = field_of(gt=0, lt=1)
+        remark: str
+        above: int = field_of(ge=0)
+        below: int = field_of(lt=9)
+        either: int | str
+
+    assert Domain.from_model(Person) == FROM_MODEL
+    row = {"age": 1, "region": "N", "grade": "low", "since": None, "works": True, "Size": 1, "share": 0.5}
+    secret = Person(**row, remark="Miller", above=4711, below=1, either=1)
+    with pytest.raises(DomainError, match=r"the model is a Person; give a class made with pydantic") as refusal:
+        Domain.from_model(secret)
+    assert "Miller" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("constraint", [{"ge": 9, "le": 1}, {"ge": 0, "le": float("inf")}])
+def test_a_field_of_a_model_that_cannot_be_read_is_named(constraint):
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
+    bad = pydantic.create_model("Bad", age=(int, 1), wage=(float, pydantic.Field(**constraint)))
+    with pytest.raises(DomainError, match="field 'wage' of the model: "):
+        Domain.from_model(bad)
+    one = pydantic.create_model("One", wage=(Literal["a"], ...))
+    with pytest.raises(DomainError, match="field 'wage' of the model: levels are at least two"):
+        Domain.from_model(one)
+
+
+def test_a_pandera_schema_declares_a_domain():
+    pandera = pytest.importorskip("pandera.pandas", reason="pandera is not installed")
+    check, first, last = pandera.Check, pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31")
+
+    class Person(pandera.DataFrameModel):
+        age: int = pandera.Field(in_range={"min_value": -1, "max_value": 110, "include_min": False})
+        wage: float = pandera.Field(ge=0, le=99.5, nullable=True)
+        region: str = pandera.Field(isin={"S", "N"}, nullable=True)
+        grade: str = pandera.Field(isin=["low", "high"])
+        since: pd.Timestamp = pandera.Field(ge=first, le=last, nullable=True)
+        works: bool
+        size: pd.Int64Dtype = pandera.Field(gt=0, lt=10, nullable=True, alias="Size")
+        share: float = pandera.Field(gt=0, lt=1)
+        above: int = pandera.Field(ge=0)
+        code: str = pandera.Field(str_length={"min_value": 1, "max_value": 3})
+        remark: str
+        pattern: float = pandera.Field(ge=0, le=1, regex=True, alias="x.*")
+
+    assert Domain.from_model(Person) == Domain.from_model(Person.to_schema()) == FROM_MODEL
+    ordered = pandera.Column(pandera.Category(["low", "high"], ordered=True), check.eq("low"))
+    read = Domain.from_model(pandera.DataFrameSchema({"grade": ordered}))
+    assert read == Domain({"grade": Levels(["low", "high"], ordered=True)}, complete=True)
+
+
+@pytest.mark.parametrize("bad", [None, 1, "Person", dict, {"age": int}, pd.DataFrame({"age": [4711]})], ids=type)
+def test_what_is_no_model_is_refused_with_one(bad):
+    with pytest.raises(
+        DomainError, match=r"the model is .*; give a class made with pydantic, as class Person"
+    ) as refusal:
+        Domain.from_model(bad)
+    assert "4711" not in str(refusal.value)

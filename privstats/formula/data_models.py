@@ -1,0 +1,139 @@
+"""Declarations that are read from models of rows: pydantic classes and pandera schemas. Public: no cell is read here.
+
+Neither package is imported: a model made with one of them says by its attributes what it declares.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from dataclasses import field as by_default
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from privstats.errors import DomainError, quote
+from privstats.formula.codebook import Declarations, declaration, located
+from privstats.formula.declarations import Known
+
+BOUND_NAMES = ("ge", "gt", "le", "lt")  # of pydantic
+CHECKS = {  # of pandera: the names of their bounds, and what pydantic calls these
+    "in_range": {"min_value": "ge", "max_value": "le"},
+    "greater_than_or_equal_to": {"min_value": "ge"},
+    "greater_than": {"min_value": "gt"},
+    "less_than_or_equal_to": {"max_value": "le"},
+    "less_than": {"max_value": "lt"},
+}
+
+OPEN = {"ge": "gt", "le": "lt"}
+
+
+@dataclass
+class Field:
+    """What a model says of one column; its kind as in a codebook."""
+
+    kind: str = ""
+    complete: bool = True
+    levels: list[Any] | None = None
+    ordered: bool = False
+    lows: list[Any] = by_default(default_factory=list)
+    highs: list[Any] = by_default(default_factory=list)
+
+    def bound(self, how: str, end: Any) -> None:
+        """Add a bound; one that whole numbers do not reach is moved to the first that they do."""
+        end = float(end) if isinstance(end, Decimal) else end
+        if self.kind == "integer" and how == "gt":
+            end = math.floor(end) + 1
+        if self.kind == "integer" and how == "lt":
+            end = math.ceil(end) - 1
+        (self.lows if how in ("ge", "gt") else self.highs).append(end)
+
+    def known(self) -> Known | None:
+        """Return the declaration; None where there are no levels and not both bounds."""
+        low, high = max(self.lows, default=None), min(self.highs, default=None)
+        return declaration(self.kind, low, high, self.levels, self.ordered)
+
+
+def of_model(model: Any) -> Declarations:
+    """Return what a model of rows declares; see `Domain.from_model`."""
+    schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
+    fields = getattr(model, "model_fields", None) if isinstance(model, type) else None
+    columns = getattr(schema, "columns", None)
+    if isinstance(fields, Mapping):
+        said = dict(_of_pydantic(fields))
+    elif isinstance(columns, Mapping):
+        said = dict(_of_pandera(columns))
+    else:
+        raise DomainError(
+            f"the model is {quote(model)}; give a class made with pydantic, as class Person(BaseModel): "
+            "age: int = Field(ge=0, le=100), or a schema made with pandera"
+        )
+    read = {name: located(f"field '{name}' of the model", field.known) for name, field in said.items()}
+    declared = {name: known for name, known in read.items() if known is not None}
+    return declared, [name for name in declared if said[name].complete]
+
+
+def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
+    """Yield the fields by the names that columns have, with what each says."""
+    for name, info in fields.items():
+        said = Field()
+        metadata = [*_read(info.annotation, said), *info.metadata]
+        for how, end in _bounds(metadata):
+            said.bound(how, end)
+        alias = next((alias for alias in (info.validation_alias, info.alias) if isinstance(alias, str)), name)
+        yield alias, said
+
+
+def _read(annotation: Any, said: Field) -> list[Any]:
+    """Note what an annotation says of kind, levels and missing values; return its metadata."""
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return [*_read(inside[0], said), *inside[1:]]
+    if origin in (typing.Union, types.UnionType):
+        some = [part for part in inside if part is not type(None)]
+        said.complete = said.complete and len(some) == len(inside)
+        return _read(some[0], said) if len(some) == 1 else []
+    if origin is typing.Literal:
+        said.complete = said.complete and None not in inside
+        said.levels = [_plain(level) for level in inside if level is not None]
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        said.levels = [member.value for member in annotation]
+    elif annotation in (bool, int):
+        said.kind = "boolean" if annotation is bool else "integer"
+    return []
+
+
+def _plain(level: Any) -> Any:
+    return level.value if isinstance(level, Enum) else level
+
+
+def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the bounds among metadata, those of a field inside a type as well."""
+    for part in metadata:
+        yield from _bounds(getattr(part, "metadata", ()))
+        for how in BOUND_NAMES:
+            if getattr(part, how, None) is not None:
+                yield how, getattr(part, how)
+
+
+def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
+    """Yield the columns with what is said of each; a name that is a pattern names no column."""
+    for name, column in columns.items():
+        if column.regex:
+            continue
+        called = str(column.dtype).lower().lstrip("u")
+        kind = next((kind for start, kind in (("bool", "boolean"), ("int", "integer")) if called.startswith(start)), "")
+        said = Field(kind, complete=not column.nullable)
+        if getattr(column.dtype, "categories", None) is not None:
+            said.levels, said.ordered = list(column.dtype.categories), bool(column.dtype.ordered)
+        for check in column.checks:
+            says = check.statistics or {}
+            if check.name == "isin":
+                levels = says["allowed_values"]
+                said.levels = sorted(levels, key=str) if isinstance(levels, Set) else list(levels)
+            for end, how in CHECKS.get(check.name, {}).items():
+                said.bound(how if says.get(f"include_{end[:3]}", True) else OPEN[how], says[end])
+        yield name, said

@@ -1,0 +1,44 @@
+"""A domain as lines of text, of at most 80 characters where names allow it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Container, Iterator, Mapping
+
+from privstats.formula.declarations import Known, Levels
+from privstats.formula.hints import Hint
+
+LINE, INDENT, GAP = 80, 2, 2  # characters
+SHORT_LEVELS = 30  # characters that a list of levels has in any case
+COMPLETE = "complete"
+DEEPEST = 40  # characters before a hint
+
+
+def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: Mapping[str, Hint]) -> Iterator[str]:
+    """Yield a line for each column; a name that leaves no room for what is declared has a line of its own.
+
+    The hint about a column stands below it; hints about expressions stand at the end.
+    """
+    marked = GAP + len(COMPLETE) if any(name in complete for name in columns) else 0
+    least = max(
+        (min(len(str(known)), SHORT_LEVELS if isinstance(known, Levels) else LINE) for known in columns.values()),
+        default=0,
+    )
+    most = max(LINE - INDENT - GAP - marked - least, 0)
+    width = max((len(name) for name in columns if len(name) <= most), default=0)
+    texts = {name: known.shown(LINE - INDENT - width - GAP - marked) for name, known in columns.items()}
+    wide = max(map(len, texts.values()), default=0)
+    for name, text in texts.items():
+        said = f"{text:<{wide}}{'':{GAP}}{COMPLETE if name in complete else ''}".rstrip()
+        if len(name) > width:
+            yield f"{'':{INDENT}}{name}"
+        yield f"{'':{INDENT}}{name if len(name) <= width else '':<{width}}{'':{GAP}}{said}"
+        if name in hints:
+            yield from _hint(hints[name], min(INDENT + width + GAP, DEEPEST))
+    for name in (name for name in hints if name not in columns):
+        yield f"{'':{INDENT}}{name}"
+        yield from _hint(hints[name], 2 * INDENT)
+
+
+def _hint(hint: Hint, indent: int) -> list[str]:
+    return textwrap.wrap(f"hint: {hint}", LINE, initial_indent=" " * indent, subsequent_indent=" " * (indent + INDENT))

@@ -1,0 +1,99 @@
+"""Kinds of columns, by names and types, which are public: what declares them, and what fits a declaration."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from privstats.errors import listed
+from privstats.formula.declarations import Dates, Known, Levels
+
+SLIP = 0.8  # likeness of two names from which one is taken for a slip of the pen
+DECLARED = {  # how a column of a kind is declared, and what is said of one that is not
+    "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
+    "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
+    "truth": ("bool", "has truth values and is not declared; write {domain}"),
+    "dates": ("('2020-01-01', '2024-12-31')", "has dates and is not declared; write {domain} from public knowledge"),
+    "text": (
+        "['first', 'second']",
+        "is not numeric and is not declared; write {domain} with all levels that can occur, or for dates "
+        "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
+    ),
+}
+HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text": "text"}
+
+
+def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
+    """Return the name that was probably meant, in any case of its letters."""
+    lower = {other.lower(): other for other in offered if isinstance(other, str)}
+    found = difflib.get_close_matches(name.lower(), lower, 1, alike)
+    return lower[found[0]] if found else None
+
+
+def kind_of(dtype: Any) -> str:
+    """Return which declaration a column of this type needs."""
+    if pd.api.types.is_bool_dtype(dtype):
+        return "truth"
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return "dates"
+    return "number" if pd.api.types.is_numeric_dtype(dtype) else "text"
+
+
+def undeclared(kinds: Mapping[str, str]) -> str:
+    """Return what is to be said of columns without a declaration, by kind: as in `DECLARED`."""
+    domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
+    domain = f"domain={{{domain}}}"
+    if len(kinds) == 1:
+        ((name, kind),) = kinds.items()
+        return f"column '{name}' {DECLARED[kind][1].format(domain=domain, name=name)}"
+    names = listed([f"'{name}'" for name in kinds])
+    missing = "have no declared bounds" if set(kinds.values()) == {"number"} else "are not declared"
+    return f"columns {names} {missing}; write {domain} from public knowledge"
+
+
+def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
+    """Return in words where declarations and columns differ: missing, of another kind, or not declared.
+
+    Parameters
+    ----------
+    domain : mapping of str to Known
+    reads : mapping of str to iterable of str
+        The columns that each declared name reads: itself, or the columns of a factor.
+    types : mapping of str to dtype
+        The columns.
+    """
+    named = {column for name in domain for column in reads[name]}
+    free = [name for name in types if name not in named]
+    found: list[str] = []
+    meant: set[str | None] = set()
+    for name, known in domain.items():
+        for column in reads[name]:
+            if column not in types:
+                near = near_name(column, free)
+                meant.add(near)
+                within = "" if column == name else f", which '{name}' reads"
+                cure = f"did you mean '{near}'?" if near else "rename or delete the declaration"
+                found.append(f"there is no column '{column}'{within}; {cure}")
+            elif column == name and (instead := _cure(known, types[column])):
+                holds = HOLDS[kind_of(types[column])]
+                found.append(f"column '{name}' has {holds}, and is declared as {known.shown(40)}; {instead}")
+    return found + [undeclared({name: kind_of(types[name])}) for name in free if name not in meant]
+
+
+def _cure(known: Known, dtype: Any) -> str | None:
+    """Return how else to declare a column whose cells, by its type, the declaration does not admit; None if it may."""
+    kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
+    if isinstance(known, Levels):
+        fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))
+    elif isinstance(known, Dates):
+        fits = kind in ("dates", "text")
+    else:
+        fits = numeric
+    if fits or isinstance(dtype, pd.CategoricalDtype):  # the type of its categories is not looked at
+        return None
+    if kind == "number" and isinstance(known, Levels):
+        return "declare its levels as numbers: [1, 2]"
+    return f"write {DECLARED[kind][0]}"

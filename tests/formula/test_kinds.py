@@ -1,0 +1,123 @@
+"""A domain is held against names and types of columns, never against cells; its text fits a page."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privstats.errors import DomainError
+from privstats.formula.declarations import Levels
+from privstats.formula.domain import Domain
+from privstats.formula.kinds import misfits
+from privstats.formula.scale import Scale
+from privstats.formula.values import admitted
+
+CELLS = {
+    "number": pd.Series([1, 2]),
+    "float": pd.Series([1.0, 0.0]),
+    "truth": pd.Series([True, False]),
+    "dates": pd.to_datetime(pd.Series(["2020-01-02", "2020-01-05"])),
+    "words": pd.Series(["N", "S"]),
+    "nullable": pd.Series([1, 2], dtype="Int64"),
+}
+DECLARATIONS = {
+    "bounds": (0, 2),
+    "dates": ("2020-01-01", "2020-02-01"),
+    "words": ["N", "S"],
+    "digits": ["1", "2"],
+    "codes": [0, 1, 2],
+    "truth": bool,
+    "mixed": ["N", 1],
+    "scale": Scale(1, 1),
+}
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("known", DECLARATIONS)
+def test_a_kind_of_column_is_said_not_to_fit_where_no_cell_of_it_would_be_admitted(known, cells):
+    domain = Domain({"x": DECLARATIONS[known]})
+    said = domain.check(pd.DataFrame({"x": CELLS[cells]}))
+    _, legal = admitted(domain["x"], CELLS[cells])
+    if cells == "words" and known not in ("bounds", "scale"):
+        assert said == []  # texts may be levels, dates or texts of numbers
+    else:
+        assert bool(said) == (not legal.any())
+    assert all(words.startswith("column 'x' has ") and "; " in words for words in said)
+
+
+def test_texts_that_say_what_to_write():
+    domain = Domain({"age": (0, 100), "fair": ["yes", "no"], "visits": (0, 9), "np.log(wage)": (0, 8), "id_": (0, 1)})
+    types = {"age": "object", "fair": "int64", "visit": "int64", "region": "str", "born": "datetime64[ns]", 7: "int64"}
+    assert domain.check(types) == [
+        "column 'age' has text, and is declared as 0 to 100; write ['first', 'second']",
+        "column 'fair' has numbers, and is declared as levels 'yes', 'no'; declare its levels as numbers: [1, 2]",
+        "there is no column 'visits'; did you mean 'visit'?",
+        "there is no column 'wage', which 'np.log(wage)' reads; rename or delete the declaration",
+        "there is no column 'id_'; rename or delete the declaration",
+        "column 'region' is not numeric and is not declared; write domain={'region': ['first', 'second']} with all "
+        "levels that can occur, or for dates domain={'region': ('2020-01-01', '2024-12-31')}",
+        "column 'born' has dates and is not declared; write domain={'born': ('2020-01-01', '2024-12-31')} from public "
+        "knowledge",
+        "column '7' has no declared bounds; write domain={'7': (low, high)} from public knowledge",
+    ]
+    assert Domain({"np.log(wage)": (0, 8)}).check({"wage": float}) == []
+
+
+def test_no_cell_is_looked_at():
+    class Closed(pd.DataFrame):
+        def __getitem__(self, key):
+            raise AssertionError("a cell was looked at")
+
+    frame = Closed({"a": ["secret"], "b": pd.Categorical(["secret"]), "c": [4711]})
+    said = Domain({"a": (0, 1), "b": (0, 1), "c": ["x", "y"]}).check(frame)
+    assert len(said) == 2 and "secret" not in str(said) and "4711" not in str(said)
+    assert said == Domain({"a": (0, 1), "b": (0, 1), "c": ["x", "y"]}).check(frame.dtypes)
+    assert said == Domain({"a": (0, 1), "b": (0, 1), "c": ["x", "y"]}).check(dict(frame.dtypes))
+
+
+@pytest.mark.parametrize("bad", [None, ["age"], "age", np.eye(2)])
+def test_what_is_no_schema_is_refused(bad):
+    with pytest.raises(DomainError, match=r"the schema is .*; give a DataFrame, or its types as data.dtypes"):
+        Domain({"age": (0, 1)}).check(bad)
+
+
+# ---------------------------------------------------------------- print
+
+LONG = [f"district number {k}" for k in range(49)]
+
+
+def test_the_print_of_a_domain_is_the_golden_one():
+    domain = Domain({"mdvis": (0, 100), "since": ("2020-01-01", "2024-12-31"), "hlthf": [0, 1]}, complete=["hlthf"])
+    assert repr(domain).splitlines() == [
+        "Domain of 3 columns",
+        "  mdvis  0 to 100",
+        "  since  2020-01-01 to 2024-12-31",
+        "  hlthf  levels 0, 1               complete",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "a_name_of_thirty_five_characters___", "n" * 70, "np.log(a_long_name + another)"]
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_printed_domain_fits_80_columns(name, complete):
+    number, ordered = 1.2345678901234567e99, Levels(LONG, ordered=True)
+    columns = {name: LONG, "y": (-number, number), "z": ordered, "g": ["a" * 90, "b"]}
+    lines = repr(Domain(columns, complete=complete)).splitlines()
+    short = repr(Domain({"x": [f"{k:02}" for k in range(40)]}, complete=complete))
+    assert max(map(len, [*lines, *short.splitlines()])) <= 80
+    assert any(line.strip() == name or line.startswith(f"  {name}  ") for line in lines)
+    if complete:
+        assert sum(line.endswith("  complete") for line in lines) == 4
+
+
+def test_a_long_list_of_levels_says_how_many_more_there_are():
+    (_, line) = repr(Domain({"region": LONG})).splitlines()
+    assert line == "  region  levels 'district number 0', 'district number 1' and 47 more"
+    ordered = repr(Domain({"region": Levels(LONG, ordered=True)}))
+    assert ordered.endswith("levels 'district number 0' < 'district number 1' and 47 more")
+    assert repr(Domain({"g": ["a" * 90, "b"]})).endswith("\n  g  2 levels")
+    assert Domain({"region": LONG})["region"].values[-1] in str(Domain({"region": LONG})["region"])
+
+
+def test_misfits_of_nothing_are_none():
+    assert misfits({}, {}, {}) == []
