@@ -5,14 +5,15 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = .venv/bin
 FAST = $(addprefix tests/,formula gate architecture results privacy inference estimators)
 QUICK = $(addprefix tests/,$(addprefix architecture/test_,layers.py losses.py reading_lists.py) sets gate privacy golden)
-# Each script that is run by itself; the workers of other packages' environments are started by peers_*.
-SCRIPTS = $(filter-out %worker,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
+# Each script that is run by itself; the gallery runs others, and workers of other packages' environments are started
+# by peers_*.
+SCRIPTS = $(filter-out %worker gallery,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
 VIGNETTES = $(shell grep -l "^. %% .markdown." vignettes/*.py)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test quick check tests test-all test-oldest benchmarks docs clean
+.PHONY: demo test quick check tests test-all test-oldest benchmarks figures docs clean
 
 demo: .venv/demo
 	$(BIN)/python vignettes/demo.py
@@ -38,6 +39,10 @@ test-all: check .venv/test test-oldest docs
 # What reads cells and prints tables, with the oldest versions that pyproject.toml allows, and with pyarrow.
 test-oldest: .venv-oldest/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/pytest --numprocesses 2 $(FAST) privstats README.md
+
+# The figures of the papers and their tables, for the gallery of the site: hours, or minutes with QUICK=1.
+figures: .venv/test
+	$(BIN)/python -m benchmarks.gallery --seed 1 $(if $(QUICK),--quick)
 
 # The site, in site/: open site/index.html. A warning fails. Vignettes are run first, where they or the package changed.
 docs: .venv-docs/docs $(VIGNETTES:vignettes/%.py=build/vignettes/%.ipynb)

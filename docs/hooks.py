@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "METHODS.md", "PRIVACY.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
+FIGURES, GALLERY = ROOT / "benchmarks" / "figures", ROOT / "benchmarks" / "gallery.toml"  # drawn by `make figures`
 NOTEBOOKS = ROOT / "build" / "vignettes"  # by `make docs`: docs/notebooks.py
 BARE_LIST = re.compile(r"^((?![ \t]*(?:[-*] |\d+\. |[|#])).+)\n(?=(?:- |1\. ))", re.MULTILINE)  # under a paragraph
 FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
@@ -25,7 +27,23 @@ def on_files(files: Files, config: Any) -> Files:
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
         for path, content in _vignette(notebook):
             files.append(File.generated(config, f"vignettes/{path}", content=content))
+    for picture in sorted(FIGURES.glob("*.png")):
+        files.append(File(f"figures/{picture.name}", str(FIGURES.parent), config.site_dir, False))
     return files
+
+
+def _gallery() -> Iterator[str]:
+    """Return each figure with its picture, its table, and what came of it."""
+    for figure in tomllib.loads(GALLERY.read_text())["figure"]:
+        yield f"## {figure['paper']}\n\n{figure['shows']}\n\n**{figure['verdict']}.** {figure['sentence']}"
+        picture = FIGURES / f"{figure.get('picture', figure['script'])}.png"
+        table = FIGURES / f"{figure['script']}.txt"
+        if not (picture.exists() and table.exists()):
+            yield f"*Not drawn yet:* `python -m benchmarks.gallery --seed 1 --names {figure['script']}`"
+            continue
+        yield f"![{figure['shows']}](figures/{picture.name})"
+        printed = "\n".join(f"    {line}" for line in table.read_text().splitlines())
+        yield f'??? abstract "Its table"\n\n    ```text\n{printed}\n    ```'
 
 
 def _vignette(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
@@ -50,8 +68,10 @@ def _vignette(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
     yield f"{name}.md", "\n\n".join(page)
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Mark examples with prompts as such, and set lists off from the paragraph above them."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Hang the figures in the gallery; mark examples with prompts as such; set lists off from the paragraph above."""
+    if page.file.src_uri == "gallery.md":
+        markdown = "\n\n".join([markdown, *_gallery()])
     parts = FENCE.split(markdown)  # text and code by turns
     parts[::2] = [BARE_LIST.sub(r"\1\n\n", text) for text in parts[::2]]
     parts[1::2] = [re.sub(r"\A```python(?=\n>>> )", "```pycon", code) for code in parts[1::2]]

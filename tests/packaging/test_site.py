@@ -1,6 +1,8 @@
 """The site: links of its sources resolve, every public name has its place, and what was built fetches nothing."""
 
 import re
+import tomllib
+from ast import literal_eval
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +14,7 @@ import privstats
 
 ROOT = Path(__file__).parents[2]
 DOCS, SITE = ROOT / "docs", ROOT / "site"
-BESIDE = re.findall(r'"([\w/]+\.md)"', (DOCS / "hooks.py").read_text())  # pages that stand beside the code
+BESIDE = re.search(r"^PAGES = (\(.*\))$", (DOCS / "hooks.py").read_text(), re.MULTILINE)[1]  # pages beside the code
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
@@ -20,7 +22,7 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 def pages():
     """Where each page of the site lies in it, and its source."""
     own = {str(page.relative_to(DOCS)): page for page in sorted(DOCS.rglob("*.md"))}
-    return {**own, **{page: ROOT / page for page in BESIDE}}
+    return {**own, **{page: ROOT / page for page in literal_eval(BESIDE)}}
 
 
 def local_links(text):
@@ -57,6 +59,13 @@ def test_the_reference_has_every_public_name_once():
         r"^::: privstats\.(\w+)$", "\n".join(p.read_text() for p in DOCS.glob("api/*.md")), re.MULTILINE
     )
     assert Counter(written) == Counter(privstats.__all__)
+
+
+def test_the_gallery_has_every_figure_of_a_paper_and_only_scripts_that_draw():
+    listed = [figure["script"] for figure in tomllib.loads((ROOT / "benchmarks/gallery.toml").read_text())["figure"]]
+    drawing = {file.stem for file in (ROOT / "benchmarks").glob("*.py") if "save" in file.read_text()}
+    assert len(set(listed)) == len(listed) and drawing.issuperset(listed)
+    assert {file.stem for file in (ROOT / "benchmarks").glob("*figure*.py")}.issubset(listed)
 
 
 def test_the_guide_adds_a_mechanism_in_under_40_lines():
