@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +22,19 @@ class Predictor:
         The declared levels; None of numbers and dates.
     value : level, float or str
         A legal one: the first level, the middle of the bounds (a date as text), or 1 where nothing is declared.
-    width : float
-        Of the declared bounds; 1 where there are none.
+    ends : tuple of float
+        The declared bounds; infinite where there are none.
     """
 
     levels: tuple[Any, ...] | None
     value: Any
-    width: float = 1.0
+    ends: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def width(self) -> float:
+        """Of the declared bounds; 1 where there are none."""
+        low, high = self.ends
+        return high - low if math.isfinite(high - low) else 1.0
 
     @property
     def dates(self) -> bool:
@@ -54,5 +61,5 @@ def _predictor(name: str, domain: Domain) -> Predictor:
         return Predictor(None, 1.0)
     if isinstance(known, Dates):
         day = known.origin + datetime.timedelta(days=round(within.middle))
-        return Predictor(None, day.isoformat(), 2 * within.half)
-    return Predictor(None, within.middle, 2 * within.half)
+        return Predictor(None, day.isoformat(), (within.lo, within.hi))
+    return Predictor(None, within.middle, (within.lo, within.hi))

@@ -239,7 +239,14 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
     def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
         step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        return [(x + step, 0.5 / step), (x - step, -0.5 / step)]
+        low, high = known.ends  # beyond which splines are held: from a bound all steps go inwards
+        inside = (low <= x) & (x <= high)
+        way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
+        return [
+            (np.where(way, x, x - step), np.where(way, -1.5 * way, -0.5) / step),
+            (x + np.where(way, way, 1.0) * step, np.where(way, 2.0 * way, 0.5) / step),
+            (x + 2 * way * step, -0.5 * way / step),
+        ]
 
     return _changes(call, f"d/d {call.name}", f"Slopes of {results.endog_names} in {call.name}", ends)
 

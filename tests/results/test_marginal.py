@@ -101,6 +101,13 @@ def test_slopes_are_derivatives_of_all_terms():
         fit.slopes("g")
 
 
+def test_slopes_at_a_declared_bound_are_those_inside_where_splines_are_held_outside():
+    fit = fit_of("y ~ bs(x, knots=[1, 3], lower_bound=0, upper_bound=4)")
+    low, high = fit.slopes("x", at={"x": [0, 4]}).frame["estimate"]
+    start, near, end, before = fit.predict(pd.DataFrame({"x": [0, 1e-5, 4, 4 - 1e-5]}))
+    np.testing.assert_allclose([low, high], [(near - start) / 1e-5, (end - before) / 1e-5], rtol=1e-3)
+
+
 def test_slopes_at_a_declared_bound_do_not_warn_but_values_beyond_it_do():
     fit = fit_of()
     with warnings.catch_warnings():
