@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +19,7 @@ from typing import Any, NoReturn
 
 from privstats.api.planning import plan as plan_of
 from privstats.api.saved import load
-from privstats.errors import BudgetError, OptionError, PrivstatsError, PrivstatsWarning, quote
+from privstats.errors import BudgetError, DomainError, OptionError, PrivstatsError, PrivstatsWarning, quote
 from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_text import PROMISES
@@ -32,9 +34,12 @@ from privstats.workflow.saved import in_full
 from privstats.workflow.study import Study
 
 REFUSED, INTERRUPTED_CODE = 2, 130
+DECLARATIONS = {"bounds", "levels", "dates", "scale"}  # keys of a domain in JSON
 EXAMPLES = """examples:
   privstats domain codebook.csv --out domain.json
-  privstats plan "log_wage ~ educ + C(region)" --n 98112 --domain domain.json --mu 1
+  privstats domain schema.json
+  privstats plan "log_wage ~ educ + C(region)" --n 98112 \\
+      --domain domain.json --mu 1
   privstats fit "log_wage ~ educ + C(region)" wages.csv --domain domain.json \\
       --mu 0.5 --ledger study.sqlite --budget mu=1 --format markdown
   privstats ledger study.sqlite
@@ -43,17 +48,17 @@ EXAMPLES = """examples:
       --budget mu=1 --analyst ann --out wages.fit.json
 
 A plan is written by plan.save("wages.plan.json"), a study by ps.Study([plan1,
-plan2]).save("study.json"); ps.load("wages.fit.json") gives the fit, or the fits.
+plan2]).save("study.json"); ps.load("wages.fit.json") gives the fit, or fits.
 """
-RUN = """Make the call of a plan, or of all plans of a study, on data. The ledger is charged
-before a row is read, with all plans or with none; where the data give another
-digest than that of the plan nothing is charged."""
+RUN = """Make the call of a plan, or of all plans of a study, on data. The ledger is
+charged before a row is read, with all plans or with none; where the data give
+another digest than that of the plan nothing is charged."""
 BUDGET = """budget of a ledger that is not there yet: mu=1, or eps=1, or eps=1,delta=1e-6; its
 neighbours, if these are not single rows that are replaced: mu=1,unit=person_id,
 or mu=1,neighbors=add_remove"""
 FIT = """Fit a model to the rows of a Parquet or CSV file. Without a ledger the budget of
-this fit is not added to that of any other. In a CSV file each line is a row, and
-each cell is read as its column is declared: nothing is inferred from the rows."""
+this fit is not added to that of any other. In a CSV file each line is a row,
+and each cell is read as its column is declared: nothing is inferred from rows."""
 FORMATS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {
         "text": str,
@@ -88,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", PrivstatsWarning)
         warnings.showwarning = lambda message, *_, **__: _complain(f"warning: {message}")
+        chosen = None
         try:
             chosen = _parser().parse_args(arguments)
             if getattr(chosen, "out", None) is not None:
@@ -95,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
-            problem, code = str(error), REFUSED
+            problem, code = in_shell(str(error)) if hasattr(chosen, "formula") else str(error), REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
         except Exception as error:  # whatever it says may be of rows
@@ -122,13 +128,13 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--out", help="a file for the fit, which must not be there yet")
     fit.set_defaults(act=_fit)
     plan = commands.add_parser("plan", help="say what a fit would release", epilog=EXAMPLES, **style)
-    plan.description = "Say what a fit would release and how wide its intervals are expected to be; no row is read."
+    plan.description = "Say what a fit would release and how wide its intervals are expected to be.\nNo row is read."
     _add_call(plan)
     plan.add_argument("--n", type=int, required=True, help="number of rows")
     plan.add_argument("--out", help="a file for the plan, which must not be there yet")
     plan.set_defaults(act=_plan)
     show = commands.add_parser("show", help="say what a file holds", epilog=EXAMPLES, **style)
-    show.description = "Say what a plan or a study would release and at which cost, or what a fit has released."
+    show.description = "Say what a plan or a study would release and at which cost, or what a fit has\nreleased."
     show.add_argument("file", help="what save wrote: a plan, a study, a fit, or the fits of a study")
     show.set_defaults(act=_show)
     run = commands.add_parser("run", help="run a plan or a study on data", epilog=EXAMPLES, **style)
@@ -144,9 +150,11 @@ def _parser() -> argparse.ArgumentParser:
     ledger.description = "List who fitted what, when and at which cost, and what is left."
     ledger.add_argument("file", help="the file of a ledger")
     ledger.set_defaults(act=_report)
-    domain = commands.add_parser("domain", help="read a codebook", epilog=EXAMPLES, **style)
-    domain.description = "Show what a codebook (CSV) or a domain (JSON) declares, and write it as JSON."
-    domain.add_argument("file", help="such as codebook.csv")
+    domain = commands.add_parser("domain", help="read a codebook or a schema", epilog=EXAMPLES, **style)
+    domain.description = (
+        "Show what a codebook (CSV), a Table Schema or a domain (JSON) declares, and\nwrite it as a domain."
+    )
+    domain.add_argument("file", help="such as codebook.csv, schema.json or domain.json")
     domain.add_argument("--out", help="a file for the domain, which must not be there yet")
     domain.set_defaults(act=_domain)
     return parser
@@ -181,11 +189,35 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
 )
 
 
+def in_shell(problem: str) -> str:
+    """Return a refusal of a function with the arguments in its cure as options of the command.
+
+    Examples
+    --------
+    >>> in_shell("the ledger has eps = 0.5 left and this fit costs eps = 1; give eps=0.5 or less")
+    'the ledger has eps = 0.5 left, this fit costs eps = 1; give --eps 0.5'
+    >>> in_shell("mech='kng' has no normal noise; leave noise='gaussian' out, or give mech='newton'")
+    '--mech kng has no normal noise; leave --noise gaussian out, or give --mech newton'
+    """
+    if "--" in problem:
+        return problem
+    problem = problem.replace(" left and this fit costs", " left, this fit costs").removesuffix(" or less")
+    names = "|".join((*OPTIONS, "n"))
+    return re.sub(rf"\b({names})=(\[.*?\]|'\w*'|[\w.+-]*)", _as_option, problem)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    value = found[2].strip("[']").replace(" ", "")
+    return f"--{found[1].replace('_', '-')} {value}".rstrip()
+
+
 def _add_call(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the functions; which of them a function has is seen when it is called."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
-        "--domain", required=True, help="what is publicly known of the columns: domain.json, codebook.csv"
+        "--domain",
+        required=True,
+        help="what is publicly known of the columns: domain.json, schema.json or codebook.csv",
     )
     parser.add_argument("--function", default="lm", choices=VERBS, help="what is fitted; by default lm")
     for name, (kind, words) in OPTIONS.items():
@@ -209,14 +241,46 @@ def _options(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declared(path: str) -> Domain:
-    """Return the domain that a file declares."""
+    """Return the domain that a file declares: a codebook, a Table Schema or a domain in JSON."""
+    name = Path(path).name
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         text = None
     if text is None:
-        raise OptionError(f"{quote(Path(path).name)} cannot be read; write --domain domain.json or codebook.csv")
-    return Domain.from_codebook(path) if path.lower().endswith(".csv") else Domain.from_json(text)
+        raise OptionError(f"{quote(name)} cannot be read; write --domain domain.json or codebook.csv")
+    if path.lower().endswith(".csv"):
+        return Domain.from_codebook(path)
+    try:
+        read, line = json.loads(text), 0
+    except json.JSONDecodeError as error:
+        read, line = None, error.lineno
+    if line:
+        raise DomainError(
+            f'{name} is no JSON from line {line} on; write {{"columns": {{"age": {{"bounds": [0, 100]}}}}}}'
+        )
+    if isinstance(read, Mapping) and "fields" in read:
+        return Domain.from_schema(read)
+    _check_declarations(name, text, read)
+    return Domain.from_json(text)
+
+
+def _check_declarations(file: str, text: str, read: Any) -> None:
+    """Refuse a domain in JSON with a column of which it declares nothing; what else is wrong, `from_json` says."""
+    columns = read.get("columns") if isinstance(read, Mapping) else None
+    for name, known in columns.items() if isinstance(columns, Mapping) else ():
+        if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:
+            raise DomainError(
+                f"{file} declares no bounds or levels for '{name}' (line {_line_of(name, text)}); write "
+                '{"bounds": [0, 100]} or {"levels": ["a", "b"]} from public knowledge, or delete it'
+            )
+
+
+def _line_of(name: str, text: str) -> int:
+    """Return the line of JSON text in which a column is named."""
+    spelt = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii_only)) for ascii_only in (True, False))
+    found = re.compile(rf"({spelt})\s*:").search(text)
+    return 1 + text.count("\n", 0, found.start() if found else 0)
 
 
 def _fit(chosen: argparse.Namespace) -> None:

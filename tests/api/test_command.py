@@ -1,8 +1,10 @@
 """The command line: a plan goes from an analyst to a custodian, and its fit to a reader; refusals are one line."""
 
+import io
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -113,6 +115,52 @@ def test_a_codebook_becomes_a_domain(folder, capsys):
     assert ps.Domain.from_json((folder / "domain.json").read_text()) == DOMAIN
 
 
+SCHEMA = {"fields": [{"name": "y", "type": "number", "constraints": {"minimum": 0, "maximum": 10}}, {"name": "remark"}]}
+
+
+def test_a_table_schema_becomes_a_domain(declared, capsys):
+    (declared / "schema.json").write_text(json.dumps(SCHEMA))
+    code, said, complaint = ran(capsys, "domain", "schema.json", "--out", "new.json")
+    assert (code, complaint) == (0, "")
+    assert said == "Domain of 1 column\n  y  0 to 10\nWritten to new.json\n"
+    assert ps.Domain.from_json((declared / "new.json").read_text()) == ps.Domain({"y": (0, 10)})
+
+
+def test_a_terminal_shows_progress_and_what_is_captured_has_none(declared, capsys, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("privstats.workflow.progress.SILENT", 0.0)
+    monkeypatch.setattr("privstats.workflow.progress.EVERY", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    code, said, complaint = ran(capsys, "fit", *CALL, "rows.csv")
+    assert (code, complaint) == (0, "") and "pass" not in said
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    code, said, _ = ran(capsys, "fit", *CALL, "rows.csv")
+    assert code == 0 and said.startswith("Private means by group: y ~ g\n") and "pass" not in said
+    lines = [line.strip() for line in shown.getvalue().split("\r")]
+    assert any(re.fullmatch(r"dp_mean  pass 1 of 1  \[#{24}\]  500 of 500 rows", line) for line in lines)
+    assert lines[-1] == ""
+
+
+def test_cures_are_written_as_options_are():
+    assert command.in_shell("write q=[0.25, 0.5] or cov_type='HC'") == "write --q 0.25,0.5 or --cov-type HC"
+    for kept in ("give --budget mu=1", "write domain={'x': (low, high)}", "write ledger=ps.Ledger(ps.PureDP(1))"):
+        assert command.in_shell(kept) == kept
+
+
+SHORT = "the ledger has eps = 0.25 left, this fit costs eps = 0.5; give --eps 0.25\n"
+FILES = {
+    "part.json": '{"columns": {\n "y": {"bounds": [0, 10]},\n "g": {"levels": ["région", "b"]},\n "région": {}}}',
+    "escaped.json": json.dumps({"columns": {"y": {"bounds": [0, 10]}, "région": {"about": 3}}}, indent=1),
+    "half.json": '{"columns": {\n "y": {"bounds": [0, 10]},\n "g": {"levels": ["a" "b"]}}}',
+    "list.json": "[1, 2]",
+    "wrong.json": json.dumps({"fields": [{"name": "y", "constraints": {"minimum": 9, "maximum": 1}}]}),
+}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -125,9 +173,24 @@ def test_a_codebook_becomes_a_domain(folder, capsys):
         (["ledger", "none.sqlite"], "there is no ledger 'none.sqlite'; give the file of one"),
         (["domain", "rows.parquet"], "'rows.parquet' cannot be read; write --domain"),
         (["domain", "none.csv"], "'none.csv' cannot be read; write --domain"),
+        (["domain", "."], "'' cannot be read; write --domain"),
+        (["domain", "part.json"], "part.json declares no bounds or levels for 'région' (line 4); write"),
+        (["domain", "escaped.json"], "escaped.json declares no bounds or levels for 'région' (line 9); write"),
+        (["domain", "half.json"], "half.json is no JSON from line 3 on; write"),
+        (["domain", "list.json"], "a domain in JSON reads"),
+        (["domain", "wrong.json"], "field 'y' of the schema: the lower bound 9 is not below"),
+        (["fit", *CALL, "rows.csv", "--ledger", "new.sqlite", "--budget", "eps=0.25"], SHORT),
+        (["fit", *CALL[:-2], "rows.csv"], "no budget is given; write --eps 1, or --eps 1 with --delta 1e-6, or --mu 1"),
+        (["fit", *CALL, "nowhere.csv"], "data is a path where no file is"),
+        (["fit", *CALL, "domain.json"], "data is a path where no Parquet file"),
+        (["plan", *CALL, "--n", "-5"], "n is -5; give a whole number of rows, such as --n 1000"),
     ],
 )
 def test_a_call_that_is_refused_is_one_line(arguments, words, declared, capsys):
+    for name, text in FILES.items():
+        (declared / name).write_text(text, encoding="utf-8")
+    if "new.sqlite" in arguments:
+        ps.Ledger(PureDP(0.25), "new.sqlite")
     before = sorted(declared.iterdir())
     code, said, complaint = ran(capsys, *arguments)
     assert (code, said) == (2, "") and complaint.startswith(f"privstats: {words}") and complaint.count("\n") == 1
@@ -313,7 +376,9 @@ def test_help_has_examples(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         command.main(arguments)
     assert end.value.code == 0
-    assert "privstats run wages.plan.json --data wages.parquet --ledger study.sqlite" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "privstats run wages.plan.json --data wages.parquet --ledger study.sqlite" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_what_fails_after_the_charge_shows_no_row_and_leaves_no_file(folder, capsys, monkeypatch):
