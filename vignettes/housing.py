@@ -29,6 +29,9 @@ KING_COUNTY = (
     "np.log(price) ~ np.log(sqft_lot) + np.log(sqft_living) + lat + long + yr_built + bedrooms + grade + C(area)"
 )
 BAY = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
+EVERY = 1  # of the sales, each so many-th is used: 1 is all of them
+RESEMBLING, MADE_UP = 5_000, 235_760  # made-up sales: to plan with, and instead of real ones
+EPS_OF_METHODS = 2.0
 AREAS = ("South", "Seattle", "East")  # by zip code: 981.. is Seattle; 980.. is the rest of King County, of which these
 EAST = (4, 5, 6, 7, 8, 11, 14, 19, 24, 27, 28, 29, 33, 34, 39, 40, 45, 52, 53, 65, 72, 74, 75, 77)  # lie east or north
 
@@ -36,11 +39,12 @@ EAST = (4, 5, 6, 7, 8, 11, 14, 19, 24, 27, 28, 29, 33, 34, 39, 40, 45, 52, 53, 6
 def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
     """Return what the data are, the model, the data, and made-up rows that resemble such sales."""
     read, known = ps.datasets.load_housing()
+    read = read.iloc[::EVERY].copy()
     place = read["zipcode"] - 98_000
     read["area"] = np.select([place >= 100, place.isin(EAST)], AREAS[1:], AREAS[0])
     columns = ["price", "sqft_lot", "sqft_living", "lat", "long", "yr_built", "bedrooms", "grade"]
     public = ps.Domain({**{name: known[name] for name in columns}, "area": ps.Levels(AREAS)}, complete=True)
-    bay, _ = ps.datasets.make_housing(5_000, seed=64)  # moved to King County, and to a smaller part of the map
+    bay, _ = ps.datasets.make_housing(RESEMBLING, seed=64)  # moved to King County, and to a smaller part of the map
     resembling = pd.DataFrame(
         {
             "price": np.exp(bay["log_price"]),
@@ -54,14 +58,14 @@ def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
             "area": np.select([bay["longitude"] < -122.1, bay["latitude"] > 37.7], AREAS[1:], AREAS[0]),
         }
     )
-    return "21,613 real sales in King County, 2014-15", KING_COUNTY, Dataset(read, public), resembling
+    return f"{len(read):,} real sales in King County, 2014-15", KING_COUNTY, Dataset(read, public), resembling
 
 
 def around_the_bay() -> tuple[str, str, Dataset, pd.DataFrame]:
     """Return the same of made-up sales."""
-    made = ps.datasets.make_housing(235_760, seed=63)
-    what = "235,760 MADE-UP sales, a synthetic stand-in: nothing here is about real houses"
-    return what, BAY, made, ps.datasets.make_housing(5_000, seed=64).data
+    made = ps.datasets.make_housing(MADE_UP // EVERY, seed=63)
+    what = f"{len(made.data):,} MADE-UP sales, a synthetic stand-in: nothing here is about real houses"
+    return what, BAY, made, ps.datasets.make_housing(RESEMBLING, seed=64).data
 
 
 try:
@@ -184,7 +188,7 @@ METHODS = {
 }
 rows = {}
 for label, method in METHODS.items():
-    one = ps.dp_lm(FORMULA, sales, eps=2.0, domain=domain, rng=2, **method)
+    one = ps.dp_lm(FORMULA, sales, eps=EPS_OF_METHODS, domain=domain, rng=2, **method)
     ratio = (one.conf_int()[1] - one.conf_int()[0]) / (ols.conf_int()[1] - ols.conf_int()[0])
     away = ((one.params - ols.params) / ols.bse).abs()
     rows[label] = {
@@ -192,5 +196,5 @@ for label, method in METHODS.items():
         "times longer": ratio.median(),
         "OLS std errs away": away.median(),
     }
-print("eps = 2, medians over coefficients")
+print(f"eps = {EPS_OF_METHODS:g}, medians over coefficients")
 print(pd.DataFrame(rows).T.round(2).to_string())

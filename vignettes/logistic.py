@@ -24,7 +24,12 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
+EVERY = 1  # of the rows, each so many-th is used: 1 is all of them
+EPS, SMALL_EPS, MUS = 4.0, 1.0, (0.5, 1.0)
+WIDTH = 0.4  # of the interval of rate_marriage, in the question what it costs
+
 fair, domain = ps.datasets.load_fair()
+fair = fair.iloc[::EVERY]
 print(domain)
 
 # %% [markdown]
@@ -38,7 +43,7 @@ print(domain)
 MODEL = "I(affairs > 0) ~ religious + rate_marriage + age + yrs_married"
 ordinary = smf.logit(MODEL.replace("I(affairs > 0)", "any_affair"), fair.assign(any_affair=1.0 * (fair["affairs"] > 0)))
 ordinary = ordinary.fit(disp=False)
-fit = ps.dp_glm(MODEL, fair, 4.0, family="binomial", domain=domain, margins=True, rng=1)
+fit = ps.dp_glm(MODEL, fair, EPS, family="binomial", domain=domain, margins=True, rng=1)
 print(fit.summary())
 
 # %% [markdown]
@@ -75,9 +80,9 @@ print(ordinary.get_margeff().summary_frame().iloc[:, :2].to_string())
 # the interval of one coefficient so narrow, and no wider.
 
 # %%
-plan = ps.plan("glm", MODEL, len(fair), eps=4.0, domain=domain)
+plan = ps.plan("glm", MODEL, len(fair), eps=EPS, domain=domain)
 print(plan)
-print(f"eps for a width of 0.4 of rate_marriage: {plan.eps_for(0.4, 'rate_marriage'):.3g}")
+print(f"eps for a width of {WIDTH:g} of rate_marriage: {plan.eps_for(WIDTH, 'rate_marriage'):.3g}")
 
 # %% [markdown]
 # ## 5. Another currency
@@ -86,17 +91,14 @@ print(f"eps for a width of 0.4 of rate_marriage: {plan.eps_for(0.4, 'rate_marria
 # those without privacy. The two promises are not the same, so that the lengths below compare what each buys.
 
 # %%
-fits = {
-    "eps = 1": ps.dp_glm(MODEL, fair, 1.0, domain=domain, rng=2),
-    "eps = 4": fit,
-    "mu = 0.5": ps.dp_glm(MODEL, fair, mu=0.5, domain=domain, rng=2),
-    "mu = 1": ps.dp_glm(MODEL, fair, mu=1.0, domain=domain, rng=2),
-}
+small = ps.dp_glm(MODEL, fair, SMALL_EPS, domain=domain, rng=2)
+fits = {f"eps = {SMALL_EPS:g}": small, f"eps = {EPS:g}": fit}
+fits |= {f"mu = {mu:g}": ps.dp_glm(MODEL, fair, mu=mu, domain=domain, rng=2) for mu in MUS}
 theirs = ordinary.conf_int()[1] - ordinary.conf_int()[0]
 longer = {name: (one.conf_int()[1] - one.conf_int()[0]) / theirs for name, one in fits.items()}
 print("lengths of intervals, times those without privacy:")
 print(pd.DataFrame(longer).round(2).to_string())
-print(*fits["eps = 1"].summary().notes, sep="\n")
+print(*small.summary().notes, sep="\n")
 
 # %% [markdown]
 # Where a budget cannot carry intervals they are NaN, and a note says why: women who are older have been married longer,

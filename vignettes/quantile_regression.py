@@ -26,6 +26,8 @@ import privstats as ps
 from privstats.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
+EPS = 6.0  # of each line of Engel's households
+EVERY = 1  # of the rows of the survey, each so many-th is used: 1 is all of them
 
 
 def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.DataFrame:
@@ -56,12 +58,12 @@ engel, _ = ps.datasets.load_engel()
 ENGEL = "np.log(foodexp) ~ np.log(income)"
 bounds = {"income": (300, 5000), "foodexp": (200, 2500)}
 shares = {"coefficients": 0.3, "rows": 0.02, "hessian": 0.05, "residual scale": 0.05, "density": 0.58}
-ledger = ps.Ledger(ps.PureDP(18.0, neighbors="add_remove"))
+ledger = ps.Ledger(ps.PureDP(len(TAUS) * EPS, neighbors="add_remove"))
 food = {
     tau: ps.dp_rq(
         ENGEL,
         engel,
-        6.0,
+        EPS,
         tau=tau,
         mech="kng",
         domain=bounds,
@@ -93,6 +95,7 @@ try:
 except FileNotFoundError:
     print("skipped: the wages of the Current Population Survey are not on this machine (PRIVSTATS_DATA)")
 else:
+    cps = cps.iloc[::EVERY]
     ledger = ps.Ledger(ps.PureDP(7.0))
     start = time.perf_counter()
     for tau, eps in SPENT.items():
@@ -153,7 +156,7 @@ for color, (tau, fit) in zip(("C0", "C1", "C2"), food.items(), strict=True):
         line = np.exp(params.iloc[0] + params.iloc[1] * np.log(grid))
         lines.loglog(grid, line, style, color=color, label=f"tau = {tau}" if style == "-" else None)
 lines.plot([], [], "k:", label="QuantReg")
-lines.set(xlabel="income", ylabel="food expenditure", title="Engel's households, eps = 6 a line")
+lines.set(xlabel="income", ylabel="food expenditure", title=f"Engel's households, eps = {EPS:g} a line")
 for axis, ticks in ((lines.xaxis, (500, 1000, 2000, 4000)), (lines.yaxis, (300, 500, 1000, 2000, 3000))):
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter("{x:.0f}")

@@ -30,6 +30,8 @@ MODEL = "log_wage ~ educ_years + experience"
 DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0, 60)}
 BOUNDED = {**DOMAIN, "log_wage": (0, 20)}
 MU = 0.5
+ROWS, SLOPE = 20_000, 0.1  # of the made-up wages
+EVERY = 1  # of the rows of the survey, each so many-th is used: 1 is all of them
 
 
 def spoilt(data: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:
@@ -65,12 +67,11 @@ def slopes(fits: dict[str, Results | object], term: str) -> pd.DataFrame:
 
 # %%
 rng = np.random.default_rng(1)
-n = 20_000
-made = pd.DataFrame({"educ_years": rng.integers(8, 22, n).astype(float), "experience": rng.uniform(0, 45, n)})
-made["log_wage"] = 8.8 + 0.1 * made["educ_years"] + 0.01 * made["experience"] + rng.normal(0, 0.6, n)
+made = pd.DataFrame({"educ_years": rng.integers(8, 22, ROWS).astype(float), "experience": rng.uniform(0, 45, ROWS)})
+made["log_wage"] = 8.8 + SLOPE * made["educ_years"] + 0.01 * made["experience"] + rng.normal(0, 0.6, ROWS)
 clean, dirty = four(made), four(spoilt(made, 0.02, rng))
 print(clean["private Huber"].summary())
-print("\nA year of school, wages as they were (truth: 0.1)")
+print(f"\nA year of school, wages as they were (truth: {SLOPE:g})")
 print(slopes(clean, "educ_years").round(4).to_string())
 print("\nand with one in fifty spoilt")
 print(slopes(dirty, "educ_years").round(4).to_string())
@@ -92,6 +93,7 @@ try:
 except FileNotFoundError:
     print("skipped: the wages of the Current Population Survey are not on this machine (PRIVSTATS_DATA)")
 else:
+    cps = cps.iloc[::EVERY]
     panels.append(("CPS, March 2024", four(cps), four(spoilt(cps, 0.02, rng))))
     for title, fits in zip(("as they are", "one in fifty spoilt"), panels[1][1:], strict=True):
         print(f"\nA year of school, {title}")

@@ -25,6 +25,11 @@ import pandas as pd
 import privstats as ps
 from privstats.datasets import Dataset
 
+BUDGETS = (1.0, 2.0, 4.0, 8.0)
+WIDTH = 3.5  # of the interval of the normal ones, in the question what it costs
+TRIALS = 20  # releases of each mechanism
+FAR = 10  # a median this far from that of the file is a wrong one
+EPS_OF_MECHANISMS, EPS_OF_ORDERS, EPS_OF_BOUNDS = 1.0, 8.0, 2.0
 BOUNDS = {
     "pelvic_incidence": (0, 150),
     "pelvic_tilt": (-20, 60),
@@ -58,10 +63,10 @@ def made_up(seed: int) -> Dataset:
 
 try:
     data, domain = ps.datasets.load_vertebral()
-    SOURCE = "310 real patients (UCI, Vertebral Column)"
+    SOURCE = f"{len(data)} real patients (UCI, Vertebral Column)"
 except FileNotFoundError:
     data, domain = made_up(seed=310)
-    SOURCE = "310 MADE-UP patients, a synthetic stand-in: nothing here is about real spines"
+    SOURCE = f"{len(data)} MADE-UP patients, a synthetic stand-in: nothing here is about real spines"
 print(f"data: {SOURCE}")
 
 # %% [markdown]
@@ -93,15 +98,14 @@ PROMISE = {"domain": domain, "neighbors": "add_remove"}
 
 # %%
 pilot = made_up(seed=1).data
-planned = ps.plan("median", SLIP, 310, eps=1.0, **PROMISE)
+planned = ps.plan("median", SLIP, len(data), eps=1.0, **PROMISE)
 print(planned)
-BUDGETS = (1.0, 2.0, 4.0, 8.0)
-plans = {f"eps = {eps:g}": ps.plan("median", SLIP, 310, eps=eps, **PROMISE) for eps in BUDGETS}
+plans = {f"eps = {eps:g}": ps.plan("median", SLIP, len(data), eps=eps, **PROMISE) for eps in BUDGETS}
 widths = {label: one.expected(like=pilot)["width"] for label, one in plans.items()}
 print("\nwidths of 95 % intervals to expect")
 print(pd.DataFrame(widths).round(1).to_string())
 NORMAL = "degree_spondylolisthesis[NO]"
-print(f"\neps for a width of 3.5 among the normal ones: {planned.eps_for(3.5, term=NORMAL, like=pilot):.2f}")
+print(f"\neps for a width of {WIDTH:g} among the normal ones: {planned.eps_for(WIDTH, term=NORMAL, like=pilot):.2f}")
 
 # %% [markdown]
 # Widths stop falling: what is left is sampling error, which no budget removes. A narrower interval than that needs more
@@ -134,15 +138,14 @@ print(ledger)
 # when the budget is so small that a hundred ranks hardly weigh, a release may lie anywhere.
 
 # %%
-TRIALS = 20
 truth = data.groupby("class")["degree_spondylolisthesis"].median()  # the file is public: here we may look
 for eps in (0.05, 0.1, 0.25, 1.0):
     releases = [
         ps.dp_median(SLIP, data, eps=eps, inference="none", rng=seed, **PROMISE).params.xs("NO", level=-1).iloc[0]
         for seed in range(TRIALS)
     ]
-    far = np.mean(np.abs(np.array(releases) - truth["NO"]) > 10)
-    print(f"eps = {eps:g}: {far:.0%} of {TRIALS} medians of the normal ones are wrong by more than 10")
+    far = np.mean(np.abs(np.array(releases) - truth["NO"]) > FAR)
+    print(f"eps = {eps:g}: {far:.0%} of {TRIALS} medians of the normal ones are wrong by more than {FAR}")
 
 # %% [markdown]
 # ## 6. Mechanisms side by side
@@ -168,7 +171,9 @@ METHODS = {
 released = {
     label: pd.DataFrame(
         [
-            ps.dp_median(SLIP, data, eps=1.0, inference="none", rng=seed, **method, **PROMISE).params.droplevel(0)
+            ps.dp_median(
+                SLIP, data, eps=EPS_OF_MECHANISMS, inference="none", rng=seed, **method, **PROMISE
+            ).params.droplevel(0)
             for seed in range(TRIALS)
         ]
     )
@@ -183,7 +188,7 @@ rows = {
     }
     for label, some in away.items()
 }
-print("distance from the class median, eps = 1, and the share of releases that are no answer")
+print(f"distance from the class median, eps = {EPS_OF_MECHANISMS:g}, and the share of releases that are no answer")
 print(pd.DataFrame(rows).T.round(2).to_string())
 
 # %% [markdown]
@@ -196,7 +201,7 @@ print(pd.DataFrame(rows).T.round(2).to_string())
 ORDERS = [0.1, 0.25, 0.5, 0.75, 0.9]
 quantiles = {}
 for mech in ("rank", "aq"):
-    several = ps.dp_quantile(SLIP, data, eps=8.0, q=ORDERS, mech=mech, inference="none", rng=1, **PROMISE)
+    several = ps.dp_quantile(SLIP, data, eps=EPS_OF_ORDERS, q=ORDERS, mech=mech, inference="none", rng=1, **PROMISE)
     for group in ("AB", "NO"):
         quantiles[f"{mech}, {group}"] = several.params.xs(group, level="group").to_numpy()
 slips = data.groupby("class")["degree_spondylolisthesis"]
@@ -215,7 +220,11 @@ widening = {}
 for upper in UPPER:
     wide = ps.Domain({"degree_spondylolisthesis": (-20, upper), "class": ["NO", "AB"]}, complete=True)
     for what, verb in (("median", ps.dp_median), ("mean", ps.dp_mean)):
-        one = verb(SLIP, data, eps=2.0, domain=wide, neighbors="add_remove", rng=3).tidy().set_index("component")
+        one = (
+            verb(SLIP, data, eps=EPS_OF_BOUNDS, domain=wide, neighbors="add_remove", rng=3)
+            .tidy()
+            .set_index("component")
+        )
         widening[what, upper] = one.loc["AB", ["estimate", "conf_low", "conf_high"]].astype(float)
 print(pd.DataFrame(widening).T.round(1).to_string())
 
@@ -270,7 +279,7 @@ mechs.set_xlim(EDGES[0] - 4, EDGES[1] + 4)
 mechs.set_yticks(range(len(released)), list(released))
 mechs.set_ylim(len(released) - 0.5, -0.5)
 mechs.set_xlabel("released median of the slip; crosses lie at or beyond the panel's ends")
-mechs.set_title(f"{TRIALS} releases of each mechanism, eps = 1", fontsize=10)
+mechs.set_title(f"{TRIALS} releases of each mechanism, eps = {EPS_OF_MECHANISMS:g}", fontsize=10)
 
 for place, (name, values) in zip(np.linspace(-0.24, 0.24, len(quantiles)), quantiles.items(), strict=True):
     mech, group = name.split(", ")
@@ -281,7 +290,7 @@ orders.axhline(0, color="k", linewidth=1, linestyle=":", label="of the file")
 orders.set_xticks(range(len(ORDERS)), [f"{q:g}" for q in ORDERS])
 orders.set_xlabel("order of the quantile")
 orders.set_ylabel("slip: released minus that of the file")
-orders.set_title("Five quantiles at once, eps = 8", fontsize=10)
+orders.set_title(f"Five quantiles at once, eps = {EPS_OF_ORDERS:g}", fontsize=10)
 orders.legend(fontsize=8)
 
 for offset, what, color, mark in ((-0.1, "median", "#009E73", "o"), (0.1, "mean", "#CC79A7", "s")):
@@ -290,7 +299,7 @@ for offset, what, color, mark in ((-0.1, "median", "#009E73", "o"), (0.1, "mean"
 bounds.set_xticks(range(len(UPPER)), [f"{upper:,}" for upper in UPPER])
 bounds.set_xlabel("declared upper bound")
 bounds.set_ylabel("slip, abnormal class")
-bounds.set_title("Wide bounds make a mean uncertain, a median not (eps = 2)", fontsize=10)
+bounds.set_title(f"Wide bounds make a mean uncertain, a median not (eps = {EPS_OF_BOUNDS:g})", fontsize=10)
 bounds.legend(fontsize=8)
 
 figure.suptitle(f"Private medians of the slip of a vertebra: {SOURCE}", fontsize=11)

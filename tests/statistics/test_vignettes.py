@@ -1,12 +1,16 @@
-"""Every vignette runs from top to bottom, as a reader would run it."""
+"""Every vignette runs from top to bottom, as a reader would run it; on few rows, among the fast tests."""
 
+import ast
 import os
+import re
 import resource
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 from privstats.datasets import find
@@ -74,3 +78,78 @@ def test_without_its_file_a_vignette_runs_on_made_up_rows_and_its_first_line_say
     assert shown.startswith("data: ") and "MADE-UP" in shown.splitlines()[0]
     for text in SHOWS[name]:
         assert text in shown
+
+
+SMALL = {  # settings of a vignette, which are constants at its top, by which it takes a second
+    "quantile_regression.py": {"EVERY": 40},
+    "robust_inference.py": {"ROWS": 2_000, "EVERY": 40},
+}
+
+
+def with_settings(source, settings):
+    """Return the code of a vignette with other values of its settings, each of which it must set once."""
+    statements, met = [], []
+    for statement in ast.parse(source).body:
+        statements.append(statement)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        for name in [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]:
+            if name in settings:
+                statements += ast.parse(f"{name} = {settings[name]!r}").body
+                met.append(name)
+    assert sorted(met) == sorted(settings)
+    return compile(ast.Module(statements, []), "vignette", "exec", dont_inherit=True)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_vignette_runs_on_few_rows_and_draws_its_picture_without_a_warning(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name, str(tmp_path)])
+    with warnings.catch_warnings(), plt.rc_context():
+        warnings.simplefilter("error")
+        exec(with_settings((VIGNETTES / name).read_text(), SMALL[name]), {"__name__": "__main__", "__file__": name})
+    plt.close("all")
+    *shown, last = capsys.readouterr().out.splitlines()
+    assert len(shown) > 20
+    (picture,) = tmp_path.iterdir()
+    assert picture.name == f"{Path(name).stem}.png"
+    assert picture.name in last or any(picture.name in line for line in shown)
+    drawn = plt.imread(picture)
+    assert min(drawn.shape[:2]) > 300 and drawn.std() > 0.05  # not one colour
+
+
+NUMBER = re.compile(r"(?<![\w#^.])(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e-?\d+)?")
+NO_RESULTS = {
+    r"95 %": "the level of intervals where none is given",
+    r"(?:, |March )2024|2014-15": "years, in names of data",
+    r"reaches from -1 to 1": "the unit of an axis",
+    r"(?<=I\()[^~]*|poly\(experience, 2\)": "a formula",
+    r"^0\.\d+$": "a grey",
+    r"\{\w*:\.\d\w\}": "a format",
+    r"^\d+\. (?=[A-Z])": "the number of a panel",
+}
+
+
+def texts(tree):
+    """Return all text in a vignette but docstrings and formats of numbers, as constants of its syntax tree."""
+    formats = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.format_spec]
+    alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    other = {id(part) for spec in formats for part in ast.walk(spec)} | {id(node) for node in alone}
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return [node for node in constants if id(node) not in other]
+
+
+def typed_numbers(source):
+    """Return lines and texts of a vignette in which a number is typed, and not computed."""
+    plain = re.compile("|".join(NO_RESULTS))
+    return [(node.lineno, node.value) for node in texts(ast.parse(source)) if NUMBER.search(plain.sub("", node.value))]
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "foundations.py"])
+def test_no_number_that_a_vignette_prints_or_draws_is_typed(name):
+    assert not typed_numbers((VIGNETTES / name).read_text())
+
+
+def test_typed_numbers_are_found_wherever_they_would_be_shown():
+    for text in ("print('error 0.3')", "print(f'{n} rows: .04')", "axis.set(title='12 rows')", "SOURCE = '310 rows'"):
+        assert typed_numbers(text)
+    for text in ("print(f'{error:.3f}')", "axis.plot(x, color='0.8')", "print('widths of 95 % intervals')"):
+        assert not typed_numbers(text)
