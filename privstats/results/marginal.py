@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privstats.errors import FormulaError, OptionError, PrivstatsWarning, listed, quote
 from privstats.inference.estimate import Estimate, NormalEstimate
@@ -135,10 +136,14 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Quantity:
-    """Differentiable functions of theta: their values, and their gradients R, on the scale of a link or of the mean."""
+    """Differentiable functions of theta: their values, and their gradients R, on the scale of a link or of the mean.
+
+    Those that are `fixed` are known: no coefficient enters, as into the slope of ``I(x**2)`` at x = 0.
+    """
 
     value: FloatArray
     R: FloatArray
+    fixed: NDArray[np.bool_]
     scale: str | None = None
 
 
@@ -306,22 +311,28 @@ def _quantity(
     def over(values: FloatArray) -> FloatArray:
         return values.reshape(-1, averaged, *values.shape[1:]).mean(axis=1)
 
+    moves = np.asarray(sum(w[:, None] * X for w, X, _ in blocks))
+    apart = np.asarray(sum(w * o for w, _, o in blocks))
+    still = ~moves.any(axis=1) & (mean | (apart == 0))
+    fixed = still.reshape(-1, averaged).all(axis=1)
     if link is None:
-        R = sum(over(w[:, None] * X) for w, X, _ in blocks)
-        shift = sum(over(w * o) for w, _, o in blocks)
-        return _Quantity(estimate.contrast(np.nan_to_num(R))[0] + shift, np.asarray(R))
-    etas = [linear_map(estimate, X) + o for _, X, o in blocks]
-    R = sum(over((w * slope_of(eta, link))[:, None] * X) for (w, X, _), eta in zip(blocks, etas, strict=True))
-    value = sum(over(w * mean_of(eta, link)) for (w, _, _), eta in zip(blocks, etas, strict=True))
+        R, shift = over(moves), over(apart)
+        value = np.where(fixed, 0.0, estimate.contrast(np.nan_to_num(R))[0]) + shift
+        return _Quantity(value, R, fixed)
+    etas = [np.where(still, 0.0, linear_map(estimate, X)) + o for _, X, o in blocks]
+    both = [*zip(blocks, etas, strict=True)]
+    R = np.asarray(sum(over((w * slope_of(eta, link))[:, None] * X) for (w, X, _), eta in both))
+    value = np.asarray(sum(over(w * mean_of(eta, link)) for (w, _, _), eta in both))
     if not mean:
-        return _Quantity(np.asarray(value), np.asarray(R))
-    on_link = etas[0] if averaged == 1 else LINKS[link](np.asarray(value))
+        return _Quantity(value, R, fixed)
+    on_link = etas[0] if averaged == 1 else LINKS[link](value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _Quantity(on_link, R / slope_of(on_link, link)[:, None], link)
+        return _Quantity(on_link, R / slope_of(on_link, link)[:, None], fixed, link)
 
 
 def _stacked(parts: Sequence[_Quantity]) -> _Quantity:
-    return _Quantity(np.concatenate([one.value for one in parts]), np.vstack([one.R for one in parts]))
+    value, fixed = (np.concatenate([getattr(one, name) for one in parts]) for name in ("value", "fixed"))
+    return _Quantity(value, np.vstack([one.R for one in parts]), fixed)
 
 
 def _table(
@@ -334,9 +345,9 @@ def _table(
 ) -> MarginalTable:
     """Return the table of quantities: rows, and within them tau."""
     results, many = call.results, len(each)
-    value = np.stack([one.value for one in each], axis=1).ravel()
+    value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
-    numbers, draws = _numbers(call, value, R, each[0].scale, tested)
+    numbers, draws = _numbers(call, value, R, fixed, each[0].scale, tested)
     keys = shown[["level", *(name for name in shown if name != "level")]] if "level" in shown else shown
     frame = keys.loc[np.repeat(keys.index, many)].reset_index(drop=True)
     frame.insert(0, "term", call.name)
@@ -346,21 +357,25 @@ def _table(
 
 
 def _numbers(
-    call: _Call, value: FloatArray, R: FloatArray, link: str | None, tested: bool
+    call: _Call, value: FloatArray, R: FloatArray, fixed: NDArray[np.bool_], link: str | None, tested: bool
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numbers of a table, NaN where a quantity is not identified; and how many draws intervals are from."""
+    """Return the numbers of a table, NaN where a quantity is not identified; and how many draws intervals are from.
+
+    What is fixed has no error, and no test.
+    """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
     own = _without_margins(call.results.estimate).mapped(np.where(known[:, None], R, 0.0), np.zeros(many), names)
-    center, sd, low, high = own.coefficients(call.alpha)
+    center, sd, low, high = (np.where(fixed, 0.0, part) for part in own.coefficients(call.alpha))
     given, shift, draws = known & ~np.isnan(center), value - center, 0
     low, high, p = low + shift, high + shift, own.contrast(np.eye(many), call.alpha, -shift)[4]
-    if call.simultaneous and given.any():
+    tried = given & ~fixed
+    if call.simultaneous and tried.any():
         if not isinstance(own, NormalEstimate):
             raise OptionError("simultaneous=True needs std errors, which the fit does not have; leave it out")
-        together = max_t(own, np.eye(many)[given], call.alpha, value[given])
-        low[given], high[given] = value[given] - together.half, value[given] + together.half
-        p[given], draws = together.pvalues, together.draws
+        together = max_t(own, np.eye(many)[tried], call.alpha, value[tried])
+        low[tried], high[tried] = value[tried] - together.half, value[tried] + together.half
+        p[tried], draws = together.pvalues, together.draws
     unknown = np.full(many, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = slope_of(value, link)
@@ -372,7 +387,7 @@ def _numbers(
             mean_of(low, link),
             mean_of(high, link),
             own.noise_share(),
-            own.bias_bound() * slope,
+            np.where(fixed, 0.0, own.bias_bound() * slope),
         )
     return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}, draws
 

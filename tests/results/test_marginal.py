@@ -180,6 +180,17 @@ def test_what_is_not_identified_is_not_given_and_bounds_of_bias_are_kept():
     assert fit.slopes("x").frame["estimate"].tolist() == pytest.approx([fit.params["x"]])
 
 
+@pytest.mark.parametrize(("link", "middle"), [(None, 0.0), ("logit", 0.5)])
+def test_what_no_coefficient_enters_is_known(link, middle):
+    fit = fit_of("y ~ 0 + I((x - 2)**2)", link=link)
+    for simultaneous in (False, True):
+        slopes = fit.slopes("x", at={"x": [3, 2]}, simultaneous=simultaneous)
+        frame = slopes.frame[["estimate", "std_error", "conf_low", "conf_high", "bias_bound"]]
+        assert frame.iloc[1].tolist() == [0.0] * 5 and frame.iloc[0, 1] > 0
+        assert slopes.frame["p_value"].isna().tolist() == [False, True] and "ot given" not in slopes.as_text()
+    assert fit.means("x", at={"x": 2}).frame[NUMBERS].values.tolist() == [[middle, 0.0, middle, middle]]
+
+
 def test_a_difference_may_be_hidden_though_both_means_are_given():
     V, hidden = np.array([[1.0, -0.01], [-0.01, 0.02]]), np.array([[0.0], [0.5]])
     fit = fit_of("y ~ x", link="logit", sampling=V, noise=np.zeros((2, 2)), unidentified=hidden)
