@@ -1,1 +1,1 @@
-"""Conversations: an estimator asks, and turns releases into an estimate. It sees no row."""
+"""Estimators: each asks the gate for noisy releases and computes an estimate from them. An estimator sees no row."""

@@ -1,6 +1,6 @@
 """Adaptive regression: precondition, then choose between moments, steps and a perturbed minimiser.
 
-Stages, as the comments number them: 0 scales, L levels, 1 coarse matrix and the choice. The branches are
+Stages, as numbered in comments: 0 column scales; L levels; 1 coarse matrix and the choice. The branches are
 `sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
 """
 
@@ -53,8 +53,8 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Shares of mu^2, or of eps. Those of optional questions are parts of the score's: "levels", "scales again",
-# "second matrix", "whitened squares", "meat", "residual squares".
+# Shares of mu^2, or of eps. The shares of optional questions ("levels", "scales again", "second matrix", "whitened
+# squares", "meat", "residual squares") are taken out of the share of the score.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -77,13 +77,13 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# of each branch: the question of whose share optional questions of all branches are a part
+# by branch: the main question, whose share also pays for the optional questions
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """What all branches release, the choice, and the branch.
+    """Regression that releases scales, levels and a coarse matrix, and then follows the most precise branch.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ class Adaptive:
     branches : tuple of str
         Among "moments", "steps" and "perturbed".
     tail : str
-        "usual", or "cautious": scores beyond the visible ones may be more, and all along one coefficient.
+        "usual", or "cautious": more scores may lie beyond the released histogram, and all along one coefficient.
     cov_type : str
         "HC", or "nonrobust".
     coarse : float, optional
-        Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that of the table.
+        Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default the share in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -115,9 +115,9 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # a Hessian has as much, and optional questions take their parts of what is left
+        if self.loss.needs_scale:  # the Hessian gets the same share; the coefficients get the rest
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # of either branch
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # the same for both branches
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -132,7 +132,7 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -142,11 +142,11 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether there may be a perturbed minimiser: then the coarse matrix serves for inference, too."""
+        """Whether a perturbed minimiser is among the branches: then inference uses the coarse matrix, too."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Go on where the scales are released."""
+        """Release everything after the scales, and return the estimate of the chosen branch."""
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
@@ -172,7 +172,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # what is not given counts as infinitely long, in a harmonic mean
+        if len(self.branches) > 1:  # an interval that is not given has infinite length, in a harmonic mean
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -201,7 +201,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return what is known where the coarse matrix serves for inference, too, as `begun` does otherwise."""
+        """Return the problem before the choice, like `begun`, when inference uses the coarse matrix, too."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -217,13 +217,13 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the standard deviation of the noise of an entry of the coarse matrix whose rows are held at 1."""
+    """Return the noise sd of an entry of the coarse matrix when rows have norm at most 1."""
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
 @dataclass(frozen=True, eq=False)
 class Foretold:
-    """Laws of questions that get one part of a promise, before there is a conversation: public, and free.
+    """Noise laws of questions at a given part of the promise, computed before any release: public and free.
 
     Parameters
     ----------
@@ -235,22 +235,22 @@ class Foretold:
     relation: Relation
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that a question would get."""
+        """Return the law of the noise that the mechanism `by` would add to the answer."""
         return by.law(self.promise, question.within, self.relation)
 
 
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = DROWNED
 ) -> bool:
-    """Return whether a Hessian of steps may be told from its noise, by public facts: rows, columns and the promise.
+    """Return whether the Hessian of Newton steps is expected to exceed its noise, from public facts only.
 
-    Where it may not, optional questions are not worth asking, and moments of the box have less noise with all of the
-    budget than with what the beginning of `Adaptive` leaves.
+    If not, optional questions are not worth their share, and releasing the moments of the box with the whole budget
+    has less noise than with the budget left after the first stages of `Adaptive`.
 
     Parameters
     ----------
     most : float
-        Relative noise of the Hessian from which on it may not.
+        Relative noise of the Hessian from which on the Hessian counts as not exceeding its noise.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(Foretold(part, relation), by, columns)
@@ -258,11 +258,11 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the largest eigenvalue of the noise of a coarse matrix that had the whole promise, in the rows."""
+    """Return the largest noise eigenvalue, relative to n, of a coarse matrix released with the whole promise."""
     entry = coarse_entry_sd(Foretold(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the share of the coarse matrix before a perturbed minimiser, from `coarse_noise`."""
+    """Return the budget share of the coarse matrix before a perturbed minimiser, given its `coarse_noise`."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

@@ -1,4 +1,4 @@
-"""What estimators share: public facts of a fit, additive mechanisms by kind of question, and options."""
+"""Common parts of estimators: public facts of a fit, additive mechanisms by kind of question, checks of options."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from privstats.sets.vectors import SumAndProducts
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """What is public about a fit.
+    """Public facts about a fit.
 
     Parameters
     ----------
     offered : int or None
-        Rows handed over, where their number is public.
+        Number of rows handed over, if public.
     used : int or None
-        Rows that contribute, where that number is public: every row is complete, and none is left out or weighted.
+        Number of rows that contribute, if public: every row is complete, and no row is left out or weighted.
     units : int or None
-        Units, where rows belong to units and their number is public.
+        Number of units, if rows belong to units and their number is public.
     by_unit : bool
-        Whether rows belong to units: then scores are folded, and counted in units.
+        Whether rows belong to units: then scores are summed within units, and counted in units.
     intervals : bool
         Whether standard errors are wanted.
     design : Design
         Names, factors with contrasts, bounds; no data.
     assumed : int or None
-        Rows that a plan assumes; never used by an estimator.
+        Number of rows that a plan assumes; estimators never use it.
     rows_per_unit : int
         Largest number of rows of one unit that count.
     """
@@ -56,22 +56,22 @@ class PublicFacts:
 
 @dataclass(frozen=True)
 class Noises:
-    """Which additive mechanism answers which kind of question.
+    """The additive mechanism for each kind of question.
 
     Parameters
     ----------
     counts : Mechanism
-        Of histograms and counts.
+        For histograms and counts.
     columns : Mechanism
-        Of sums of columns and of their squares.
+        For sums of columns and of their squares.
     vector : Mechanism
-        Of scores.
+        For sums of scores.
     matrix : Mechanism
-        Of second moments.
+        For second moments.
     free_products : bool
-        Whether the second moments of clipped scores cost nothing beside their sum (`SumAndProducts`).
+        Whether the second moments of clipped scores cost nothing extra when released with their sum (`SumAndProducts`).
     shares : str
-        Which table of default shares fits these laws.
+        Name of the table of default budget shares for these noise laws.
     """
 
     counts: Mechanism
@@ -83,7 +83,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """The mechanism of second moments of balls: `matrix`, or matrix-t where that is for moments of the box only."""
+        """The mechanism for second moments of rows in a ball: `matrix`, or matrix-t if `matrix` needs rows in a box."""
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
 
@@ -93,13 +93,13 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected lengths of intervals by branch, each computed when it is looked at: a rehearsal looks at none.
+    """Expected lengths of intervals by branch, computed on access only: a rehearsal accesses none.
 
     Parameters
     ----------
     branches : tuple of str
     of : callable
-        Of a branch: its length.
+        Maps a branch to its expected length.
     """
 
     branches: tuple[str, ...]
@@ -119,7 +119,7 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the standard deviation of the noise of an entry off the diagonal, of products within radius 1."""
+    """Return the noise sd of an off-diagonal entry of the released second moments, per unit squared radius."""
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
     variance = law.variance()
@@ -128,12 +128,12 @@ def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
 
 
 def sd_of(law: Any) -> float:
-    """Return the standard deviation of a coordinate, all of which have the same."""
+    """Return the noise sd of a coordinate; all coordinates have the same sd."""
     return float(np.sqrt(law.variance()[0]))
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the standard deviation of the noise of a coordinate of a sum of scores, with their products or without."""
+    """Return the noise sd of a coordinate of a sum of scores, released with or without their products."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner
@@ -142,10 +142,10 @@ def score_sd(ask: Laws, question: Question, by: Noises) -> float:
 
 
 class Estimator(Protocol):
-    """A frozen conversation with its options as fields.
+    """An estimator: a frozen dataclass whose fields are its options.
 
-    ``estimator(ask, public)`` returns an estimate in the coordinates of the design's columns. `shares` are budget parts
-    by name of question.
+    ``estimator(ask, public)`` returns an estimate of the coefficients of the design's columns. `shares` maps the name
+    of a question to its share of the budget.
     """
 
     @property
@@ -153,13 +153,13 @@ class Estimator(Protocol):
     def __call__(self, ask: Any, public: PublicFacts) -> Any: ...
 
 
-CHOICES = ("usual", "cautious")  # of `tail`
-# fields that the model sets, not the user
+CHOICES = ("usual", "cautious")  # values of the option `tail`
+# fields set by the model and not by the user
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
-    """Return the estimator with the options that were given; refuse those that it does not have."""
+    """Return the estimator with the given options; refuse options that are not fields of it."""
     own = {f.name for f in fields(estimator)} - set(FIXED)
     for name in options:
         if name not in own:
@@ -169,7 +169,7 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 
 
 def check_tail(tail: object) -> None:
-    """Refuse an assumption about hidden counts of large scores that has no name here.
+    """Refuse a value of `tail`, the assumption about scores beyond the released histogram, that is not in `CHOICES`.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def check_tail(tail: object) -> None:
 
 
 def check_switch(name: str, value: object) -> None:
-    """Refuse what is neither True nor False.
+    """Refuse an option that is neither True nor False.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_split(split: Any) -> None:
-    """Refuse a share of the linear term of objective perturbation that is no number between 0 and 1.
+    """Refuse `split`, the share of objective perturbation's linear term, unless it is a number between 0 and 1.
 
     Raises
     ------

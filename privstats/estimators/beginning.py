@@ -1,4 +1,4 @@
-"""What all losses release first: scales, the levels that can be read, and whitened predictors with a start."""
+"""First releases, common to all losses: column scales, estimable levels, whitened predictors, starting coefficients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
     release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
     mean, square = release.value / scales.rows
     sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
-    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # before the release it is evenly spread
+    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # posterior mean, prior U[-1, 1]
     variance = float(square) - mean**2
     clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
     return middle + half * mean, half * float(np.sqrt(np.clip(variance, 0.0, 1.0))) if clear else 0.0
@@ -57,7 +57,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Return what is known after levels, columns that are read again, and the coarse matrix.
+    """Release levels, second scales of some columns and the coarse matrix; return the problem they define.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def begun(
     box : PublicBox
     scales : Scales
     sizes : Sizes
-        Of all rows.
+        Numbers of rows and scores, before levels are left out.
     needed : float
-        Rows without which a level cannot be read.
+        Minimum number of rows of a level whose coefficient can be estimated.
     share_of : tuple of str
-        Labels of the questions of whose shares optional questions take a part.
+        Labels of the main questions; optional questions take a part of their shares.
     worth : bool
-        Whether optional questions are worth their price.
+        Whether optional questions are worth their share.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
@@ -94,17 +94,17 @@ def begun_about(
     item: str = "",
     rows_for_one: float = 1.0,
 ) -> Problem:
-    """Return the problem of a loss whose start is least squares of a transformed response.
+    """Return the problem of a loss that starts from the least-squares fit of a transformed response.
 
     Parameters
     ----------
     ask : Ask
     about : TransformedAsk
-        The same conversation about the transformed response.
+        The same questions about the transformed response.
     item : str
-        Of the question for the Hessian, whose noise says which levels are readable.
+        Label of the question for the Hessian, whose noise decides which levels are estimable.
     rows_for_one : float
-        How many rows have the information that one has of a mean or a median: a level needs so many times as many.
+        Rows needed for the information of one row about a mean or a median; multiplies the rows that a level needs.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     needed = READABLE[by.shares] * rows_for_one * entry_sd(ask, rough, by)

@@ -67,24 +67,24 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges: ties finer than that take long
-NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's weakest direction
+JITTER = 2.0**-11  # noise added to separate tied responses, in half-ranges; with less noise sampling is slow
+NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's smallest eigenvalue
 
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """One mechanism chooses the coefficients of each order; others release what intervals need.
+    """Quantile regression: one mechanism chooses the coefficients for each tau; others release the Hessian and moments.
 
     Parameters
     ----------
     noises : Noises
-        Their `matrix` and `counts` answer the other questions.
+        The mechanisms of the other questions (`matrix` and `counts`).
     taus : tuple of float
-        Orders of the quantiles, ascending.
+        Ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm in which scores are compared.
+        Norm in which the length of the score is measured.
     theta_bound : float
-        Bound of the sum of absolute coefficients, in half-ranges of the response a scaled column.
+        Bound on the l1 norm of the coefficients, in half-ranges of the response per scaled column.
     """
 
     noises: Noises = PURE
@@ -103,7 +103,7 @@ class ChosenQuantile(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """The mechanism that chooses."""
+        """The mechanism that chooses the coefficients."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
@@ -128,11 +128,11 @@ class ChosenQuantile(ABC):
         return PointEstimate.of(estimate) if any(doubts) else estimate
 
     def _why_not(self, public: PublicFacts) -> Note | None:
-        """Return why there are no intervals whatever is released."""
+        """Return a note with the reason if no release could give intervals, else None."""
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all orders, were predictors as `LIKELY` says."""
+        """Return the covariance of the noise in the coefficients of all taus, under the assumption `LIKELY`."""
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
         unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)
@@ -141,13 +141,13 @@ class ChosenQuantile(ABC):
         )
 
     def _chains(self, box: PublicBox) -> tuple[Note, ...]:
-        """Return the note on draws that end a Markov chain."""
+        """Return the note that coefficients are the last state of a Markov chain, if they are."""
         if exact_for(box.c):
             return ()
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
     def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
-        """Release the coefficients of one order: columns as they are, the constant first."""
+        """Release the coefficients for one tau, in scaled columns with the intercept first."""
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
         within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
@@ -157,7 +157,7 @@ class ChosenQuantile(ABC):
     def _equation(
         self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
-        """Release a scale of the residuals, and the Hessian through a kernel of a width that follows."""
+        """Release a scale of the residuals, and the Hessian with a kernel width computed from that scale."""
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
         theta, unit = onto @ chosen.value, 1.0 + box.offset_reach
@@ -178,7 +178,7 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # the constant has as much information as rows times density; a direction, that times its second moment
+        # information: rows times density for the intercept; times the second moment for another direction
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -198,7 +198,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes where the set of coefficients, or chance, and not the rows may have decided the estimate."""
+        """Return notes if the bound on the coefficients, or noise, may determine the estimate more than the rows do."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -206,12 +206,12 @@ class ChosenQuantile(ABC):
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
-        """Whether the number of rows and the budget make it likely that chance, not the rows, decided the estimate.
+        """Whether noise is likely to determine the estimate more than the rows do, given their number and the budget.
 
-        The density ``exp(-c |score|)`` has a mass of about ``d! 2^d / (c n f)^d / det(E x x')`` about a good theta,
+        The density ``exp(-c |score|)`` has mass of about ``d! 2^d / (c n f)^d / det(E x x')`` near the minimiser,
         where f is the density of the responses (`DENSITY`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere
         the score is at least n times `least_score`, on less than the whole parameter set, whose volume is ``(2
-        theta_bound)^d / d!``. The first must outweigh the second.
+        theta_bound)^d / d!``. The mass near the minimiser must exceed the mass elsewhere.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -242,11 +242,12 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return the score, a row, where theta is far off, in the sup norm: the least of all directions.
+    """Return the smallest sup norm of the mean score when theta is far from the minimiser, over all directions.
 
-    All rows may lie on one side: min(tau, 1 - tau). Or a slope is so steep that only the share s of rows with the
-    largest x, uniform on [-1, 1], does: ``(|s - tau|, s (1 - s))``, which is least where both are the same. The norm
-    "hull" is no smaller there, as both are. Without an intercept one sign of x does, and the score is at least 1/4.
+    If all rows lie on one side of the plane, the norm is min(tau, 1 - tau). If the slope is steep, only the share s of
+    rows with the largest x lies on one side; for x uniform on [-1, 1] the score is ``(|s - tau|, s (1 - s))``, whose
+    norm is smallest where both entries are equal. There the norm "hull" is no smaller. Without an intercept the rows
+    with one sign of x lie on one side, and the norm is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

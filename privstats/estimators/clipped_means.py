@@ -1,4 +1,4 @@
-"""Means of a column by group whose noise goes by the spread of the values: least squares of group dummies."""
+"""Group means by clipped least squares on group dummies: the noise scales with the values' sd, not their bounds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from privstats.inference.tables import PointEstimate
 
 @dataclass(frozen=True)
 class ClippedMeans:
-    """The coefficients of one dummy a group, by clipped Newton steps; without groups those of an intercept.
+    """Group means as coefficients of group dummies, by clipped Newton steps; without groups, of an intercept.
 
-    A released histogram of score lengths says where a clip makes intervals shortest, and they allow for what it cuts
-    off. So bounds far beyond the values cost little, where noise on sums goes by the bounds.
+    The clipping threshold with the shortest intervals is computed from a released histogram of score lengths, and the
+    intervals allow for the clipping bias. So wide bounds cost little here; the noise of sums is proportional to them.
 
     Parameters
     ----------
     noises : Noises
     sums : Means, optional
-        What is asked in their place, where its intervals promise to be shorter.
+        Estimator used instead, if its intervals are expected to be shorter.
     """
 
     noises: Noises = NORMAL
@@ -38,17 +38,17 @@ class ClippedMeans:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget parts by name of question."""
+        """Budget shares by name of question."""
         shares = SHARES[self.noises.shares]
         return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
         return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        """Look at the rows through the design of dummies, and name its coefficients as the groups' means."""
+        """Fit the design of group dummies, and return its coefficients as the means of the groups."""
         columns = public.design
         design = columns.as_regression()
         ask.through(design)
@@ -57,7 +57,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if blurred(scales):  # both rest on a guess, which decides but is no length to be told of
+            if blurred(scales):  # both lengths rest on a guess: it decides, but is not reported
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -72,35 +72,38 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
-        """Return the expected length over that without privacy, of groups of one size."""
+        """Return the expected interval length of sums relative to no privacy, for groups of equal size."""
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
         count, total = self.sums.noise_variances(ask, public)
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return theirs, if bounded: sums are no shorter than 1, and so a wrong choice is as bad as this at most."""
+        """Return the expected relative length of steps; infinite above `MOST_STEPS`.
+
+        Sums have relative length at least 1, so a wrong choice of steps costs at most the factor `MOST_STEPS`.
+        """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # values, one of them rare: no histogram shows it
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # two values, one of them rare: no histogram shows it
         return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response in half-ranges; of one below its noise, a guess."""
+    """Return the released mean and variance of the response in half-ranges; if below its noise, a guess of it."""
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
 
 
 def blurred(scales: Scales) -> bool:
-    """Return whether the response's variance is a guess."""
+    """Return whether the response's variance is below its noise, so that `spread` returns a guess."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:
-    """Return the released mean of the response, and the noise and the value of its variance, in half-ranges."""
+    """Return the released mean of the response, the noise sd of its variance, and its variance, in half-ranges."""
     mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
     noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)
     return mean, noise, float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2

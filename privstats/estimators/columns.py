@@ -1,4 +1,4 @@
-"""What estimators of location share: public facts of columns, and questions about them, by group if there is one."""
+"""Common parts of location estimators: public facts of columns, and questions about columns, also by group."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from privstats.sets.base import Set
 from privstats.sets.cells import ByCell, Cells, Line
 from privstats.sets.vectors import Fractions
 
-COUNTS = Laplace()  # answers how many rows there are
+COUNTS = Laplace()  # mechanism for numbers of rows
 FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
-LEAST = 500  # points of a grid that is made coarser: rounding moves a value by a thousandth of its range at most
-DOUBLE_BITS = 50  # a grid is at least so much coarser than the largest number, so that doubles can count its points
+LEAST = 500  # minimum points of a coarser grid: rounding moves a value by at most a thousandth of its range
+DOUBLE_BITS = 50  # a step is at least 2^-50 of the largest number, so that doubles can count grid points
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -41,22 +41,22 @@ Grid = float | Mapping[str, float] | None
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is publicly known of a column whose location is asked.
+    """Public facts of a column whose location is estimated.
 
     Parameters
     ----------
     code : str
-        How the formula writes it.
+        The column's expression in the formula.
     low, high : float
-        Its range; of positions, where it has levels.
+        Range of the values; of the positions of levels, if the column has levels.
     step : float
-        Of the public grid on which its values lie, or are rounded to.
+        Step of the public grid on which the values lie, or to which they are rounded.
     declared : bool
         Whether the grid was declared.
     levels : int
-        How many declared levels it has; 0 for numbers.
+        Number of declared levels; 0 for a numeric column.
     between : bool
-        Whether values lie between the points of the grid and are rounded to it, as far as is known.
+        Whether values may lie between grid points, and so are rounded.
     """
 
     code: str
@@ -69,18 +69,18 @@ class ColumnFacts:
 
     @property
     def line(self) -> Line:
-        """The set of its values."""
+        """The set of the column's values."""
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return points of the grid as the floats that people write: 20.7, and not 207 times .1."""
+        """Return grid points rounded to the decimals of the step: 20.7, and not the float 207 * 0.1."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
     def around(self, ends: FloatArray) -> FloatArray:
-        """Return ends of intervals, shape (..., 2), moved out by what rounding may have moved the values.
+        """Return ends of intervals, shape (..., 2), widened by the largest rounding error of the values.
 
-        On the grid that no budget made coarser, zero and the bounds are taken for values, and not for rounded ones.
+        On the finest grid, ends at zero and at the bounds are taken as exact values and not moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -88,7 +88,7 @@ class ColumnFacts:
         return np.where(np.isin(ends, values), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column on the finest grid of at most so many points, and of `LEAST`, if its values are rounded."""
+        """Return the column, if its values are rounded, on the finest grid with `LEAST` to `most` points."""
         if not self.between:
             return self
         first = math.floor(math.log10(self.step))
@@ -99,14 +99,14 @@ class ColumnFacts:
 
 
 def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
-    """Return what is publicly known of each column of a design.
+    """Return the public facts of each column of a design.
 
     Parameters
     ----------
     design : Columns
     grid : float or mapping of str to float, optional
-        The step between the possible values of each column, or of some by name; by default that of the declaration,
-        such as ``range(0, 101)``.
+        The step between possible values, for all columns or by name; by default the declared step, such as
+        ``range(0, 101)``.
 
     Raises
     ------
@@ -143,54 +143,54 @@ def _declared(step: Any, code: str, low: float, high: float) -> float:
 
 
 def finest_step(low: float, high: float) -> float:
-    """Return the step of the grid on which values are rounded where none is declared: a power of ten."""
+    """Return the step of the grid, a power of ten, to which values are rounded if no step is declared."""
     fine = 10.0 ** (math.floor(math.log10(high - low)) - FINEST)
     return float(max(fine, 10.0 ** math.ceil(math.log10(_finest(low, high)))))
 
 
 def _finest(low: float, high: float) -> float:
-    """Return the least step of a grid whose points doubles can count."""
+    """Return the smallest step of a grid whose points can be counted in double precision."""
     return math.ldexp(max(abs(low), abs(high)), -DOUBLE_BITS)
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns times groups, ...), as the floats that people write."""
+    """Return values, shape (columns times groups, ...), rounded to the decimals of their columns' grids."""
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """How questions are asked: of all rows, or in each group of a column with declared levels.
+    """Questions about all rows, or about each group of a column with declared levels.
 
     Parameters
     ----------
     groups : int
-        How many groups; 0 where there are none.
+        Number of groups; 0 without grouping.
     """
 
     groups: int
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return that of a design."""
+        """Return the grouping of a design."""
         return cls(len(design.group_levels))
 
     @property
     def cells(self) -> int:
-        """How many sets of rows are asked about."""
+        """Number of sets of rows: the number of groups, or 1."""
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set of a row's vector, with its group."""
+        """Return the set of a row's vector, or of the vector with its group."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the row function, with the row's group first."""
+        """Return the row function, preceded by the row's group if there are groups."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism, in each group by itself."""
+        """Return the mechanism, applied to each group separately if there are groups."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -198,12 +198,12 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the question for the values of column j, of which there are `about` so many in each cell."""
+        """Return the question for the values of column j; `about` is the approximate number of values in each cell."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
-        """Return the question for the number of rows, of each group."""
+        """Return the question for the number of rows, by group."""
         if self.groups:
             return Sum("rows", Group(), Cells(self.groups))
         return Sum("rows", Weight(), Fractions(1))
@@ -211,14 +211,14 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """How many rows there are in each group: public, or released with little noise.
+    """Number of rows in each group: public, or released with little noise.
 
     Parameters
     ----------
     each : ndarray, shape (cells,)
-        At least 1.
+        Number of rows, at least 1.
     certain : bool
-        Whether no row can be missing of these numbers.
+        Whether the numbers are of rows used; False if some of the rows may be missing.
     diagnostics : mapping of str to float
         The number of rows used and its standard error, where it was released.
     """
@@ -229,29 +229,29 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return a number of rows that is known; where rows may be missing it is an upper bound."""
+        """Return a public number of rows; an upper bound if rows may be missing."""
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return released counts, of each group."""
+        """Return the released numbers of rows of the groups."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
-    """Return how many rows were used, and the standard error, of released counts of groups."""
+    """Return the number of rows used and its standard error, from released counts of groups."""
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 
 def no_intervals(public: PublicFacts, neighbors: Neighbors, noise: Note | None = None) -> tuple[Note, ...]:
-    """Return why no interval can be given, whatever is released; empty if there may be some.
+    """Return notes with the reason if no release could give intervals; empty if intervals are possible.
 
     Parameters
     ----------
     public : PublicFacts
     neighbors : Neighbors
     noise : Note, optional
-        How large the noise is, of a fit whose whole budget went into the estimates.
+        Note on the size of the noise, for a fit whose whole budget went into the estimates.
     """
     if not public.intervals:
         return (noise or noise_note({}),)

@@ -1,8 +1,9 @@
 """Medians and quantiles of columns, by group, with intervals between two order statistics.
 
-An interval for a quantile needs no density: its ends are order statistics too, whose ranks are as far away as sampling
-error and the noise of ranks together may be. The rank mechanism draws a column's quantiles and all ends at once, which
-costs little more than one of them; where another mechanism chooses, the ends are a second release.
+An interval for a quantile needs no density estimate: its ends are order statistics, too. Their ranks differ from the
+quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism draws all quantiles of a
+column and all ends at once, at little more than the cost of one quantile; with other mechanisms the ends are a second
+release.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # rows are said to be too few by at most this factor
+MOST_TIMES = 1e6  # largest factor in the note on too few rows
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
 
 def orders(q: Any) -> tuple[float, ...]:
-    """Return orders of quantiles, ascending.
+    """Return the probabilities q of quantiles, ascending.
 
     Raises
     ------
     OptionError
-        If they are not different numbers between 0 and 1.
+        If the probabilities are not distinct numbers between 0 and 1.
     """
     several = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else (q,)
     if not several or not all(is_number(one) and 0 < one < 1 for one in several) or len(set(several)) < len(several):
@@ -71,13 +72,13 @@ class Quantiles(ABC):
     Parameters
     ----------
     q : float or sequence of float
-        Orders. Option of the user, as the next two are.
+        Probabilities. This, `confidence` and `grid` are options of the user.
     confidence : float
-        Of the intervals that are released; at other levels these are stretched or shortened.
+        Confidence of the released intervals; intervals at another confidence are rescaled from them.
     grid : float or mapping, optional
-        The step between a column's possible values. Where none is declared and intervals are wanted, it is looked for.
+        The step between a column's possible values. If no step is declared and intervals are wanted, it is estimated.
     neighbors : Neighbors
-        The relation of the promise: with several rows per unit there are no intervals.
+        The neighbouring relation; with several rows per unit there are no intervals.
     """
 
     q: Any = (0.5,)
@@ -85,7 +86,7 @@ class Quantiles(ABC):
     grid: Grid = None
     neighbors: Neighbors = REPLACE_ROW
 
-    together: ClassVar[bool] = False  # whether quantiles are drawn with the ends of their intervals
+    together: ClassVar[bool] = False  # whether one release has the quantiles and the ends of their intervals
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", orders(self.q))
@@ -96,11 +97,11 @@ class Quantiles(ABC):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget parts by name of question."""
+        """Budget shares by name of question."""
         return TOGETHER if self.together else APART
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
-        """Choose quantiles, and release the ends of their intervals; columns first, then groups, then orders."""
+        """Release quantiles and the ends of their intervals, ordered by column, then group, then probability."""
         design = public.design
         columns, grouping, names = column_facts(design, self.grid), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
@@ -120,7 +121,7 @@ class Quantiles(ABC):
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
     def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
-        """Return how many rows there are in each group: it says which intervals can hold, and on which grid."""
+        """Return the number of rows in each group, from which follow the possible intervals and the grid."""
         if public.offered is not None and not grouping.groups:
             return RowNumbers.public(public.offered, certain=public.used is not None)
         return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
@@ -128,7 +129,7 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns on grids that the budget can pay for in each group that has an interval."""
+        """Return the columns on grids coarse enough for the budget, in each group that has an interval."""
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
             draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}
@@ -139,9 +140,9 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the questions for the ends of intervals of each column, and for quantiles between them if `together`.
+        """Return the questions for the ends of each column's intervals, and for the quantiles if `together`.
 
-        Only those ends are drawn whose intervals can hold.
+        Ends are drawn only for intervals that can have the stated confidence.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
@@ -149,7 +150,7 @@ class Quantiles(ABC):
 
     @abstractmethod
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
-        """Return the quantiles without ends, shape (columns times groups, orders), never crossing."""
+        """Return the quantiles alone, shape (columns times groups, probabilities), non-decreasing in each row."""
 
     def _estimate(
         self,
@@ -161,7 +162,7 @@ class Quantiles(ABC):
         laws: Sequence[Ends],
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
-        """Return the estimate of quantiles, shape (items, orders), and ends, shape (items, orders, 2): NaN for none."""
+        """Return the estimate from quantiles, shape (items, len(q)), and ends, shape (items, len(q), 2), or NaN."""
         each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: columns, then groups
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
@@ -194,17 +195,17 @@ class Quantiles(ABC):
         )
 
     def _silent(self, names: Sequence[str], columns: Sequence[ColumnFacts], values: FloatArray) -> tuple[Note, ...]:
-        """Return notes on quantiles without an answer."""
+        """Return notes on quantiles that the mechanism did not give."""
         return ()
 
     def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
-        """Return the note on the noise of quantiles without intervals."""
+        """Return the note on the size of the noise, for quantiles without intervals."""
         return noise_note({})
 
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
-    """Quantiles by the exponential mechanism on ranks, all orders of a column and all ends in one draw."""
+    """Quantiles by the exponential mechanism on ranks: one draw for all quantiles and ends of a column."""
 
     together: ClassVar[bool] = True
 
@@ -221,12 +222,12 @@ class RankQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ChosenQuantiles(Quantiles):
-    """Quantiles by a mechanism that chooses one at a time; orders share the budget.
+    """Quantiles by a mechanism that chooses one quantile at a time; the quantiles share the budget.
 
     Parameters
     ----------
     mechanism : Mechanism
-        With a field `level`, the order; what it has here does not matter.
+        Has a field `level`, the probability, which `at` replaces.
     """
 
     mechanism: Any = field(kw_only=True)
@@ -239,12 +240,12 @@ class ChosenQuantiles(Quantiles):
         ]
         values = np.stack([release.value for release in ask.together(pairs)])
         values = values.reshape(len(self.q), -1).T.copy()
-        for row in values:  # where an order has no answer, the others stay where they are
+        for row in values:  # sort the given quantiles; missing ones keep their places
             row[~np.isnan(row)] = np.sort(row[~np.isnan(row)])
         return values
 
     def at(self, q: float) -> Mechanism:
-        """Return the mechanism that chooses the quantile of this order."""
+        """Return the mechanism that chooses the q-quantile."""
         mechanism: Mechanism = replace(self.mechanism, level=q)
         return mechanism
 
@@ -254,12 +255,12 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ProposeTestReleaseQuantiles(ChosenQuantiles):
-    """Quantiles by propose-test-release: no answer where a private test finds that a few rows may move them.
+    """Quantiles by propose-test-release: a quantile is not given if a private test finds that few rows could move it.
 
     Parameters
     ----------
     eta : float, optional
-        How far one row may move the quantile if there is to be an answer; by default a part of the range.
+        Largest allowed change of the quantile by one row; by default ``range / PART_OF_RANGE``.
     """
 
     eta: float | None = None
@@ -281,20 +282,20 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
 
 @dataclass(frozen=True)
 class ApproximateQuantiles(Quantiles):
-    """Quantiles, the middle one first, then those on either side of it among the rows there.
+    """Quantiles by recursive halving: the middle quantile first, then the middle ones below and above it.
 
     ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): the rows between two released quantiles are a cell of a
-    partition, and cells are answered in parallel. So m quantiles cost log2(m) + 1 rounds.
+    partition, and the cells of a round are answered in parallel. So m quantiles take about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
         m = len(self.q)
-        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # with both ends of the range
+        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles and both ends of the range
         for j, column in enumerate(columns):
             values[j, :, 0], values[j, :, -1] = column.low, column.high
         stretches: tuple[Stretch, ...] = (Stretch(0, m),)
         for turn in range(1, 1 + m.bit_length()):
-            known = 1 + np.flatnonzero(~np.isnan(values[0, 0, 1:-1]))  # orders that are released
+            known = 1 + np.flatnonzero(~np.isnan(values[0, 0, 1:-1]))  # positions of released quantiles
             levels = self._levels(stretches, known, grouping.cells)
             pairs = [
                 (_in_stretches(grouping, j, column, values[j], known, turn), RankInStretches(levels))
@@ -307,7 +308,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return the order to choose in each cell between released quantiles, group by group; None where none is."""
+        """Return the probability to release in each cell between released quantiles, by group; None for no release."""
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
         for stretch in stretches:
@@ -319,18 +320,18 @@ class ApproximateQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Orders ``first <= k < last`` that are still wanted, between orders that are released."""
+    """Positions ``first <= k < last`` of quantiles still to release, between two released quantiles."""
 
     first: int
     last: int
 
     @property
     def middle(self) -> int:
-        """The one to release next."""
+        """Position of the quantile to release next."""
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return what is left on either side."""
+        """Return the stretches left below and above the middle, without empty ones."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -348,12 +349,12 @@ def _in_stretches(
 
 @dataclass(frozen=True)
 class GeometricMedian:
-    """The point with the least sum of distances from the rows, of several columns; in each group.
+    """Geometric median of several columns, by group: the point with the least sum of distances from the rows.
 
     Parameters
     ----------
     grid : float or mapping, optional
-        As for `Quantiles`.
+        The step between a column's possible values, see `Quantiles`.
     neighbors : Neighbors
     """
 
@@ -362,7 +363,7 @@ class GeometricMedian:
     shares: Mapping[str, float] = field(default_factory=lambda: {"quantile": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
-        """Choose the point of each group; columns first, then groups."""
+        """Release the geometric median of each group, ordered by column, then group."""
         design = public.design
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         low, high = min(column.low for column in columns), max(column.high for column in columns)
@@ -382,7 +383,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on intervals that cannot hold, with how many times as many rows would be enough."""
+    """Return a note on intervals that cannot be given, with the factor by which the rows are too few."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -396,7 +397,7 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of each squared length, in ranks, that is due to sampling; NaN where no interval is drawn."""
+    """Return the share of sampling error in each interval's squared length, in ranks; NaN without an interval."""
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
@@ -404,7 +405,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _times(law: Ends, n: float, order: int) -> float:
-    """Return how many times as many rows an interval would need, to 1 %."""
+    """Return the factor, to 1 %, by which the number of rows is too small for an interval."""
 
     def short(times: float) -> bool:
         draw = law.hopeful(times * n)
@@ -420,6 +421,6 @@ def _times(law: Ends, n: float, order: int) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on estimates that are an end of their interval, as they are if many rows have that value."""
+    """Return a note on estimates equal to an end of their interval, as happens if many rows share the value."""
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

@@ -10,32 +10,33 @@ from privstats.estimators.histogram import Clip
 
 
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
-    """Return the largest curvature of a row that a ridge of this part of the rows allows.
+    """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` is large enough.
 
     Parameters
     ----------
     ridge : float
+        Ridge as a share of the number of rows.
     unit : float
-        Ridge that curvatures up to 1 need.
+        Ridge needed for curvatures up to 1.
     m : int
-        Coordinates.
+        Number of coordinates.
     n : float
-        Rows.
+        Number of rows.
     """
     return max(ridge * n / unit, HELD_LEAST * m)
 
 
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
-    """Return the clip with the shortest interval, and its bound of curvature, of those that `BOUNDED_RIDGES` allow.
+    """Return the clipping threshold with the shortest interval, and its curvature bound, over all `BOUNDED_RIDGES`.
 
-    The Hessian's noise meets the ridge, so that an interval is counted longer by the ridge's part of the rows.
+    The Hessian's noise acts on the ridge, so the length is multiplied by ``1 + ridge``.
 
     Parameters
     ----------
     clip_at : callable
-        The clip with the shortest interval at a bound of curvature.
+        Maps a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        The bound that a ridge allows.
+        Maps a ridge, as a share of the rows, to its curvature bound.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

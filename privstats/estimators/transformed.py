@@ -1,7 +1,7 @@
-"""Rows whose response is another function of their cells: the start of a loss is least squares of a transform.
+"""Starting coefficients of a loss from least squares of a transformed response.
 
-A start need not be good, only near, as is least squares of ``log(y + 1/2)``, or of a response that is clipped at a few
-scales. It is the same conversation (`beginning`) about these rows.
+The start only has to be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few
+scales, is near enough. The questions are those of `beginning`, about rows with the transformed response.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True, eq=False)
 class TransformedAsk:
-    """The same conversation about rows whose response is transformed.
+    """An `Ask` that asks each question about rows with a transformed response.
 
     Parameters
     ----------
     ask : Ask
     transform : Transform
-        Of the block's response.
+        Transformation of the response of a block of rows.
     """
 
     ask: Ask
@@ -64,14 +64,14 @@ class TransformedAsk:
 
 @dataclass(frozen=True, eq=False)
 class TransformedBox(PublicBox):
-    """What is public of a design's rows whose response is transformed.
+    """Public facts of a design whose response is transformed.
 
     Parameters
     ----------
     half : float
-        What the transformed response's 1 is, in units of the response's linear predictor.
+        Unit of the transformed response, in units of the linear predictor.
     linear : bool
-        Whether the transformed response is about the linear predictor, so that an offset is subtracted from it.
+        Whether the transformed response is on the scale of the linear predictor, so that the offset is subtracted.
     """
 
     half: float = 1.0
