@@ -1,6 +1,6 @@
-"""Private preconditioning: sizes, a coarse matrix, and the whitened predictors that follow.
+"""Private preconditioning: numbers of rows, a coarse matrix of second moments, and predictors whitened by it.
 
-The numbers of comments are stages: 1 coarse matrix. All numbers here are public or releases.
+Numbers in docstrings are stages of `adaptive`: 1 is the coarse matrix. All values here are public or released.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # entries of a null space below it are rounding
+NULL = 1e-8  # relative size below which a coordinate is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,13 @@ class Sizes:
     Parameters
     ----------
     rows, scores : float
-        Public, or released: sums of weights where there are any. Scores are counted in units where rows have them.
+        Numbers of rows and of scores, public or released; with weights, sums of weights.
     by_unit : bool
-        Whether scores are counted in units.
+        Whether `scores` is the number of units.
     released : tuple of two floats
-        Number of rows as released and its standard error; empty where it is public.
+        The released number of rows and its standard error; empty if the number is public.
     weighted : bool
-        Whether these are sums of weights over the largest one.
+        Whether the numbers are sums of weights, divided by the largest possible weight.
     """
 
     rows: float
@@ -59,42 +59,42 @@ class Sizes:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """What a summary says of the rows that were used."""
+        """The released number of rows used and its standard error, by their names in a summary."""
         name = "weights used" if self.weighted else "rows used"
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the sizes after so many rows were left out."""
+        """Return the sizes after leaving out this number of rows."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Preconditioned predictors w = z'P, a first theta, and the scale of psi there.
+    """Preconditioned predictors w = z'P, starting coefficients theta, and the scale of psi at theta.
 
     Parameters
     ----------
     frame : StandardFrame
     W : ndarray, shape (c, m)
-        From standardised predictors to w.
+        Maps standardised predictors to w.
     theta : ndarray, shape (c,)
-        Of the design's columns.
+        Coefficients of the design's columns.
     sigma : float
         Standard deviation of psi.
     loss : Loss
     offset : tuple of float
-        Coefficient of the rows' offset; empty where they have none.
+        Coefficient of the offset; empty without an offset.
     offset_reach : float
-        Largest size of the offset times its coefficient.
+        Bound on the absolute value of the offset times its coefficient.
     center : float
         Released mean of the response less offset.
     unclear : bool
-        Whether noise of the coarse matrix may have hidden how little the weakest direction varies.
+        Whether the matrix may be nearly singular: its smallest eigenvalue is below the noise.
     most_sigma : float
-        Standard deviation that residuals have at most, if noise of the coarse matrix made them small.
+        Upper limit of the residual standard deviation, if noise of the coarse matrix made `sigma` too small.
     moments : NoisyMatrix, optional
-        Sum of w w', where the coarse matrix serves for inference, too.
+        Sum of w w', if inference uses the coarse matrix, too.
     """
 
     frame: StandardFrame
@@ -115,22 +115,22 @@ class Start:
 
     @cached_property
     def P(self) -> FloatArray:
-        """From z to w, shape (width, m)."""
+        """Matrix that maps a row z to w, shape (width, m)."""
         return self.frame.predictors @ self.W
 
     @cached_property
     def to_theta(self) -> FloatArray:
-        """A step t of w's coefficients moves theta by this matrix times t, shape (c, m)."""
+        """Matrix that maps coefficients of w to coefficients of the design's columns, shape (c, m)."""
         return self.frame.columns @ self.W
 
     @cached_property
     def eta(self) -> FloatArray:
-        """The linear predictor of a row z, shape (width,)."""
+        """Weights whose product with a row z is its linear predictor, shape (width,)."""
         return np.r_[self.theta, self.offset, 0.0]
 
     @cached_property
     def residual(self) -> FloatArray:
-        """Response less linear predictor, of a row z, shape (width,)."""
+        """Weights whose product with a row z is its residual, response less linear predictor, shape (width,)."""
         return np.r_[-self.eta[:-1], 1.0]
 
     @cached_property
@@ -162,13 +162,13 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return the step of w's coefficients that moves theta by this, but for directions without rows, shape (m,)."""
+        """Return coordinates t with ``to_theta @ t = theta``, modulo the null space of the kept rows, shape (m,)."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
-        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # free of rounding
+        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors set to zero
 
     def moved(self, t: FloatArray) -> Start:
-        """Return the start after a step of w's coefficients."""
+        """Return the start after the coefficients of w have changed by t."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
@@ -176,14 +176,14 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the start of another loss, from that of least squares."""
+        """Return the start for another loss, computed from the least-squares start."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
 
 
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
-    """Return numbers of rows and scores; the number of units is released where it is not public."""
+    """Return the numbers of rows and scores; release the number of units unless it is public."""
     if not public.by_unit:
         return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:
@@ -202,11 +202,11 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """0d. Release mean squares of standardised products of columns, of which sums of columns tell nothing.
+    """0d. Release mean squares of standardised products of columns; sums of columns do not determine them.
 
-    Their rows are the longest ones of a matrix, which holds them: the matrix alone takes a square of a number for half
-    as widely spread as it is. A row contributes ``(z / WIDE)^2`` of each, in [0, 1] and clamped there (`Fractions`): a
-    replaced row moves each sum by at most 1.
+    Rows with large products are the longest, and the coarse matrix shortens them: from it alone a squared number
+    appears half as dispersed as it is. A row contributes ``(z / WIDE)^2`` for each product, clamped to [0, 1]
+    (`Fractions`): replacing a row moves each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -228,14 +228,14 @@ def coarse(
     rows: float,
     known: KnownMoments | None = None,
 ) -> Start:
-    """1. Whiten standardised columns by a coarse matrix of them, held at a public radius; it gives the start, too.
+    """1. Release a coarse second-moment matrix of columns and response; return whitened predictors and the start.
 
-    All is done on the complement of what kept rows cannot tell.
+    Rows are shortened to a public radius. Directions about which the kept rows have no information are left out.
 
     Parameters
     ----------
     known : KnownMoments, optional
-        What sums of columns tell of the matrix. With it the matrix is kept for inference, too.
+        Entries of the matrix known from sums of columns. If given, the matrix is kept for inference, too.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -267,9 +267,10 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """1b. Whiten once more where noise may have hidden how little the weakest direction varies.
+    """1b. Whiten a second time if the coarse matrix may be nearly singular, with smallest eigenvalue below the noise.
 
-    Noise of the later Hessian would hide it otherwise: nearly collinear columns lose their coefficients.
+    Without it the noise of the later Hessian would exceed that eigenvalue, too, and nearly collinear columns would
+    have no coefficients.
     """
     if not ask.decide("second matrix", start.unclear):
         return start
@@ -284,25 +285,25 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length at which rows of a matrix for inference are held; `unit` is its noise at radius 1."""
+    """Return the squared radius to which rows of a matrix for inference are shortened; `unit`: noise sd at radius 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """What a coarse matrix of predictors and response tells, per row.
+    """Second moments, slopes and residual scale from a coarse matrix of predictors and response, per row.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Of the predictors, eigenvalues raised to what noise alone may have.
+        Second moments of the predictors, with eigenvalues raised to the largest eigenvalue of noise alone.
     slopes : ndarray, shape (m,)
     sigma, most_sigma : float
-        Residual scale, in units of the response's, and what it is at most where noise made it small.
+        Residual scale, in units of the response's scale, and its upper limit given the noise.
     unclear : bool
-        Whether the least eigenvalue may be far below its raised one, which a second matrix would show.
+        Whether the smallest eigenvalue was raised, so that a second matrix is worth its share.
     moments : NoisyMatrix, optional
-        The sum itself, of predictors and response, for inference.
+        The released sum for predictors and response, for inference.
     """
 
     matrix: FloatArray
@@ -324,17 +325,17 @@ class Coarse:
         known: KnownMoments,
         whole: bool,
     ) -> Coarse:
-        """Ask the question, and put in what sums of columns tell, entry by entry by precision.
+        """Release the matrix, and average each entry with its value in `known`, weighted by precision.
 
-        Slopes are shrunk by what noise adds to what they explain. Rows that are held tell too little of a response with
-        rare large values: its variance is at least that of the sums.
+        Slopes are shrunk by the share of the explained variance that is noise. Shortened rows understate the variance
+        of a response with rare large values, so the variance is at least the one in `known`.
 
         Parameters
         ----------
         one : int, optional
-            Column that is the constant 1, which keeps its size where rows are shortened.
+            Index of the constant column, which is not shortened.
         whole : bool
-            Whether the matrix is that of the columns that `known` is about.
+            Whether the matrix has the columns of `known`; otherwise only the response's entry is used.
         """
         m = question.within.m - 1  # type: ignore[attr-defined]
         unit = entry_sd(ask, question, by)
@@ -359,7 +360,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Ask the question of rows that are held at a public radius, whose square is at most `limit`."""
+        """Release the matrix of rows shortened to a public radius, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -372,7 +373,7 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + noise  # of a response of variance 1, less what is explained
+        most = 1 - (float(G[m, m]) - square) + noise  # response variance 1 less explained variance
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         unclear = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), unclear)
@@ -383,8 +384,8 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis of standardised predictors without the directions that the kept rows cannot tell."""
-    if not 0 < hidden.shape[1] < frame.c:  # where nothing can be told, no direction is left to work on
+    """Return a basis of standardised predictors without the directions on which the kept rows have no information."""
+    if not 0 < hidden.shape[1] < frame.c:  # with all directions hidden, the basis is that of none hidden
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -392,7 +393,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix with the eigenvalues that stand clear of noise, and all others set to their mean.
+    """Return a noisy matrix in which eigenvalues that do not differ from their mean by more than noise are set to it.
 
     Parameters
     ----------
@@ -400,7 +401,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Eigenvalue that is expected: the mean where none is left, and four times its lower end.
+        Expected eigenvalue: used for the mean if no eigenvalue is left; `SUM_SEEN` times it is the mean's lower limit.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)
@@ -421,7 +422,7 @@ def _mean_of_others(values: FloatArray, kept: NDArray[np.bool_], usual: float) -
 
 
 def roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the symmetric root of a positive matrix, and its inverse."""
+    """Return the symmetric square root of a positive definite matrix, and the inverse of that root."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     root = np.sqrt(np.maximum(values, 1e-300))
     return (V * root) @ V.T, (V / root) @ V.T
