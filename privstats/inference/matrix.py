@@ -1,4 +1,4 @@
-"""A released symmetric matrix: its value, the law of its noise, and the one rule for what noise hides."""
+"""A released symmetric matrix: its value, the law of its noise, and the rule for unidentified directions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
-TIED = 1e-6  # relative difference of eigenvalues below which their eigenvectors are those of the noise in their space
+TIED = 1e-6  # relative difference below which eigenvalues count as equal; the noise then selects their eigenvectors
 
 
 def noise_edge(m: int, sd: float) -> float:
@@ -30,10 +30,10 @@ class PackedSet(Protocol):
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """Which released coordinate stands at each place of the matrix; -1 where none does."""
+        """Index of the released coordinate at each position of the matrix; -1 for positions that are not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of released values; zero where none was released."""
+        """Return the symmetric matrix of released values, zero at positions that are not released."""
 
 
 class MatrixRelease(Protocol):
@@ -49,7 +49,7 @@ class MatrixRelease(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Uncorrelated:
-    """A law of which the variances of the coordinates are known, and that they are uncorrelated; taken to be normal."""
+    """A law of uncorrelated coordinates with known variances, approximated by the normal law."""
 
     variances: FloatArray
     normal: ClassVar[bool] = True
@@ -70,15 +70,15 @@ class Uncorrelated:
 
 @dataclass(frozen=True, eq=False)
 class MatrixNoise:
-    """Noise as a symmetric matrix U, whose entries are coordinates of a draw: what a matrix and its images share.
+    """Noise as a symmetric matrix U, whose entries are coordinates of a draw; linear images of a matrix share it.
 
-    Coordinates that stand beside the diagonal alone, at i, j and j, i, are uncorrelated with all others.
+    Coordinates at off-diagonal positions only, (i, j) and (j, i), are uncorrelated with all others.
 
     Parameters
     ----------
     law : Law
     where : ndarray of int, shape (P, P)
-        Which coordinate stands at each place of U; -1 where none does.
+        Index of the coordinate at each position of U; -1 for positions without noise.
     """
 
     law: Law
@@ -86,7 +86,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Places i, j of coordinates that stand on the diagonal, each of shape (k,), and the covariance of U there."""
+        """Positions i and j, shape (k,), of coordinates that occur on the diagonal, and the covariance of U there."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -95,7 +95,7 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the other entries of U, shape (P, P); zero at the places of `on`."""
+        """Variances of the other entries of U, shape (P, P); zero at the positions in `on`."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -109,7 +109,7 @@ class MatrixNoise:
     def squared(self, G: FloatArray) -> FloatArray:
         """Return E U G U for a symmetric G, shape (P, P).
 
-        The diagonal is added up in one order: eigenvectors of equal eigenvalues follow from its last bits.
+        The diagonal is summed in a fixed order, because eigenvectors of equal eigenvalues depend on its last bits.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -139,13 +139,13 @@ class NoisyMatrix:
     Parameters
     ----------
     value : ndarray, shape (p, p)
-        What was released, mapped.
+        Released value in the coordinates of the matrix.
     noise : MatrixNoise, optional
-        U; None where the matrix is known exactly.
+        U; None if the matrix is known exactly.
     map : ndarray, shape (P, p)
-        From the coordinates of the matrix to those of U.
+        Maps the coordinates of the matrix to the coordinates of U.
     floor : float
-        Eigenvalues below it rest on too few rows to be relied upon, and count as unidentified.
+        Directions with smaller eigenvalues rest on too few rows, and count as unidentified.
     """
 
     value: FloatArray
@@ -164,7 +164,7 @@ class NoisyMatrix:
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return zero plus noise of this law: a release that is yet to come."""
+        """Return zero plus noise of this law, for a matrix that is not released yet."""
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -183,15 +183,14 @@ class NoisyMatrix:
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
     def first(self, k: int) -> NoisyMatrix:
-        """Return the corner of the first k rows and columns."""
+        """Return the submatrix of the first k rows and columns."""
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variance of ``v_i' N v_j`` for columns of V, shape (q, q).
 
-        With a and b in coordinates of U: entries are uncorrelated, or the law is one that no rotation changes. There,
-        with variance s^2 off the diagonal and d^2 on it, that of ``a'U b`` is
-        ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        Entries of U are uncorrelated, or the law of U is invariant under rotations. In the latter case, with variance
+        s^2 off the diagonal and d^2 on it, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -211,21 +210,21 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the mean with another reading of the same matrix, entry by entry in the basis V by their precisions.
+        """Return the precision-weighted mean with another estimate of this matrix, by entry in the basis V.
 
         Parameters
         ----------
         value : ndarray, shape (p, p)
-            V' (the other reading) V.
+            V' (the other estimate) V.
         variances : ndarray, shape (p, p)
-            Of its entries, infinite where it has none.
+            Variances of the entries of `value`; infinite for missing entries.
         V : ndarray, shape (p, p)
             Orthogonal.
         """
         here = self.entry_variances(V)
         known = np.isfinite(variances)
         there = np.where(known, variances, 1.0)
-        share = np.where(known, there / np.maximum(here + there, 1e-300), 1.0)  # of self
+        share = np.where(known, there / np.maximum(here + there, 1e-300), 1.0)  # weight of this matrix
         mean = V @ (share * (V.T @ self.value @ V) + (1 - share) * value) @ V.T
         return NoisyMatrix.uncorrelated(mean, share * here, V, self.floor)
 
@@ -260,21 +259,21 @@ class NoisyMatrix:
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of N v, shape (p, p), for a vector v of this length: the mean over its directions."""
+        """Return the covariance of N v, shape (p, p), averaged over all directions of a vector v of this length."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
 
     @cached_property
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Eigenvalues, ascending; eigenvectors; and the eigenvalue from which on each direction is identified.
+        """Ascending eigenvalues, eigenvectors, and the smallest eigenvalue at which each direction is identified.
 
-        The l weakest directions could all be empty: noise alone gives a block of l of them eigenvalues up to sqrt(2 l)
-        standard deviations of its diagonal (Wigner). So the l-th eigenvalue must exceed `HIDDEN` + sqrt 2 (sqrt l - 1)
-        standard deviations, for a single one `HIDDEN`.
+        The l weakest directions could have no information at all: noise alone gives a block of l directions eigenvalues
+        up to sqrt(2 l) standard deviations of its diagonal (Wigner). So the l-th eigenvalue must exceed ``HIDDEN + sqrt
+        2 (sqrt l - 1)`` standard deviations, and a single one `HIDDEN`.
         """
         values, vectors = np.linalg.eigh(self.value)
-        runs = tied(values)  # any basis of theirs would do, and processors differ in which they find
+        runs = tied(values)  # their basis is arbitrary and depends on the processor; choose one
         noise = self.mean_square() if runs else self.value
         for same in runs:
             vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ noise @ vectors[:, same])[1]
@@ -285,7 +284,7 @@ class NoisyMatrix:
 
     @property
     def _lost(self) -> NDArray[np.bool_]:
-        """Which eigenvectors are unidentified: the weakest ones, up to the last that noise could hide."""
+        """Mask of unidentified eigenvectors: all up to the last one whose eigenvalue is below its threshold."""
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]
         return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
@@ -297,24 +296,24 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the unidentified directions, shape (p, l), and the least information that each might have, (l,)."""
+        """Return the unidentified directions, shape (p, l), and the information that noise may hide in each, (l,)."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
     def noise_to_signal(self) -> tuple[float, float]:
         """Return noise over information in the weakest identified direction, and in the weakest unidentified one.
 
-        It is the eigenvalue from which on a direction is identified over the direction's own eigenvalue: above 1 the
-        direction is unidentified. Each is 0 where there is no such direction.
+        The ratio divides the eigenvalue needed for identification by the direction's eigenvalue: above 1 the direction
+        is unidentified. It is 0 if there is no direction of the kind.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray) -> FloatArray:
-        """Return the value moved toward `target` by the known share of noise; eigenvalues at least .4 of the target's.
+        """Return the value shrunk toward `target` by the share of noise; eigenvalues at least .4 of the target's mean.
 
-        A covariance estimate after Ledoit and Wolf (2004), whose noise is known here.
+        A covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
 
@@ -328,7 +327,7 @@ class NoisyMatrix:
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return the runs of ascending eigenvalues that are the same but for rounding.
+    """Return the runs of ascending eigenvalues that are equal up to rounding.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

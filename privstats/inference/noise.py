@@ -15,17 +15,16 @@ from privstats.numerics.law import FloatArray, Law
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """A few sums of coordinates of a draw, ``onto @ draw``: what loadings of one noise have in common.
+    """Linear combinations ``onto @ draw`` of a noise draw, shared by several loadings.
 
-    A matrix of noise times a vector has as many sums as the matrix has rows, and each coordinate stands in two of them:
-    they take the room of the matrix, where a loading of the coordinates would take as much for each number that it
-    enters.
+    A noise matrix times a vector is one combination for each row of the matrix, and each coordinate of the draw enters
+    two of them. So `onto` takes the memory of one matrix; dense loadings would take as much for each number.
 
     Parameters
     ----------
     onto : sparse array, shape (r, k)
     law : Law
-        Of the draw.
+        Law of the draw, of k coordinates.
     """
 
     onto: Any
@@ -47,16 +46,16 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 class Loading:
     """Noise ``matrix @ draw``; with `sums`, ``matrix @ sums`` of the draw.
 
-    ``F @ loading`` is the loading of F times that noise.
+    ``F @ loading`` is the loading of F times this noise.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k), or (m, r) with `sums`
-        How each coordinate of the draw, or each sum of them, enters.
+        Coefficients of the draw's coordinates, or of the sums.
     law : Law, optional
         Law of the draw; None for independent standard normal coordinates.
     sums : Sums, optional
-        Of coordinates of the draw.
+        Linear combinations of the draw's coordinates.
     """
 
     matrix: FloatArray
@@ -70,16 +69,16 @@ class Loading:
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates the draw has."""
+        """Number of coordinates of the draw."""
         return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
 
     @property
     def normal(self) -> bool:
-        """Whether the noise is normal: then its covariance says all."""
+        """Whether the noise is normal, so that its covariance determines its law."""
         return self.law is None or bool(getattr(self.law, "normal", False))
 
     def of(self, draws: FloatArray) -> FloatArray:
-        """Return the noise of some draws, shape (n, m), from their coordinates, shape (n, k)."""
+        """Return the noise, shape (n, m), for n draws of the coordinates, shape (n, k)."""
         inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
         return np.asarray(inner @ self.matrix.T, dtype=float)
 

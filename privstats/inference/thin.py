@@ -1,4 +1,4 @@
-"""Matrices of few entries: what picks columns, or maps them to other units, is multiplied by its entries alone."""
+"""Sparse storage for large matrices with few non-zero entries, such as those that select or rescale columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import scipy
 
 from privstats.numerics.law import FloatArray, IntArray
 
-LARGE = 1 << 16  # entries of a matrix from which on zeros are looked for,
-FEW = 0.05  # and share of them that may not be zero
+LARGE = 1 << 16  # number of entries from which on a matrix may be stored as sparse
+FEW = 0.05  # largest share of non-zero entries of a sparse matrix
 
 
 def thin(matrix: FloatArray) -> Any:
-    """Return a large matrix of few entries as a sparse array, and any other as it is: products with arrays are arrays.
+    """Return a large matrix with few non-zero entries as a sparse array, other matrices unchanged.
+
+    Products with dense arrays are dense.
 
     >>> type(thin(np.eye(300))).__name__, type(thin(np.eye(3))).__name__
     ('csr_array', 'ndarray')

@@ -1,4 +1,4 @@
-"""Weights of numbers that are averaged one by one."""
+"""Inverse-variance weights for combining several estimates of each coefficient."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-TINY = 1e-300  # variance, so that numbers without an error have weights, too
+TINY = 1e-300  # smallest variance: keeps the weights of exact numbers finite
 
 
 def inverse_shares(variances: FloatArray) -> FloatArray:
-    """Return weights, shape (estimates, k), inverse to variances and adding up to 1; zeros where all are infinite.
+    """Return weights, shape (estimates, k), proportional to 1 / variance; columns sum to 1, or 0 if all are infinite.
 
     >>> inverse_shares(np.array([[1.0, np.inf, np.inf], [3.0, 2.0, np.inf]])).T.tolist()
     [[0.75, 0.25], [0.0, 1.0], [0.0, 0.0]]
