@@ -1,6 +1,6 @@
-"""Mechanisms: a theorem and its sampler. A question's promise is all that a mechanism may spend.
+"""Mechanisms: a privacy theorem and its sampler. A mechanism spends at most the promise given to its question.
 
-A new additive mechanism is one method, `Additive.noise`: the law of the noise that keeps a promise for a sensitivity.
+A new additive mechanism is one method, `Additive.noise`: the law of noise that keeps a promise at a given sensitivity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # of grids whose points are found by scaling 53-bit uniform numbers: 2^20 of these give each point
+DRAWN_BITS = 30  # log2 of the points of a grid for scaled 53-bit uniform numbers: at least 2^20 numbers per point
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -35,7 +35,7 @@ class ProvedBound(Protocol):
     weights : ndarray, shape (dim,)
         Positive: a coordinate of large weight gets little noise.
     pairs : tuple of two integer arrays, shape (dim,), or None
-        Rows and columns of the coordinates, i <= j, where they are entries of a symmetric matrix.
+        Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
     """
 
     @property
@@ -50,9 +50,9 @@ class SealedValues(Protocol):
     """The values of rows, sealed: only a mechanism may look at them."""
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Return what is taken of the values, shape (m, dim), part by part. Each scan may be a pass over the data.
+        """Return the results of `take` for each part of the values, shape (m, dim). A scan may be a pass over the data.
 
-        A part may lie in another process: what takes has to be a record, and to give less than it gets.
+        A part may lie in another process: `take` has to be a record that can be sent, and to return less than it gets.
         """
 
     def parts(self) -> Sequence[FloatArray]:
@@ -67,18 +67,18 @@ class SealedValues(Protocol):
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """How a question is answered. Options are fields; equal mechanisms compare equal.
+    """A rule that answers a question privately. Options are fields; equal mechanisms compare equal.
 
     Attributes
     ----------
     label : str
         Short name, for plans and digests.
     needs_delta : bool
-        Whether it keeps (eps, delta) only.
+        Whether the mechanism satisfies (eps, delta) only.
     normal : bool
-        Whether its noise is normal, so that it keeps mu, and no eps alone.
+        Whether its noise is normal, so that it satisfies mu, and no pure eps.
     gathers : bool
-        Whether it wants the values of all rows at once, in the memory of one process.
+        Whether it needs the values of all rows at once, in the memory of one process.
     """
 
     label: ClassVar[str]
@@ -87,16 +87,16 @@ class Mechanism(ABC):
     gathers: ClassVar[bool] = False
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
-        """Return the law of the noise, which is public; None where it depends on the rows.
+        """Return the public law of the noise; None if the law depends on the rows.
 
         Parameters
         ----------
         promise : Promise
-            What the question may spend.
+            Guarantee that the release has to keep.
         within : Set
-            What a row may contribute.
+            Set of the contributions of a row.
         relation : Relation
-            What neighbours do to the contributions.
+            Change of the contributions between neighbouring data sets.
         """
         return None
 
@@ -109,9 +109,9 @@ class Mechanism(ABC):
         name : str
             Label of the question.
         exact : Total or RowValues
-            The exact answer, or sealed values: only the gate has either, and it leaves by no other way.
+            The exact answer, or sealed values. Only the gate has them, and it hands them to mechanisms alone.
         promise, within, relation
-            As in `law`.
+            See `law`.
         rng : Rng
             Source of randomness.
         """
@@ -119,17 +119,17 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScaledLaw(ABC):
-    """A standard law times a public `scale`, shape (dim,), one factor a coordinate; coordinates are uncorrelated."""
+    """A standard law times a public `scale`, shape (dim,), by coordinate; coordinates are uncorrelated."""
 
     scale: FloatArray
 
     @abstractmethod
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
-        """Draw ``shape = (size, dim)`` of the unit law."""
+        """Return draws of the unit law, ``shape = (size, dim)``."""
 
     @abstractmethod
     def standard_variance(self, dim: int) -> float | FloatArray:
-        """Return the variance of one coordinate of the unit law, or of each."""
+        """Return the variance of a coordinate of the unit law: one number, or an array of shape (dim,)."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws, shape (size, dim)."""
@@ -148,19 +148,19 @@ class ScaledLaw(ABC):
 class Additive(Mechanism):
     """Noise of a known law, scaled to the sensitivity, added to an exact total.
 
-    The law that is sampled is the law that is returned, so that inference cannot disagree with the noise.
+    The sampled law is also the returned law, so that inference uses the law of the noise that was added.
 
     Attributes
     ----------
     norm : str
-        The norm in which sensitivities are taken.
+        Norm of the sensitivity.
     """
 
     norm: ClassVar[str]
 
     @abstractmethod
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
-        """Return the law of the noise that keeps the promise for totals this far apart."""
+        """Return the law of the noise that keeps the promise at this sensitivity of the total."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
@@ -190,23 +190,23 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to a public grid of 2^-bits of `size`, their largest, so that last bits say nothing."""
+    """Return values rounded to a public grid of step about 2^-bits `size`, so that last bits carry no information."""
     step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step
 
 
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return values that were drawn from a density that follows the rows, on a grid of 2^-30 to 2^-29 of their size.
+    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 of their size.
 
-    Such values are uniform numbers, 2^53 in all, scaled to a box; which of them exist is a pattern that the box, and so
-    the rows, decide. Along each side of a box that is at most four times as long as their size, 2^20 of them or more
-    lie in the cell of a point of this grid, so that the pattern does not show in how probable the point is.
+    Such draws are 53-bit uniform numbers scaled to a box, and the set of possible floats depends on the box, and so on
+    the rows. Along each side of a box at most four times as long as `size`, at least 2^20 possible floats lie in the
+    cell of each grid point, so that the probability of the point does not show which floats were possible.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 
 
 def check_grid(low: float, high: float, step: float) -> None:
-    """Refuse a grid finer than 2^-30 of its range, where the points are not drawn as whole numbers.
+    """Refuse a grid with a step below 2^-30 of its range, for mechanisms that do not draw grid points as integers.
 
     Raises
     ------
