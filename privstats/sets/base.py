@@ -1,7 +1,7 @@
-"""What a row, or a unit, may contribute. The clamp is the proof: geometry, and nothing else.
+"""Sets of the contributions of a row or unit. Projection into the set is the proof of the sensitivity.
 
-A set states two lengths in each norm: the largest distance of two contributions, and the largest length of one. How
-neighbours use them is written once, in `Set.sensitivity`.
+A set states two numbers in each norm: the largest distance between two contributions, and the largest length of a
+contribution. `Set.sensitivity` derives the sensitivity from them, for each neighbouring relation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Relation
 
-FOLD_BITS = 30  # grid on which the vectors of a unit's rows are added, in parts of the set's reach
+FOLD_BITS = 30  # bits of the grid on which the vectors of a unit's rows are added, relative to `reach`
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -35,7 +35,7 @@ class Sensitivity:
     weights : ndarray, shape (dim,)
         Positive, public: a coordinate of large weight gets little noise.
     pairs : tuple of two integer arrays, shape (dim,), optional
-        Rows and columns of the coordinates, i <= j, where they are entries of a symmetric matrix.
+        Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
     """
 
     norm: str
@@ -50,7 +50,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Set(ABC):
-    """Vectors that a row may have, and what they contribute to a total.
+    """The vectors that a row may have, and their contributions to a total.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Set(ABC):
 
     @property
     def folds(self) -> bool:
-        """Whether vectors of several rows may be added before they are projected; codes and values may not."""
+        """Whether the vectors of several rows may be added before projection; False for codes and values."""
         return True
 
     @property
@@ -96,18 +96,19 @@ class Set(ABC):
         return None
 
     def cell(self, k: int) -> Set:
-        """Return the set of what is in cell k, where rows are in cells."""
+        """Return the set of the vectors in cell k, if rows are divided into cells."""
         return self
 
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return the vectors, each moved into the set by itself, and onto its grid. This clamp is the proof.
+        """Return the vectors, each projected into the set and onto its grid, independently of other rows.
 
-        Any float64 is moved inside: NaN to zero, infinities to the ends. Members stay where they are.
+        The sensitivity rests on this projection: any float64 is moved inside, NaN to zero, infinities to the ends.
+        Members of the set do not change.
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        """Return what each projected vector adds, shape (n, size): whole numbers of `step`."""
+        """Return the contribution of each projected vector, shape (n, size), in multiples of `step`."""
         return rows
 
     def total(self, rows: FloatArray) -> Total:
@@ -116,21 +117,21 @@ class Set(ABC):
 
     @abstractmethod
     def distance(self, norm: str) -> float:
-        """Return the largest distance of two contributions, their coordinates weighted as under "replace"."""
+        """Return the largest distance between two contributions, with the coordinate weights of "replace"."""
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length of a contribution, weighted as where rows are exchanged, or only come and go."""
+        """Return the largest length of a contribution, with the coordinate weights of "replace", or of add/remove."""
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
-        """Return the free weights of the coordinates: what each may be multiplied by, so that it gets less noise."""
+        """Return the free weights of coordinates: factors that lower a coordinate's noise at the same sensitivity."""
         return np.ones(self.size)
 
     def sensitivity(self, norm: str, relation: Relation) -> Sensitivity:
-        """Return how far neighbours move the total: the one place where lengths become a sensitivity.
+        """Return the sensitivity: a bound on the distance between the totals of neighbouring data sets.
 
-        Neighbours change up to ``relation.rows`` contributions, one after the other (triangle inequality): each is
-        exchanged for another one, or appears or vanishes.
+        Neighbours differ in at most ``relation.rows`` contributions. Each is exchanged for another one, or appears or
+        vanishes; the changes add up by the triangle inequality.
         """
         size = max(
             self.distance(norm) if relation.exchange else 0.0,
@@ -153,14 +154,14 @@ def known(norm: str, lengths: dict[str, float]) -> float:
 
 
 def positive_radius(radius: float) -> float:
-    """Return a radius, or refuse one that is not positive and finite: it would switch noise off."""
+    """Return a radius, or refuse one that is not positive and finite, because the noise scales with it."""
     if not 0 < radius < np.inf:
         raise OptionError("a radius is not a positive number; check what it was computed from")
     return float(radius)
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return squared lengths, columns added in order: the last bits do not depend on a row's place in its block."""
+    """Return squared lengths, summed in column order, so that they do not depend on a row's place in its block."""
     total = np.zeros(len(rows))
     for column in rows.T:
         total += column * column
@@ -181,7 +182,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not (squared < 1e300).all():
-            rows = clipped(rows, -1e150, 1e150)  # whose squares are numbers; what is shorter stays as it is
+            rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; shorter rows do not change
             squared = squared_length(rows)
         shrunk = np.where(squared > radius * radius, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)
     return rows * shrunk[:, None]

@@ -1,4 +1,4 @@
-"""Products of rows that have levels of factors among their entries: added up by level, not row by row."""
+"""Second moments of rows with factors: products with dummies are summed by level, not row by row."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Moments of rows of `BoxProducts` whose groups are levels of factors.
 
-    The row function returns (number of the level in each group, root of the weight, all other entries times that); a
-    level behind those of a group is none of them, and numbers outside are moved to the nearest level. A projected row
-    stands for one of `BoxProducts`, with the root of its weight at its level in each group, whatever the row function
-    returned: its contribution is that row's, and the lengths of `BoxProducts` hold.
+    The row function returns (number of the level in each group, root of the weight, all other entries times the root).
+    The number after a group's last level means none of its levels; numbers outside are moved to the nearest level.
+    Whatever the row function returned, a projected row represents a row of `BoxProducts` that has the root of its
+    weight at its level in each group. Its contribution is the same, so the lengths of `BoxProducts` hold.
 
-    *Total*: products with groups are added up by level, as whole numbers of at most 2^42.
+    *Total*: products with groups are summed by level, as whole numbers of at most 2^42.
     """
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class CodedProducts(BoxProducts):
 
     @cached_property
     def _others(self) -> NDArray[np.intp]:
-        """Which entries of (1, z) stand in no group."""
+        """Indices of the entries of (1, z) that are in no group."""
         return np.setdiff1d(np.arange(self.q + 1), [entry for group in self.groups for entry in group])
 
     def project(self, rows: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Values on a line in cells of a partition, each of which has ends of its own."""
+"""Values on a line, divided into cells, each with its own lower and upper end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from privstats.sets.cells import ByCell
 class Stretches(ByCell):
     """Values in cells: the row function returns (number of the cell, value).
 
-    The ends do not bound what a row contributes to the other cells, so that nothing here changes a length: a mechanism
-    that looks at the values of one cell moves them between the cell's ends, one by one.
+    The ends do not bound the contribution of a row to other cells, so they change no length: a mechanism that uses the
+    values of one cell clamps each of them to the cell's ends.
 
     Parameters
     ----------
     inner : Line
     cells : int
     ends : tuple of (float, float)
-        Of each cell, between which its values lie, from earlier releases.
+        Lower and upper end of each cell, from earlier releases.
     """
 
     ends: tuple[tuple[float, float], ...] = ()

@@ -1,4 +1,4 @@
-"""Rows with convex losses of a linear predictor, weighted so that no score and no curvature exceeds a public bound."""
+"""Rows with convex losses of a linear predictor, with weights that bound each row's score and curvature publicly."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # of the weights: covers the rounding of the lengths that they are computed from
-LARGEST = 1e150  # entries are moved to this size, whose square is finite, before they are bounded
+MARGIN = 1 - 1e-14  # factor of the weights that covers rounding errors of the lengths
+LARGEST = 1e150  # entries are clamped to this size first, so that squares are finite
 
 
 @dataclass(frozen=True)
 class WeightedLosses(Set):
-    """Rows (w, x, y, o), whose loss is ``w l(x't + o; y)`` for a convex l: for mechanisms that minimise its sum.
+    """Rows (w, x, y, o) with loss ``w l(x't + o; y)`` for a convex l, for mechanisms that minimise the sum of losses.
 
-    A row is moved into the set by its weight: x is shortened to `longest`, and w is lowered until ``w |x| <= radius``
-    and ``w |x|_2^2 s(y) <= curvature``, s(y) the largest curvature at y over that of the loss (`steepest`; 1 for most
-    losses). Then, at every t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in the norm of the
-    geometry, and its curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max l''``. A weight
-    that depends on x alone leaves the minimiser of a right model where it is (Mallows 1975).
+    Projection shortens x to `longest` and lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``; s(y)
+    is the largest curvature at y over the largest curvature of the loss (`steepest`; 1 for most losses). Then, at every
+    t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in the norm of the geometry, and its curvature ``w
+    l'' x x'`` has rank one and an eigenvalue of at most ``curvature max l''``. Weights that depend on x alone do not
+    change the population minimiser of a correct model (Mallows 1975).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class WeightedLosses(Set):
     longest : float
         Largest ``|x|_2``.
     y, offset : tuple of float
-        Public ranges of the response, and of o: values outside are moved to the nearer end.
+        Public ranges of y and of o; values outside are clamped.
     geometry : {"l1", "l2", "linf"}
         Norm of `radius`.
     """
