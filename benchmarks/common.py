@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,9 @@ class InMemory:
     values: np.ndarray
     rows: int = 1 << 15  # at a time
 
-    def scan(self) -> Iterator[np.ndarray]:
-        """Return them in parts, shape (m, 1)."""
-        return (self.values[start : start + self.rows, None] for start in range(0, len(self.values), self.rows))
+    def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
+        """Return what is taken of them in parts, shape (m, 1)."""
+        return (take(self.values[start : start + self.rows, None]) for start in range(0, len(self.values), self.rows))
 
     def parts(self) -> list[np.ndarray]:
         """Return the same."""

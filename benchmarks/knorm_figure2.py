@@ -58,11 +58,16 @@ def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return x, (rng.uniform(size=N) < expit(x @ TRUTH)).astype(float)
 
 
+def as_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the rows (weight, x, y, offset) that objective perturbation takes."""
+    return np.column_stack([np.ones(N), x, y, np.zeros(N)])
+
+
 def by_paper(norm: str, split: float, x: np.ndarray, y: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
     """Return the estimate with slope and curvature bounded apart."""
     longest = math.sqrt(M)
     within = WeightedLosses(M, Apart(), {"l1": float(M), "l2": longest, "linf": 1.0}[norm], M, longest, geometry=norm)
-    rows = SimpleNamespace(all=lambda: np.column_stack([np.ones(N), x, y, np.zeros(N)]))
+    rows = SimpleNamespace(parts=lambda: [as_rows(x, y)])
     return ObjectivePerturbation(split).release("theta", rows, PureDP(eps), within, REPLACED, rng).value
 
 
@@ -86,7 +91,7 @@ def misses(joint: dict[float, np.ndarray]) -> list[str]:
 
 def mle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the estimate without privacy."""
-    return minimise_rows(Tilted(x, y, np.zeros(N), np.ones(N), Logistic(), 1e-6, np.zeros(M)), 1e-7)
+    return minimise_rows(Tilted([as_rows(x, y)], Logistic(), 1e-6, np.zeros(M)), 1e-7)
 
 
 def main() -> int:

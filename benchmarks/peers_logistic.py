@@ -51,7 +51,8 @@ def without_privacy(sample: Sample) -> np.ndarray:
     """Return the maximum of the likelihood."""
     n, p = sample.X.shape
     x = np.column_stack([np.ones(n), sample.X])
-    return minimise_rows(Tilted(x, sample.y, np.zeros(n), np.ones(n), Logistic(), 1e-6, np.zeros(p + 1)), 1e-5)
+    rows = np.column_stack([np.ones(n), x, sample.y, np.zeros(n)])
+    return minimise_rows(Tilted([rows], Logistic(), 1e-6, np.zeros(p + 1)), 1e-5)
 
 
 def privately(**options: Any) -> Fit:
