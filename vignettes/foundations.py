@@ -179,7 +179,10 @@ correct(
 )
 few, many = (ps.dp_hist("x", sample, 1.0, bins=k, mech="laplace", domain=bounds, rng=6) for k in (20, 100))
 apart = ps.dp_hist("x", sample, 1.0, bins=20, mech="laplace", domain=bounds, neighbors="add_remove", rng=6)
-print(f"noise sd of each count: {few.bse.iloc[0]:.2f} of 20 bins, {many.bse.iloc[0]:.2f} of 100")
+print(
+    f"noise sd of each count: {few.bse.iloc[0]:.2f} of {len(few.params)} bins, "
+    f"{many.bse.iloc[0]:.2f} of {len(many.params)}"
+)
 correct(
     "Noisy histogram",
     "all k_n bins cost k_n eps",
@@ -230,9 +233,14 @@ for r in range(replicates):
     alone += abs(fit.params["income"] - truth) <= 1.96 * fit.bse["income"]
 print(
     f"coverage in {replicates} samples: {inside / replicates:.2f}; "
-    f"without the allowance for bias {alone / replicates:.2f} (+- .04)"
+    f"without the allowance for bias {alone / replicates:.2f} (+- {math.sqrt(0.95 * 0.05 / replicates):.2f})"
 )
-correct("Unbounded data", "sign(x) max(|x|, B)", "sign(x) min(|x|, B)", "x = .1, B = 3 becomes 3; x = 1000 stays 1000")
+correct(
+    "Unbounded data",
+    "sign(x) max(|x|, B)",
+    "sign(x) min(|x|, B)",
+    f"x = .1, B = 3 becomes {max(0.1, 3)}; x = 1000 stays {max(1000, 3)}",
+)
 
 axis = next(axes)
 B = np.geomspace(20, 2000, 60)
@@ -545,7 +553,10 @@ for size in sizes:
         inside["without"].append(off <= 1.96 * (fit.bse * np.sqrt(1 - fit.noise_share)).to_numpy())
     for name in coverage:
         coverage[name].append(float(np.mean(inside[name])))
-print(f"\ncoverage of 95 % intervals by rows, mu = 1, {replicates} samples (+- .03)")
+print(
+    f"\ncoverage of 95 % intervals by rows, mu = 1, {replicates} samples "
+    f"(+- {math.sqrt(0.95 * 0.05 / (2 * replicates)):.2f})"
+)
 print(pd.DataFrame(coverage, index=sizes).T.round(2).to_string())
 axis = next(axes)
 for name, shares in coverage.items():
@@ -726,11 +737,13 @@ correct(
     "gamma / (n eps)",
     f"the private median above errs by {medians['rank'].median():.4f}; gamma / eps is {math.sqrt(math.pi / 2):.2f}",
 )
+e, r = 1, 1
 correct(
     "NGD, proof",
     "cross term (|e| + 2 eta |g|) r",
     "2 (|e| + eta |g|) r",
-    "e = r = 1, g = 0: (1 + 1)^2 = 4, printed bound 3, right 4",
+    f"e = r = 1, g = 0: (e + r)^2 = {(e + r) ** 2}, "
+    f"printed bound {e**2 + e * r + r**2}, right {e**2 + 2 * e * r + r**2}",
 )
 correct(
     "NGD, proof",
@@ -738,11 +751,12 @@ correct(
     "K >= C log(|e_0|^2 / r^2)",
     f"e_0 = 2, r = .01: {math.log(0.01**2 / 4):.1f} and {math.log(4 / 0.01**2):.1f}",
 )
+curvature = 1**2 / 2 - 2 * 0**2 / 2 + (-1) ** 2 / 2  # the second difference of theta^2 / 2 at 0
 correct(
     "Strong convexity",
     "tau |theta_1 - theta_2|^2 without 1/2",
     "valid, but tau_1, tau_2 are half the usual constants",
-    "theta^2 / 2 has curvature 1 and tau = .5",
+    f"theta^2 / 2 has curvature {curvature:g} and tau = {curvature / 2:g}",
 )
 shared, own = rng.normal(size=4000), rng.normal(size=(4000, 1000)).mean(axis=1)
 correct(
