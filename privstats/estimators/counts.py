@@ -1,4 +1,4 @@
-"""What can be said of counts: histograms and modes, by group."""
+"""Estimators from counts: histograms and modes, by group."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from privstats.sets.vectors import Fractions
 class Histogram:
     """Noisy numbers of rows in bins, or at levels; or densities.
 
-    Counts are those of the data, so that their intervals know privacy noise only. Densities are those of the
-    population: their intervals know sampling error as well.
+    Counts describe the data, so their intervals include privacy noise only. Densities describe the population, so
+    their intervals include sampling error as well.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Mode:
-    """The fullest bin, or level, by a mechanism that chooses.
+    """The mode: the bin or level with the most rows, chosen by a private mechanism.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How large the noise of an estimate is where no Hessian was released: as if the rows filled their bounds."""
+"""Noise of an estimate without a released Hessian: the Hessian is that of synthetic rows, uniform in their bounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of rows that fill their bounds, as many as there are; NaN where their number is private.
+    """Return the Hessian of rows that are uniform in their bounds; NaN if the number of rows is private.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance of an estimate that moves by ``hessian^-1 noise``; NaN where the Hessian is not known."""
+    """Return the covariance of ``hessian^-1 noise``; NaN if the Hessian is not known."""
     if not np.isfinite(hessian).all():
         return np.full(hessian.shape, np.nan)
     inverse = np.linalg.pinv(hessian, hermitian=True)

@@ -1,4 +1,4 @@
-"""Public rows with the released moments of whitened predictors: they tell what a weighted second moment may be."""
+"""Synthetic rows with the released moments of whitened predictors, to predict weighted second moments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class MadeUp:
-    """Rows that nobody has, as far as the releases tell like those of the data.
+    """Synthetic rows drawn from a model with the released moments; they contain no row of the data.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class MadeUp:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of w: the identity, but for dummies of rare levels, whose information was raised."""
+        """Second moments of w: the identity, except for dummies of rare levels, whose information was raised."""
         W = self.start.W
         return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
 
@@ -113,9 +113,9 @@ def standard_rows(m: int, k: int) -> FloatArray:
 
 
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
-    """Return the symmetric matrix T for which rows T have the identity as second moments, weighted, floored.
+    """Return the symmetric whitening matrix T: weighted second moments of ``rows @ T`` are the identity.
 
-    A ridge, in parts of the mean weight, is added to the moments first.
+    Eigenvalues of the moments are floored. A ridge, as a share of the mean weight, is added to the moments first.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

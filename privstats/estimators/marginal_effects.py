@@ -1,4 +1,4 @@
-"""Average marginal effects, released at whatever theta a fit has found.
+"""Average marginal effects, released at the fitted theta.
 
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; that of a dummy is the mean change of
 the mean response when its factor goes from the reference to its level. Each column of the formula is taken by itself,
@@ -45,7 +45,7 @@ def check_margins(public: PublicFacts) -> None:
 def with_marginal_effects(
     ask: Ask, by: Noises, design: Any, family: Family, levels: KeptLevels, estimate: NormalEstimate
 ) -> NormalEstimate:
-    """Return the estimate with average marginal effects, which are released at it.
+    """Release average marginal effects at the estimate, and return the estimate with them.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 
 
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
-    """Return the dummies whose effect the kept rows do not tell: their level, or the reference, was left out."""
+    """Return the dummies without an effect, because their level or the reference level was left out."""
     lost: set[int] = set()
     for group, k in dummies_of(design):
         kept = levels.kept[k] if levels.kept else None

@@ -51,7 +51,7 @@ class Means:
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
-        """Return the variances of the noise of a group's count and of a column's sum, in half-ranges: public, free."""
+        """Return the noise variances of a group's count and of a column's sum, in half-ranges; public, at no cost."""
         question, within = self._question(public)
         variance = ask.law(question, by=self.noise).variance()
         return (float(variance[0]) if within.counted else 0.0), float(variance[int(within.counted)])
@@ -86,7 +86,7 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Means chosen by the distance to a data set with another mean; no interval is known for them.
+    """Means by the dataset-distance mechanism (`DuffMean`), for comparison; without intervals.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(within: Squares, cells: int) -> IntArray:
-    """Return which coordinate of a release is each cell's count, sums and sums of squares; -1 for none.
+    """Return the positions in a release of each cell's count, sums and sums of squares; -1 if not released.
 
     Shape (cells, 1 + 2 columns).
     """

@@ -1,4 +1,4 @@
-"""The sandwich with a second filling: hessian^-1 (meat + noise) hessian^-1. Numbers in, numbers out."""
+"""The sandwich covariance with privacy noise, hessian^-1 (meat + noise) hessian^-1, and inference from it."""
 
 from __future__ import annotations
 
@@ -42,20 +42,18 @@ __all__ = [
     "quantile_scores",
 ]
 
-NEW = 0.98  # of the range that a coefficient has before any release: a larger part tells nothing
-LEAN = 0.25  # share of a 95 % half-length that unidentified directions may always have
-MOST_LEAN = (
-    50.0  # std errors by which they may ever move what is given: beyond, the std error says nothing of the error
-)
-WIDEST_ETA = 10.0  # of the linear predictor, std dev: an interval that moves it further either way is not given
-FULL_RANK = 1e-6  # of a triangle's diagonal: from it on a system is solved as it is, as fast as a few products
-EXACT = 1e-8  # a contrast that leans on a null space by less, relative to its size, leans by rounding
-CELLS = 1000  # of equal probability, into which a chi-square law is cut for a noncentral F law
-VISIBLE = 0.2  # std errors from which on an allowance of unidentified directions is noted
-MOVED = 1.0  # the same of an allowance for clipping, which is the rule: smaller ones stand in `tidy`
+NEW = 0.98  # share of a coefficient's range before any release: a larger allowance is uninformative
+LEAN = 0.25  # share of a 95 % half-length that the allowance for unidentified directions may always have
+MOST_LEAN = 50.0  # largest allowance for unidentified directions, in std errors: above, a std error is uninformative
+WIDEST_ETA = 10.0  # std devs of the linear predictor: an interval whose half-length moves it further is not given
+FULL_RANK = 1e-6  # smallest relative diagonal entry of a triangular factor for which a system is solved directly
+EXACT = 1e-8  # relative component of a contrast in the null space below which it is rounding error
+CELLS = 1000  # number of cells of equal probability of a chi-square law, to compute a noncentral F law
+VISIBLE = 0.2  # std errors from which on the allowance for unidentified directions is noted
+MOVED = 1.0  # std errors from which on an allowance for clipping is noted; smaller ones are in `tidy` only
 
 
-UNSAVED = ("_draws", "_given", "_own_law")  # what is computed anew from what is saved
+UNSAVED = ("_draws", "_given", "_own_law")  # cached values, computed again after loading
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class Coordinates:
     origin : ndarray, shape (c,)
     matrix : ndarray, shape (c, m)
     hidden : ndarray, shape (c, l)
-        Directions of theta about which the rows that are kept say nothing: exact, from the contrasts; often none.
+        Directions of theta on which the kept rows have no information: exact, from the contrasts; often none.
     """
 
     origin: FloatArray
@@ -76,12 +74,12 @@ class Coordinates:
 
     @classmethod
     def plain(cls, c: int) -> Coordinates:
-        """Return theta's own coordinates."""
+        """Return the coordinates t = theta."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
 
     @cached_property
     def back(self) -> FloatArray:
-        """From differences of theta to t, shape (m, c): the pseudo-inverse of `matrix`."""
+        """Matrix that maps differences of theta to t, shape (m, c): the pseudo-inverse of `matrix`."""
         Q, R = np.linalg.qr(self.matrix)
         size = np.abs(np.diag(R))
         if len(R) < R.shape[1] or not size.min(initial=np.inf) > FULL_RANK * size.max(initial=0.0):
@@ -91,14 +89,14 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """Something may have moved ``R theta`` by at most ``|R @ loading|_2 * size``.
+    """A bias bound: ``R theta`` is biased by at most ``|R @ loading|_2 * size``.
 
     Parameters
     ----------
     loading : ndarray, shape (m, k)
-        Of a score, or of an estimate.
+        Loading of a score, or of an estimate.
     size : float
-        Length of the vector that it multiplies, at most.
+        Bound on the length of the vector that the loading multiplies.
     """
 
     loading: FloatArray
@@ -110,21 +108,21 @@ class Allowance:
     __array_ufunc__ = None  # so that ``array @ allowance`` is left to `__rmatmul__`
 
     def of(self, R: FloatArray) -> FloatArray:
-        """Return how far each row of R may have been moved, shape (q,)."""
+        """Return the bias bound of each row of ``R theta``, shape (q,)."""
         return self.size * np.linalg.norm(R @ self.loading, axis=1)
 
 
 class Estimate(ABC):
-    """Estimates with the law of their errors: what results print.
+    """Estimates and the law of their errors, the content of printed results.
 
     Attributes
     ----------
     names : tuple of str
-        Of the coefficients.
+        Names of the coefficients.
     diagnostics : mapping of str to float
-        All computed from releases.
+        Numbers computed from releases.
     tested : bool
-        Whether "it is zero" is a hypothesis that tables test.
+        Whether tables test the hypothesis that an estimate is zero.
     """
 
     names: tuple[str, ...]
@@ -133,13 +131,13 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Released number of rows behind each estimate, shape (k,); None where there is no such number."""
+        """Released number of rows of each estimate, shape (k,); None if there is no such number."""
         return None
 
     @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """What the reader of a summary must know."""
+        """Notes for the summary."""
 
     @abstractmethod
     def contrast(
@@ -152,7 +150,7 @@ class Estimate(ABC):
 
     @abstractmethod
     def covariance(self) -> FloatArray:
-        """Return the covariance, privacy noise included, shape (k, k); NaN where it is not known."""
+        """Return the covariance, privacy noise included, shape (k, k); NaN for unknown entries."""
 
     @abstractmethod
     def noise_share(self) -> FloatArray:
@@ -188,7 +186,7 @@ class Estimate(ABC):
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
-        """Return how far each estimate may have been moved, which p-value and interval allow for, shape (k,)."""
+        """Return the bias bound of each estimate, included in p-values and intervals, shape (k,)."""
         return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
 
 
@@ -199,37 +197,36 @@ class EstimatingEquation:
     Parameters
     ----------
     score : ndarray, shape (m,)
-        Released, at t = 0.
+        Released score at t = 0.
     hessian : NoisyMatrix, shape (m, m)
     meat : ndarray, shape (m, m)
         Sampling variance of the score.
     noises : tuple of Loading
-        Independent noises in the score, privacy's.
+        Independent privacy noises in the score.
     coordinates : Coordinates
     signal : float
-        An unidentified direction v hides at most ``(v't)^2 information <= signal^2``: the information that noise may
-        have hidden, which is no more than `usual`.
+        For an unidentified direction v, ``(v't)^2 information <= signal^2``. The information is the one that noise may
+        hide, and at most `usual`.
     usual : float
-        Information that a direction usually has: noise may exceed it many times.
+        Information that a direction usually has; noise may exceed it many times.
     known : ndarray, shape (m,), optional
-        Where t lies as far as public facts and `signal` say: unidentified directions are about it, and not about a
-        start that noise may have carried away. By default at t = 0.
+        Value of t along unidentified directions, from public facts and `signal`: the start may be far off because of
+        noise. By default t = 0.
     remaining : float
-        Length of the step t that the Hessian's noise multiplies; 0 where `noises` has that noise.
+        Length of the step t that the Hessian's noise multiplies; 0 if `noises` includes that noise.
     clipped : tuple of Allowance
-        What clipping may have moved the score by.
+        Bounds on the bias of the score by clipping.
     moved : tuple of Allowance
-        What else may have moved theta by, with loadings of shape (c, k).
+        Bounds on other biases of theta, with loadings of shape (c, k).
     freedom : float
-        Residual degrees of freedom behind the meat.
+        Residual degrees of freedom of the meat.
     meat_noise : NoisyMatrix, optional
-        Noise of the meat, where it was released; its value is not used. It lengthens intervals as fewer degrees of
-        freedom do.
+        Noise of a released meat; its value is not used. It lengthens intervals as fewer degrees of freedom do.
     per_eta : ndarray, shape (c,), optional
-        Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
+        Change of each coefficient that moves the linear predictor by one std dev, if there is a link.
     within : ndarray, shape (c, p), optional
-        theta is ``within @ phi`` with each ``|phi| <= 1``, as public bounds say: then unidentified directions hide as
-        much as these allow, whatever `signal` is.
+        By public bounds, theta is ``within @ phi`` with each ``|phi| <= 1``; these bounds then limit unidentified
+        directions in place of `signal`.
     """
 
     score: FloatArray
@@ -251,15 +248,15 @@ class EstimatingEquation:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return the estimate: what is identified, how precisely, and how far it may have been moved.
+        """Solve the equation; return the estimate with its error law, bias bounds and unidentified directions.
 
         Parameters
         ----------
         names : sequence of str
-            Of the coefficients of theta.
+            Names of the coefficients theta.
         notes : sequence of Note
         diagnostics : mapping of str to float, optional
-            The Hessian's `noise_to_signal` is added.
+            Numbers for the report, to which the Hessian's `noise_to_signal` is added.
         """
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
@@ -292,18 +289,18 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return unidentified directions, shape (m, l), how much each may hide, (l,), and the way to `known`, (m,)."""
+        """Return unidentified directions, shape (m, l), bounds on t along them, (l,), and `known` along them, (m,)."""
         lost, least = self.hessian.unidentified()
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
     def _leaning(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return how far unidentified directions move theta, shape (c, l), and how wrong noise may make that.
+        """Return the bias bounds of theta by unidentified directions, shape (c, l), and the error of these bounds.
 
         The Hessian is H = A + N, v an unidentified direction, t the truth. Besides the noise at the estimate, theta
         lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made v small where the sum is
-        not, so that both are allowed for, the latter by its standard deviation at the largest v't. Nothing but `within`
-        bounds v't: the information of v may be far less than noise could hide, and v't as much larger.
+        not, so both terms have a bound, the second one its standard deviation at the largest v't. Only `within` bounds
+        v't: the information on v may be far less than noise could hide, and v't accordingly larger.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -316,9 +313,9 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return loadings whose sizes add up to the most that each coefficient can be, shape (c, p).
+        """Return loadings, shape (c, p), whose absolute row sums bound the coefficients before any release.
 
-        As `within` says; else a coefficient that alone explains all explains no more than `signal` squared.
+        They are `within`, if given. Otherwise a single coefficient explains at most `signal` squared.
         """
         if self.within is not None:
             return self.within
@@ -330,15 +327,14 @@ class EstimatingEquation:
 
 @dataclass(frozen=True, eq=False)
 class NormalEstimate(Estimate):
-    """Normal estimates with noise of a known law; how far they may have been moved; what is not identified.
+    """Asymptotically normal estimates with noise law, bias bounds and unidentified directions.
 
-    For a contrast R, s is the standard error of ``R theta`` and a its allowance: what clipping may have moved it by,
-    and what unidentified directions may. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` where X has the law
-    of the error; p-values are its tails. ``R theta`` is NaN where R leans on `hidden` by more than rounding, where s is
-    zero or not finite, where R theta moves the linear predictor by `WIDEST_ETA` within it, or where the unidentified
-    part of a exceeds both a quarter of the 95 % half-length and either fifty s or nearly the range that the response
-    leaves to the coefficients of R: then the std error would say nothing of the error, or the interval hardly more than
-    the domain does.
+    For a contrast R, s is the standard error of ``R theta`` and a its bias bound, from clipping and from unidentified
+    directions. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` for X with the law of the error; p-values are
+    its tails. ``R theta`` is NaN in four cases. R has a component in `hidden` beyond rounding; s is zero or not finite;
+    the interval moves the linear predictor by `WIDEST_ETA` std devs; or the unidentified part of a exceeds both a
+    quarter of the 95 % half-length and either fifty s or nearly the range that the response leaves to the coefficients
+    of R. In the last case the std error would not describe the error, or the interval add little to the domain.
 
     Parameters
     ----------
@@ -347,17 +343,17 @@ class NormalEstimate(Estimate):
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
-        Directions about which nothing is known, exactly.
+        Directions on which the rows have no information at all.
     hidden_size : ndarray, shape (k,)
-        Largest size that entries of `hidden` had before cancellation: what rounding is relative to.
+        Largest size of the entries of `hidden` before cancellation; rounding errors are relative to it.
     unidentified : ndarray, shape (k, l)
-        Directions that noise hides, each as long as it may be.
+        Directions with less information than noise, each times the bound on its coordinate.
     ranges : ndarray, shape (k, p)
         Before any release ``R theta`` is at most the sum of the sizes of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
-        Change of each coefficient that moves the linear predictor by one std dev, where there is a link.
+        Change of each coefficient that moves the linear predictor by one std dev, if there is a link.
     allowances : tuple of Allowance
-        What clipping may have moved, or the start of steps.
+        Bounds on the bias by clipping, or by the start of steps.
     simulated : tuple of Loading
         Parts of the noise that are not normal.
     freedom : float
@@ -365,14 +361,14 @@ class NormalEstimate(Estimate):
     meat_noise : tuple of NoisyMatrix
         Independent noises of `sampling`; their values are not used.
     remarks : tuple of Note
-        What the estimator has to say; `notes` adds what follows from the numbers.
+        Notes of the estimator; `notes` adds notes that follow from the numbers.
     diagnostics : mapping of str to float
     margins : MarginalEffects, optional
-        Average marginal effects, where they were released.
+        Average marginal effects, if they were released.
     from_start : bool
-        Whether allowances are for the start of steps.
+        Whether `allowances` are for the start of steps.
     leaning : tuple of Allowance
-        How wrong noise may make `unidentified`.
+        Bounds on the error that noise makes in `unidentified`.
     """
 
     names: tuple[str, ...]
@@ -405,7 +401,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate all of whose directions are identified, with noises in the coefficients themselves."""
+        """Return an estimate with all directions identified; `noises` are added to the coefficients."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -485,14 +481,14 @@ class NormalEstimate(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test ``R theta = q`` jointly; see `Estimate.wald`.
 
-        What may have moved ``R theta`` gives the statistic's law a noncentrality: the square of the largest length, in
-        the metric of the covariance V, that all allowances together can have.
+        A bias of ``R theta`` makes the statistic's law noncentral. The noncentrality is the square of the largest
+        length, in the metric of the covariance V, that all biases together can have.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # so that small units of measurement are not redundant
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # scaled, so that rank does not depend on units of measurement
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -535,10 +531,10 @@ class NormalEstimate(Estimate):
         return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return which rows of ``R theta`` are identified, shape (q,): only these are ever given as numbers.
+        """Return a mask of the identified rows of ``R theta``, shape (q,); all others are reported as NaN.
 
-        Their std error is a positive number, and so is the width of their interval. Unidentified directions are a small
-        part of the interval; or they leave less than the whole range, and the std error is still a part of the error.
+        An identified row has a positive std error and an interval of positive width. Its allowance for unidentified
+        directions is a small part of the interval, or smaller than the whole range and than `MOST_LEAN` std errors.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -547,24 +543,24 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether unidentified directions are a small part of the half-length, or leave less than the range."""
+        """Return whether the allowance for unidentified directions is small against the half-length, or the range."""
         lean = self.lean(R)
         says_less = (lean < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (lean < MOST_LEAN * sd)
         return np.asarray((lean <= LEAN * half) | says_less)
 
     def lean(self, R: FloatArray) -> FloatArray:
-        """Return how far unidentified directions may have moved ``R theta``, shape (q,)."""
+        """Return the bias bound of ``R theta`` by unidentified directions, shape (q,)."""
         moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return by how many std devs half-lengths of ``R theta`` move the linear predictor; 0 without a link."""
+        """Return the std devs by which half-lengths of ``R theta`` move the linear predictor; 0 without a link."""
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the laws of the errors of ``R theta``, R of shape (q, k); those of theta itself are remembered."""
+        """Return the laws of the errors of ``R theta``, R of shape (q, k); the laws for theta itself are cached."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R)
 
@@ -586,9 +582,9 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return degrees of freedom (Satterthwaite) of a variance `normal`, of which the part `sampling` is estimated.
+        """Return the Satterthwaite degrees of freedom of a variance `normal` with an estimated part `sampling`.
 
-        Its own variance is ``2 sampling^2 / freedom``, and that of the meat's noise.
+        The estimated part has variance ``2 sampling^2 / freedom``, plus the variance of the meat's noise.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -597,7 +593,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the errors of ``R theta`` that are not normal, shape (draws, q): jointly, or each apart."""
+        """Return draws of the non-normal errors of ``R theta``, shape (draws, q): from the joint law or marginals."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -606,19 +602,19 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the noise that is not normal, shape (draws, k)."""
+        """Joint draws of the non-normal noise, shape (draws, k)."""
         return noise_draws(self.simulated)
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
-        """Which coefficients are identified, shape (k,)."""
+        """Mask of the identified coefficients, shape (k,)."""
         return self.identified(np.eye(len(self.names)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that noise leaves unidentified, if no other names them."""
+        """Return a note on coefficients that are unidentified because of noise, unless another note names them."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing, known = ~self._given & ~exact, {name for one in self.remarks for name in one.about}
         R = np.eye(len(missing))
@@ -636,11 +632,11 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _sd(self) -> FloatArray:
-        """Standard deviation of each coefficient; rounding can make variances of far ones negative."""
+        """Standard deviation of each coefficient; variances made negative by rounding count as zero."""
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _leaning(self) -> tuple[Note, ...]:
-        """Return a note on given coefficients whose intervals contain a visible part of unidentified directions."""
+        """Return a note on given coefficients whose allowance for unidentified directions exceeds `VISIBLE`."""
         lean, sd = self.lean(np.eye(len(self.names))), self._sd
         visible = self._given & (lean > VISIBLE * sd)
         if not visible.any():
@@ -650,23 +646,23 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note where noise is a large part of the information."""
-        if self.from_start:  # lengths do not say it: noise of the bread does not multiply that of steps
+        """Return a note if noise is large relative to the information."""
+        if self.from_start:  # after steps, noise of the Hessian does not multiply noise of the score
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that were visibly moved, as far as is known."""
+        """Return a note on coefficients whose allowance for clipping, or the start, exceeds `MOVED`."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        moves: dict[str, float] = {}  # the largest, where a name stands for coefficients of several taus
+        moves: dict[str, float] = {}  # the largest allowance, if coefficients of several taus share a name
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on coefficients that were visibly moved: by what."""
+        """Return the note on these allowances, with their source: clipping, or the start of steps."""
         share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
 
@@ -681,9 +677,9 @@ class Stacked:
     Parameters
     ----------
     equations : tuple of EstimatingEquation
-        About coefficients of the same predictors.
+        Equations for coefficients of the same predictors.
     cross : ndarray, shape (r, r)
-        Covariances of the scores of a row, up to the predictors: `quantile_scores`.
+        Covariances of a row's scores between equations, without the factor xx': `quantile_scores`.
     """
 
     equations: tuple[EstimatingEquation, ...]
@@ -723,9 +719,9 @@ class Stacked:
 
 
 def _root(equation: EstimatingEquation) -> FloatArray:
-    """Return L with L L' the sampling variance of theta, shape (k, k): equal up to a number for equal predictors.
+    """Return L with L L' the sampling variance of theta, shape (k, k); equal predictors give proportional L.
 
-    With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2``, whatever G is.
+    With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2`` for any G.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back
@@ -735,13 +731,13 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return ``min(s, t) - s t`` for all pairs of orders of quantiles, shape (r, r)."""
+    """Return ``min(s, t) - s t`` for all pairs of taus, shape (r, r)."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 
 
 def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) -> float:
-    """Return P(|X + b|^2 >= statistic), X of `rank` coordinates, standard normal over a root of a mean chi-square.
+    """Return P(|X + b|^2 >= statistic) for X with `rank` multivariate t coordinates (normal if `freedom` is large).
 
     Parameters
     ----------
@@ -750,7 +746,7 @@ def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) ->
     moved : float
         Length of b.
     freedom : float
-        Degrees of freedom of the chi-square: with b = 0 the law is Fisher's F, times the rank.
+        Degrees of freedom of the t law: with b = 0 the statistic is rank times an F variable.
     """
     if moved == 0:
         return float(chdtrc(rank, statistic) if freedom >= CERTAIN else fdtrc(rank, freedom, statistic / rank))

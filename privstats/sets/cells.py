@@ -1,4 +1,4 @@
-"""One cell for each contribution: levels, shells of a vector's length, groups. And values on a line."""
+"""Sets of contributions to a single cell (levels, shells of vector lengths, groups), and values on a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
 
-COUNT_STEP = 2.0**-SUM_BITS  # far finer than a count: the noise of counts is not a whole number
+COUNT_STEP = 2.0**-SUM_BITS  # far smaller than 1, because the noise of counts is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
 FARTHEST = 1e150  # vectors are cut to this length before it is squared
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # of two unit vectors at right angles

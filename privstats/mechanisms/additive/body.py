@@ -1,4 +1,4 @@
-"""The convex body that holds every difference of two rows' moments: its norm, its uniform points, its spread.
+"""A convex body that contains all differences of two rows' moments: gauge, uniform sampling, second moments.
 
 A row z in [-1, 1]^q contributes ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``: squares are *doubled*, so that every
 coordinate u of a difference ``t(z) - t(z')`` lies in [-2, 2]. Write a_j = |u_j|, d_j = a_j - 1, (x)_+ = max(x, 0).
