@@ -1,7 +1,7 @@
-"""Denoised histograms of lengths: what is seen, what noise may hide beyond, and the clip that follows.
+"""Denoised histograms of score lengths, a bound on the mass they cannot show, and the clipping threshold.
 
-Bins have ratio sqrt 2. Beyond the last visible window counts are continued geometrically: this is the one assumption on
-tails that intervals rest on. Everything here is a function of noisy counts and of public numbers.
+Bins have ratio sqrt 2. Beyond the last visible window counts are extrapolated geometrically; intervals rest on this
+assumption about tails. Everything here is a function of noisy counts and of public numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """How hidden counts may fall from bin to bin of ratio sqrt 2.
+    """Assumption on hidden counts: their ratio from bin to bin, for bins of ratio sqrt 2.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Tail:
     aligned : bool
         Whether rows beyond the clip may all lie along one coefficient.
     slow : bool
-        Whether they may fall so slowly that no window of two bins shows them, but a wider one does.
+        Whether counts may fall so slowly that a window of two bins does not show them, but a wider window does.
     """
 
     slowest: float
@@ -69,7 +69,7 @@ TAILS = {
 
 
 class Whole(NamedTuple):
-    """What counts add up to, as far as it is known.
+    """The total of the counts of a histogram, and its standard error.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Lengths:
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last visible bin, so that its count is an assumption.
     sd : float
-        Of the noise of a bin's count.
+        Standard deviation of the noise of a bin's count.
     """
 
     counts: FloatArray
@@ -110,7 +110,7 @@ class Lengths:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, known: Whole | None, tail: Tail) -> Lengths:
-        """Ask how many rows have a length in each bin, and return the counts without their noise.
+        """Release the number of rows with a length in each bin, and return the denoised counts.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Lengths:
         question : Sum
             Of `Shells`.
         known : Whole, optional
-            What counts add up to; by default what they say themselves, as where rows have weights.
+            Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
         """
         counts = ask(question, by=by.counts)
@@ -136,7 +136,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return visible counts, lowered evenly so that all counts add up to what is known, and a tail.
+        """Return visible counts, adjusted evenly so that all counts add up to the known total, and a tail.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the sum of (length^2 - radius^2)+: by how much a sum of products is short of its trace."""
+        """Return the sum of (length^2 - radius^2)+: the trace that clipping removes from a sum of products."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -176,7 +176,7 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return what a clip at each radius takes off a sum of scores, along the direction of any one coefficient.
+        """Return the bias that a clip at each radius causes in a sum of scores, along any one coefficient.
 
         Parameters
         ----------
@@ -197,11 +197,11 @@ class Lengths:
         return taken
 
     def share_beyond(self, radius: float) -> float:
-        """Return the share of lengths that are longer."""
+        """Return the share of lengths above the radius."""
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the lengths from the least on, the last one at least: clips that may be tried."""
+        """Return the lengths from the smallest allowed on, at least the last one: the candidate clips."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
@@ -289,15 +289,15 @@ class Clip:
     radius : float
         The threshold B.
     excess : float
-        What clipping may have moved the score by, along the direction of any one coefficient.
+        Bound on the bias of the score by clipping, along any one coefficient.
     variance : float
-        Of a coordinate of the clipped score: its sampling part.
+        Sampling variance of a coordinate of the clipped score.
     noise : float
         Standard deviation of the noise of a coordinate.
     length : float
         Half-length of the interval, in units of a coordinate of the score.
     aligned : float
-        What clipping may have moved the score by if all rows beyond the clip lay along one direction.
+        Bound on the bias by clipping if all rows beyond the clip lie along one direction.
     unseen : float
         Variance of a coordinate of the score that no bin of the histogram shows.
     least : float
@@ -326,12 +326,12 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clip with the shortest honest interval.
+    """Return the clip with the shortest interval, bias bound included.
 
     Parameters
     ----------
     lengths : Lengths
-        Of scores, in a metric in which their coordinates have equal variance.
+        Lengths of scores, in a metric in which their coordinates have equal variance.
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
     m : int
@@ -371,13 +371,14 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
     variance : ndarray, shape (k,)
         Of a coordinate of the score that is clipped at each radius.
     excess : ndarray, shape (k,)
-        a: what the clip may have moved it by.
+        a, the bound on the bias of the score by clipping.
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
 
     Notes
     -----
-    s^2 is the variance with that of the noise, and cv the quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018).
+    s^2 is the sampling variance plus the noise variance, and cv the quantile of |N(a/s, 1)| (Armstrong and Kolesar
+    2018).
     """
     s = np.sqrt(variance + (noise * radii) ** 2)
     half = critical(excess / s) * s
@@ -420,7 +421,7 @@ def predicted_length(
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 
-_PLASTIC = 1.3247179572447460  # its powers make a sequence of points that fills a square evenly (Roberts 2018)
+_PLASTIC = 1.3247179572447460  # generates a low-discrepancy sequence in the square (Roberts 2018)
 
 
 @cache

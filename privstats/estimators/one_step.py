@@ -1,9 +1,9 @@
-"""One noisy estimating equation for all losses: what is known when a loss begins, its last release, and the equation.
+"""One noisy estimating equation for all losses: the problem, the last release, and the equation of the last step.
 
-`OneStep.equation` is the method of METHODS.md, section 2, from the pilot on. What differs between losses are its hooks;
-what differs between promises is the last release: a score that is clipped, or what minimises a perturbed loss. With
-clipped scores it is ``mech="newton"``, which replaces noisy Newton as Avella-Medina, Bradshaw and Loh (2023) state it:
-that one is ``mech="noisy_newton"``.
+`OneStep.equation` is the method of METHODS.md, section 2, from the pilot on. Losses differ in its hooks. Promises
+differ in the last release: a clipped score, or the minimiser of a perturbed loss. With clipped scores it is
+``mech="newton"``, which replaces the noisy Newton method of Avella-Medina, Bradshaw and Loh (2023); that method is
+``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from privstats.sets.vectors import Ball, Products, SquaredEntries, SumAndProduct
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is known where a loss begins: all of it is public, or released.
+    """Public facts and releases from which the fit of a loss starts.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ class Problem:
     by : Noises
     box : PublicBox
     start : Start
-        Whitened predictors, and coefficients to begin at.
+        Whitened predictors and starting coefficients.
     levels : KeptLevels
     sizes : Sizes
-        Of kept rows and scores.
+        Numbers of kept rows and scores.
     public : PublicFacts
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        How hidden counts of scores may fall.
+        Assumption on the counts of scores beyond the released histogram.
     scales : Scales, optional
         Of columns, where they were released.
     offset : tuple of two floats
@@ -75,7 +75,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return the problem as one of this class, with what is this class's own."""
+        """Return the problem as an instance of this class, with the additional fields of the class."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -96,21 +96,21 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return what the counts of a histogram add up to, as far as it is known: not where rows have weights.
+        """Return the total of a histogram's counts, if known; it is unknown if rows have weights.
 
-        Of units some have no row that counts.
+        The number of units is an upper bound only: units may have no row that is used.
         """
         out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem with predictors whitened once more, where noise may have hidden a weak direction."""
+        """Return the problem with predictors whitened a second time, if the coarse matrix may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
     def assuming(self, tail: str, cov_type: str, scores: str = "usual") -> Self:
-        """Return the problem with what is assumed of errors: how scores out of sight fall, and of what variance.
+        """Return the problem with assumptions on the tail of scores and on the variance of errors.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Problem:
 
     # coordinates of w
     def along(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates of w whose step moves theta by this, shape (m,)."""
+        """Return the coordinates t of w with ``to_theta @ t = theta``, shape (m,)."""
         return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
@@ -142,7 +142,7 @@ class Problem:
 
     @cached_property
     def made_up(self) -> MadeUp:
-        """Public rows with the released moments of w."""
+        """Synthetic rows with the released moments of w."""
         assert self.scales is not None
         return MadeUp(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
@@ -164,14 +164,14 @@ class Problem:
         """Factor of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
-    # what the reader is told
+    # the report: estimate and notes
     def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate, without intervals where none are wanted."""
+        """Return the estimate, without intervals if none are wanted."""
         return estimate if self.public.intervals else PointEstimate.alone(estimate)
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Columns of numbers whose bounds extend beyond `FAR_BOUNDS` of their released standard deviations: how far."""
+        """Numeric columns whose bounds extend beyond `FAR_BOUNDS` released std devs, and by how much."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -186,7 +186,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """A score and its noise, in coordinates of w: of clipped rows, or of a perturbed loss where it is smallest.
+    """A score and its noise, in coordinates of w: of clipped rows, or of a perturbed loss at its minimiser.
 
     Parameters
     ----------
@@ -195,15 +195,15 @@ class LastRelease:
     noise : Loading
         Of `value`.
     sd : float
-        Of a coordinate of the noise.
+        Standard deviation of a coordinate of the noise.
     radius : float
-        The clip.
+        Clipping threshold.
     at : Start
-        Where the score is.
+        Coefficients at which the score was computed.
     ridge : float
-        Of the perturbed loss.
+        Ridge of the perturbed loss.
     products : NoisyMatrix, optional
-        Second moments of clipped scores, where they were released.
+        Second moments of clipped scores, if released.
     """
 
     value: FloatArray
@@ -222,7 +222,7 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the corner stands beside the scores
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row: corner times scores
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
@@ -244,7 +244,7 @@ class LastRelease:
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Where the last release is asked. Losses add what they learnt on the way.
+    """Coefficients at which the last release is made. Subclasses for losses add their intermediate results.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Bread:
-    """The Hessian, in coordinates t of theta. Losses add how wrong it may be.
+    """The Hessian, in coordinates t of theta. Subclasses for losses add bounds on its error.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class Bread:
     to_theta : ndarray, shape (c, m)
         A step t moves theta by this matrix times t.
     back : ndarray, shape (m, m)
-        From the coordinates of the last score to those of the Hessian.
+        Maps the coordinates of the last score to those of the Hessian.
     usual : float
         Information that a direction usually has.
     """
@@ -277,7 +277,7 @@ class Bread:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """All that is released where the equation is written.
+    """All releases that enter the last equation.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ class Step:
 
     @cached_property
     def inverse(self) -> FloatArray:
-        """Of the Hessian, on the directions that are told from noise, shape (m, m)."""
+        """Inverse of the Hessian on its identified directions, shape (m, m)."""
         return self.bread.matrix.power(-1.0)
 
     @cached_property
@@ -315,32 +315,32 @@ class Step:
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance of the score, that of its noise included, shape (m, m)."""
+        """Variance of the score, noise included, shape (m, m)."""
         return self.meat.value + (self.bread.back @ self.last.noise).covariance()
 
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """What else the equation may be wrong by.
+    """Further errors of the equation: noises, bias bounds, and directions without intervals.
 
     Parameters
     ----------
     remaining : float
-        Length of the step that the Hessian's noise multiplies; 0 where `noises` has that noise.
+        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes that noise.
     known : ndarray, shape (m,), optional
-        About where unidentified directions lie; by default where the score is.
+        Approximate coordinates along unidentified directions; by default the coefficients of the score.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        In place of the step's, with what the Hessian's noise adds to it.
+        Replaces the meat of the step, with the contribution of the Hessian's noise.
     clipped : tuple of Allowance
-        What else may have moved the score.
+        Bounds on further biases of the score.
     moved : tuple of Allowance
-        What may have moved theta.
+        Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta about which no interval holds; each coefficient that has a part in one is not given.
+        Directions of theta without a valid interval; each coefficient with a component in one is not given.
     notes : tuple of Note
-        Why.
+        The reasons.
     facts : mapping of str to float
         Diagnostics.
     """
@@ -358,7 +358,7 @@ class Doubts:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """An equation, and what the reader is told beside its solution.
+    """An equation, with notes and diagnostics for the report.
 
     Parameters
     ----------
@@ -378,10 +378,10 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The method, from a problem to its equation. Subclasses are losses, or their perturbed minimisers."""
+    """The one-step method, from a problem to its equation. Subclasses are losses, or their perturbed minimisers."""
 
     def equation(self, more: bool = False) -> Fitted:
-        """Ask all questions, and return the equation of the last step; `more`: whether others are asked after these."""
+        """Ask all questions, and return the equation of the last step; `more`: whether further questions follow."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -420,21 +420,21 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
-        """Return the solution of the equation, without intervals where none are wanted."""
+        """Return the solution of the equation, without intervals if none are wanted."""
         return self.given(self.equation().solve(self.box.design.names))
 
-    # what a loss says of itself
+    # hooks of losses
     @abstractmethod
     def pilot(self) -> Pilot:
-        """Return where the last release is asked."""
+        """Return the coefficients at which the last release is made."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return T: the last score is about predictors w'T, shape (m, m)."""
+        """Return T, shape (m, m): the last score is computed with predictors w'T."""
         return np.eye(self.m)
 
     @abstractmethod
     def lengths(self, w: Start) -> Lengths:
-        """Return the denoised histogram from which the clip follows."""
+        """Return the denoised histogram of score lengths, from which the clip is chosen."""
 
     @abstractmethod
     def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
@@ -449,37 +449,37 @@ class OneStep(Problem, ABC):
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, bread: Bread) -> float | FloatArray:
-        """Return what clipping may have moved each coordinate of the score by: by default all of them alike."""
+        """Return the bias bound of each coordinate of the score by clipping; by default the same for all."""
         return clip.excess
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what else the equation may be wrong by: by default the Hessian's noise times the step."""
+        """Return further errors of the equation; by default the Hessian's noise times the step."""
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return what a row's score is in size, in units of the coordinates of the last score: by default psi's sd."""
+        """Return the typical size of a row's score, in units of the last score's coordinates; by default psi's sd."""
         return 1.0
 
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Standard deviation of linear predictors, of which an unidentified direction may hide so much."""
+        """Largest standard deviation of linear predictors that an unidentified direction may explain."""
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that moves a linear predictor by one std dev, shape (c,); without a link none."""
+        """Change of each coefficient that moves the linear predictor by one std dev, shape (c,); no link: None."""
         return None
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels."""
+        """Return notes on levels."""
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return the meat of coordinates that do not correlate, from released squares of the entries of scores.
+        """Return a diagonal meat, from released squares of the entries of scores.
 
-        Sizes say how much scores vary, squares where: these, shrunk toward equal ones by what their noise explains of
-        the differences, divide the histogram's variance among coordinates. Each counts as no less than its squares,
-        which are those of scores that are held.
+        The histogram gives the total variance of scores, and the squares divide it among coordinates. The squares are
+        first shrunk toward equal ones, by the share of their differences that noise explains. A coordinate's variance
+        is at least its squares, which are those of shortened scores.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ class OneStep(Problem, ABC):
     # the last release: a clipped score
     @property
     def asks_meat(self) -> bool:
-        """Whether products of the last scores are asked where they do not come with their sum."""
+        """Whether products of the last scores are a question of their own, if they do not come with the sum."""
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
@@ -511,7 +511,7 @@ class OneStep(Problem, ABC):
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
     def score_sd(self, w: Start, name: str = "score") -> float:
-        """Return the noise of a coordinate of a sum of scores that are clipped at 1."""
+        """Return the noise sd of a coordinate of a sum of scores clipped at 1."""
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:
