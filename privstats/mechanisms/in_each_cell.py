@@ -18,18 +18,18 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Answer for the values, or the total, of every cell with `each`, cells in order.
+    """Apply `each` to the values, or the total, of every cell of a partition, in the order of cells.
 
-    Privacy: a row is in one cell only, and one that appears or vanishes changes the values of that cell alone, so what
-    all cells release keeps what `each` keeps (McSherry 2009, Theorem 4). Neighbours are up to ``rows`` such steps apart
-    where rows come and go, twice as many where they are exchanged, since a row may leave one cell and enter another;
-    `each` keeps the promise of one step, such that so many steps together keep the whole promise. Number and sizes of
-    the cells' values are not public.
+    Privacy: a row is in one cell only, and a row that appears or vanishes changes the values of that cell alone. So the
+    releases of all cells together keep the guarantee of `each` (McSherry 2009, Theorem 4). Neighbours are up to
+    ``rows`` such steps apart where rows come and go, and twice as many where rows are exchanged, since a row may leave
+    one cell and enter another. `each` keeps the promise of one step (`of_one_step`), so that all steps together keep
+    the whole promise. Number and sizes of the cells' values are not public.
 
     Parameters
     ----------
     each : Mechanism
-        What answers for one cell.
+        Mechanism for one cell.
     """
 
     each: Mechanism

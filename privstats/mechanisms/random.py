@@ -32,7 +32,7 @@ def _key(*parts: Any) -> int:
 
 @dataclass(frozen=True)
 class NoiseSource:
-    """Where the noise of one fit comes from.
+    """Source of the random numbers for the noise of one fit.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NoiseSource:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise can be computed again by whoever knows the seed."""
+        """Whether anyone who knows the seed can compute the noise."""
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:

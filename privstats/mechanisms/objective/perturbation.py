@@ -27,7 +27,7 @@ MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ri
 
 
 class BoundedLosses(Protocol):
-    """The bounds of rows' losses that the theorem needs (`WeightedLosses`)."""
+    """Bounds on a row's loss that the privacy theorem requires (`WeightedLosses`)."""
 
     @property
     def m(self) -> int: ...

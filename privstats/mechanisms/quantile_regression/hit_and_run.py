@@ -199,7 +199,7 @@ class CheckLines:
         if target.norm == "loss":
             bend = float(way @ way)
             return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
-        bend = max(float(abs(v @ way)), 1e-300)  # the curvature times v is the way
+        bend = max(float(abs(v @ way)), 1e-300)  # way = Hessian @ v
         scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
         here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
         return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))
