@@ -222,7 +222,7 @@ def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Foretold:
+class ForecastLaws:
     """Noise laws of questions at a given part of the promise, computed before any release: public and free.
 
     Parameters
@@ -253,13 +253,13 @@ def carries_steps(
         Relative noise of the Hessian from which on the Hessian counts as not exceeding its noise.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
-    entry = hessian_entry_sd(Foretold(part, relation), by, columns)
+    entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
     return relative_noise(columns, entry * HELD_LEAST / rows) < most
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the largest noise eigenvalue, relative to n, of a coarse matrix released with the whole promise."""
-    entry = coarse_entry_sd(Foretold(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
+    entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
