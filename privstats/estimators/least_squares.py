@@ -260,7 +260,9 @@ class Steps(OneStep):
         ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
         x = start.remapped(T)
         score, moved, plain = self.first_step(x, ridge)
-        return FirstStep(moved, start, read, T, T_inverse, score, plain, self.filling(moved, plain, score, ridge))
+        return FirstStep(
+            moved, start, read, T, T_inverse, score, plain, self.score_variance(moved, plain, score, ridge)
+        )
 
     def metric(self, pilot: FirstStep) -> FloatArray:
         """Return the metric in which scores vary alike in all directions."""
@@ -297,7 +299,7 @@ class Steps(OneStep):
         first = LastRelease.of(self.ask(self.score("first step", held, radius), by=self.by.vector), held)
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
-    def filling(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
+    def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
         """4. Return the variance of a score, from the first step's products where they are free."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
