@@ -1,4 +1,4 @@
-"""Whether rows and budget carry the first stage of fits by steps: known from public facts, before anything is asked."""
+"""Noise of the first stage of fits by Newton steps, relative to the largest allowed, from public facts alone."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the steps arrive."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the noise of the coarse matrix over the largest one at which the steps arrive: above 1 they may not.
+    """Return the noise of the coarse matrix over the largest noise at which the Newton steps converge.
 
-    Steps that start from noise may end anywhere: a logit of 3 predictors, whose coefficients have length 1.8, ended at
-    length 37 in one of 7 fits where the matrix had a noise of .3, and at .9 at most where it was .15.
+    Above 1 the steps may diverge: the coefficients of a logit with 3 predictors, of length 1.8, ended at length 37 in
+    one of 7 fits at a noise of .3, and at .9 at most at a noise of .15.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Find out whether a column's values lie on a coarse decimal grid, as ages, prices and counts do.
+"""Private test of whether a column's values lie on a coarse decimal grid, as ages, prices and counts do.
 
-Where many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may miss by
-the width of a gap; on the values' own grid they do not. A wrong guess costs length only: unless all but few values are
-seen to lie on the grid, they are taken to be rounded to it. Zeros lie on every grid and are not looked at.
+If many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may be off by
+the width of a gap; on the values' own grid they are not. A wrong answer only makes intervals longer: unless nearly all
+values are found to lie on the grid, they count as rounded to it. Zeros lie on every grid and are left out.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
-CANDIDATES = 3  # decimal steps that are tried: the coarsest ones that fit into the range
+CANDIDATES = 3  # number of decimal steps tested: the coarsest ones that fit into the range
 OFF = 0.03  # share of the rows that may lie off a grid
 DOUBT = 1.3  # standard errors of a count that are allowed beyond that share
 CLEAR = 0.1  # share of the rows by which a count may err, if values are not to be taken for rounded ones
-BLUR = 0.28  # largest standard error of a count, as a share of the rows: half of them must be told from all
+BLUR = 0.28  # largest standard error of a count, as a share of the rows: separates half of the rows from all
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
-    """Return the columns with the coarsest grid on which nearly all their values lie, where none was declared.
+    """Return the columns; those without a declared grid get the coarsest grid that contains nearly all their values.
 
     Parameters
     ----------
     ask : Ask
-        The conversation.
+        Asks questions about the rows.
     columns : sequence of ColumnFacts
     grouping : Grouping
-        All rows are asked about, whatever their groups.
+        The questions are about all rows, over all groups.
 
     Returns
     -------
@@ -49,14 +49,14 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
 
 
 def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
-    """Return the question for how many rows are not zero, and how many of them lie on each grid."""
+    """Return the question for the number of non-zero values, and the number of these on each grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate steps, coarse to fine; whole numbers in place of the coarsest where all are coarser than they.
+    """Return candidate steps, coarse to fine; if all steps exceed 1, the coarsest is replaced by 1.
 
-    Bounds may be declared far beyond the values, and what is counted is whole.
+    Bounds may be declared far beyond the values, and counts are whole numbers.
     """
     leading = math.floor(math.log10(column.high - column.low))
     steps = [float(f"1e{leading - k}") for k in range(CANDIDATES)]
@@ -65,7 +65,7 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 
 
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
-    """Return the column with the coarsest step on which nearly all rows lie, if there is one, as the release tells."""
+    """Return the column with the coarsest step whose grid, by the release, has nearly all rows, if there is one."""
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
     few = OFF * rows + DOUBT * error

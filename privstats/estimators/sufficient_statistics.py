@@ -98,12 +98,12 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return the largest root sum of squares that an unidentified direction may explain.
 
-        It is left in the residuals, so it is at most theirs, and at most the response's.
+        This part of the response stays in the residuals, so it is at most that of the residuals and of the response.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
-        """Release the sum of products of whitened scores, clipped where few of normal ones would be.
+        """Release the sum of products of whitened scores, clipped at a radius that few normal scores would exceed.
 
         Rare outcomes may have scores beyond the clip: then the mean variance is at least that of equal errors.
         """
@@ -111,13 +111,13 @@ class UnclippedSquares(Problem):
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of products of scores whose predictors are at most so long."""
+        """Release the sum of products of scores; `longest` bounds the length of their predictors."""
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
-        radius = min(radius, max(longest, FLOOR * start.sigma))  # a longer one would add nothing but noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))  # a larger radius would only add noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -139,7 +139,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Levels are entries, but of noise from a body that is made for numbers."""
+        """Entries of the moments: levels of factors are entries, unless the noise is that of "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -153,13 +153,13 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """From (1, entries) to the design's columns and the response less offset."""
+        """Matrix that maps (1, entries) to the design's columns and the response less offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the predicted length over that without privacy: a harmonic mean over slopes.
+        """Return the predicted interval length relative to no privacy: a harmonic mean over slopes.
 
-        Hidden slopes are infinitely long, and lengthen others that lean on them: their share counts twice.
+        Slopes below noise have infinite length, and lengthen the intervals of correlated slopes: they count twice.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -176,7 +176,7 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether a level that so many rows have is told from the noise of moments."""
+        """Return whether the number of rows of a level exceeds the noise of the moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
@@ -477,7 +477,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return moments that rely on no release before them, of all rows and levels."""
+    """Return moments of all rows and levels that depend on no earlier release."""
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
