@@ -37,7 +37,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # entries of a null space below it are rounding
+NULL = 1e-8  # relative size below which an entry of a null space is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,12 @@ class StandardFrame:
     K : ndarray, shape (width, c + 1)
         From a row z = (columns, [offset], response). The last column of h is (response - offset - centre) / scale.
     parts : tuple of (tuple of int, ndarray)
-        Which columns of h vary together, without the last, and the values that they take at the corners of their box,
-        shape (corners, columns): two for a number, one a level for a factor.
+        Groups of columns of h that vary together, without the last column, and their values at the corners of their
+        box, shape (corners, columns): two corners for a number, one for each level of a factor.
     scale : float
-        Of the response.
+        Released scale of the response.
     redone : bool
-        Whether columns were made again from releases, so that moments of the box cannot follow them.
+        Whether columns were computed from other releases (products, second scales), unlike the moments of the box.
     """
 
     K: FloatArray
@@ -68,16 +68,16 @@ class StandardFrame:
 
     @cached_property
     def predictors(self) -> FloatArray:
-        """From z to standardised predictors, shape (width, c)."""
+        """Matrix that maps z to standardised predictors, shape (width, c)."""
         return self.K[:, :-1]
 
     @cached_property
     def columns(self) -> FloatArray:
-        """From the design's columns to standardised predictors, shape (c, c)."""
+        """Matrix that maps the design's columns to standardised predictors, shape (c, c)."""
         return self.K[: self.c, :-1]
 
     def theta(self, b: FloatArray) -> FloatArray:
-        """Return the coefficients of the design's columns that standardised coefficients b stand for."""
+        """Return the coefficients of the design's columns for standardised coefficients b."""
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
@@ -101,7 +101,7 @@ class StandardFrame:
 
 @dataclass(frozen=True, eq=False)
 class PublicBox:
-    """What is public of a design's rows, as the estimators need it."""
+    """Public facts of a design's rows, for estimators."""
 
     design: Any
 
@@ -132,12 +132,12 @@ class PublicBox:
 
     @cached_property
     def offset_reach(self) -> float:
-        """Largest size of the offset times its coefficient."""
+        """Bound on the absolute value of the offset times its coefficient."""
         return max(map(abs, self.design.offset_bounds)) * self.offset[0] if self.offset else 0.0
 
     @cached_property
     def response(self) -> FloatArray:
-        """Response less offset, of a row z, shape (width,)."""
+        """Weights whose product with a row z is its response less offset, shape (width,)."""
         one = np.zeros(self.width)
         one[-1] = 1.0
         if self.offset:
@@ -161,7 +161,7 @@ class PublicBox:
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Which columns have the values -1 and 1 alone, as dummies have: shape (c + 1,), the response never."""
+        """Mask of columns with the values -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -199,7 +199,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return directions of theta about which rows at kept levels say nothing, shape (c, l), free of rounding."""
+        """Return directions of theta on which rows at kept levels have no information, shape (c, l), rounded."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
@@ -271,21 +271,21 @@ class Scales:
     Parameters
     ----------
     rows : float
-        Public, or released.
+        Number of rows, public or released.
     center, scale : ndarray, shape (c + 1,)
-        Of columns, the intercept 0 and 1, and of response less offset.
+        Centres and scales of columns (0 and 1 for the intercept) and of response less offset.
     blurred : ndarray of bool, shape (c + 1,)
         Whether a variance is below its own noise.
     sums : ndarray, shape (c + 1,)
-        Of columns; the intercept's is `rows`.
+        Sums of columns; for the intercept, `rows`.
     sd : ndarray, shape (c + 1,)
-        Of the noise of sums.
+        Standard deviations of the noise of sums.
     rows_sd : float
-        Of the noise of `rows`; 0 where it is public.
+        Standard deviation of the noise of `rows`; 0 for a public number.
     rarer : float
-        Rows at the rarer end of the response's bounds, if it may have no other values: inf where it has.
+        Rows at the rarer end of the response's bounds, if the response may have two values only; otherwise inf.
     wrong : ndarray, shape (c + 1,)
-        How wrong a squared scale may be; inf where it was not read from sums.
+        Noise of a squared scale; inf for scales that were not computed from sums.
     """
 
     rows: float
@@ -306,7 +306,7 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """0. Release sums of columns and of their squares; with them the number of rows, where it is not public.
+    """0. Release sums of columns and of their squares, and the number of rows unless it is public.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # columns whose squares are asked come first
+    asked = np.argsort(known, kind="stable")  # first the columns whose squares are released
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -526,10 +526,10 @@ def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 
 
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
-    """Return the frame of columns about their released centres, in released scales.
+    """Return the frame of columns, centred and scaled by their released centres and scales.
 
-    A column that is constant over the kept levels is about that constant: its released centre is off by the noise, and
-    its released scale is all noise.
+    A column that is constant over the kept levels is centred at that constant, because its released centre has noise,
+    and its released scale is only noise.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
     for factor, k in zip(box.design.factors, kept or (), strict=False):
@@ -583,7 +583,7 @@ def reread_scales(
 ) -> StandardFrame:
     """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units.
 
-    Nothing is asked where that is not worth its price.
+    Nothing is asked if the answer is not worth its share.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.blurred.copy()
