@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.inference.estimate import Allowance, NormalEstimate
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from tests.results.fits import (
     LM,
@@ -151,6 +152,14 @@ def test_without_privacy_or_with_other_neighbours_there_is_no_total():
 
 def test_a_markov_chain_is_named():
     assert "The guarantee of (1) is that of the target density" in total(results(LM, chain=200))
+
+
+def test_estimates_that_were_moved_beyond_their_std_errors_are_named():
+    plain = NormalEstimate.of(("x",), np.ones(1), np.eye(1), ())
+    moved = replace(plain, allowances=(Allowance(np.array([[3.0]]), 1.0),))
+    text = total(results(moved), results(plain))
+    assert "Estimates of (1) may have been moved" in text and "intervals and P allow for it" in text
+    assert "moved" not in total(results(plain))
 
 
 def test_words_stand_where_a_number_is_not_given():
