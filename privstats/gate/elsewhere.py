@@ -162,13 +162,12 @@ class RowsElsewhere(BlockRows):
         """Ship work to all parts; return what each has found."""
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
-        return gather(self._told(source.each(work)), source.parts, self.met)
+        return gather(self._told(source.each(work), source.parts), source.parts, self.met)
 
-    def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        rows = 0
-        for answer in answers:
-            rows += answer.rows
-            self.read(rows)
+    def _told(self, answers: Iterable[Answer], parts: int) -> Iterator[Answer]:
+        """Tell how far a pass is by parts alone: how many rows a part has is not public."""
+        for k, answer in enumerate(answers, 1):
+            self.read(self.met.get("rows", 0) * k // parts)
             yield answer
 
 

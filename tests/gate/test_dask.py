@@ -110,6 +110,7 @@ def refused(make):
 
 
 PLANS = {
+    "some partitions": lambda rows: rows.partitions[[0, 1]].optimize(fuse=False),
     "filter": lambda rows: rows[rows.x > 3],
     "sample": lambda rows: rows.sample(frac=0.5),
     "computed": lambda rows: rows.assign(x=rows.x - rows.x.mean()),
@@ -124,6 +125,18 @@ PLANS = {
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_frame_that_does_more_than_choose_columns_is_refused(plan):
     assert refused(plan)
+
+
+def test_progress_tells_parts_and_not_their_rows(monkeypatch):
+    shown = []
+    monkeypatch.setattr("privstats.workflow.progress.Course.read", lambda self, rows: shown.append(rows))
+    for cut in (2, 15):
+        rows = data_of().iloc[:40]
+        parts = dd.from_map(lambda part: part, [rows.iloc[:cut], rows.iloc[cut:]], meta=rows.iloc[:0])
+        CALLS["lm suffstats"](parts, rng=1)
+    half = len(shown) // 2
+    assert shown[:half] == shown[half:]
+    assert set(shown) == {20, 40}
 
 
 @pytest.mark.filterwarnings("ignore")  # of Dask's own calls of pandas
