@@ -111,8 +111,8 @@ def client_of_dask() -> Any:
 def chooses_columns(frame: Any) -> bool:
     """Return whether a frame of Dask is nothing but some columns of frames and files."""
     steps = list(frame.expr.walk())
-    filtered = any("filters" in step._parameters and step.operand("filters") for step in steps)
-    return not filtered and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
+    chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
+    return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
 
 
 @contextmanager
