@@ -40,7 +40,7 @@ HEAD_END, FOOT_END = 2, 1  # columns by which heads, and lines below the rule, e
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
-MOVED = {"clipped", "start", "weights"}  # notes on estimates that may have been moved beyond their std errors
+MOVED_NOTES = {"clipped", "start", "weights"}  # notes on estimates that may have been moved beyond their std errors
 
 Label = tuple[Any, ...]
 
@@ -316,7 +316,7 @@ def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: boo
         kinds = dict.fromkeys(kind for fit in fits if (kind := _covariance(fit)))
         of = f" ({', '.join(kinds)})" if kinds else ""
         yield f"In parentheses: std errors{of}, noise included."
-    moved = [m.head for fit, m in zip(fits, models, strict=True) if MOVED & {note.key for note in fit.notes}]
+    moved = [m.head for fit, m in zip(fits, models, strict=True) if MOVED_NOTES & {note.key for note in fit.notes}]
     if moved:
         yield (
             f"Estimates of {listed(moved)} may have been moved, by clipping or the like, beyond their std errors; "
