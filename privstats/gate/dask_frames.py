@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -122,26 +123,24 @@ def silent(client: Any) -> Iterator[None]:
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
+            self.silent = lambda record: False  # a function of its own: another fit's is another one
+            self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
             ]
             for logger in self.loggers:
-                logger.addFilter(_nothing)
-            self.warnings = warnings.catch_warnings(action="ignore")
-            self.warnings.__enter__()
+                logger.addFilter(self.silent)
+            warnings.filters.insert(0, self.ignored)  # type: ignore[attr-defined]
 
         def teardown(self, worker: Any) -> None:
             for logger in self.loggers:
-                logger.removeFilter(_nothing)
-            self.warnings.__exit__(None, None, None)
+                logger.removeFilter(self.silent)
+            with suppress(ValueError):  # of a worker whose filters were put back by others
+                warnings.filters.remove(self.ignored)  # type: ignore[attr-defined]
 
-    name = "privstats"
+    name = f"privstats-{uuid4()}"  # one of the same name would take the place of another fit's
     client.register_plugin(Silence(), name=name)
     try:
         yield
     finally:
         client.unregister_worker_plugin(name)
-
-
-def _nothing(record: logging.LogRecord) -> bool:
-    return False

@@ -1,9 +1,11 @@
 """Frames of Dask give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing."""
 
+import logging
 import os
 import pickle
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import OptionError, PrivacyError, SourceChangedError
+from privstats.gate.dask_frames import silent
 from privstats.gate.elsewhere import PartSums, UnitCount
 from privstats.gate.parts import Answer, RowPart, gather
 from privstats.gate.units import places
@@ -178,6 +181,36 @@ def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
     assert not pickle.loads(pickle.dumps(part)).seen
     assert work(3, RowPart([object()])).units is None
     assert UnitCount("nobody")(0, RowPart(frame())).units is None
+
+
+def test_a_fit_that_ends_leaves_another_one_silent():
+    logger, plugins = logging.getLogger("distributed.worker"), {}
+
+    class Client:
+        def register_plugin(self, plugin, name):
+            if name in plugins:
+                plugins.pop(name).teardown(None)
+            plugins[name] = plugin
+            plugin.setup(None)
+
+        def unregister_worker_plugin(self, name):
+            if name in plugins:
+                plugins.pop(name).teardown(None)
+
+    def heard():
+        with warnings.catch_warnings(record=True) as found:
+            warnings.warn("a cell", stacklevel=1)
+        return bool(found), bool(logger.filter(logging.makeLogRecord({})))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        one, other = silent(Client()), silent(Client())
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert heard() == (False, False)
+        other.__exit__(None, None, None)
+        assert heard() == (True, True)
 
 
 @pytest.fixture(scope="module")
