@@ -36,9 +36,17 @@ from privstats.results.results import Results
 
 DELTA = 1e-5
 C_HUBER = 1.345
+ONE = 1.0  # eps, or mu
+ROWS = 2000
+REPLICATES = {"attack": 4, "clipping": 50, "medians": 40, "descent": 40, "coverage": 30, "local": 12}
 figure, panels = plt.subplots(4, 3, figsize=(13.5, 15.5), layout="constrained")
 axes = iter(panels.ravel())
 corrections: list[tuple[str, str, str, str]] = []
+
+
+def plain(number: float) -> str:
+    """Return a number as the text writes it: .5 and 1e-5, not 0.5 and 1e-05."""
+    return f"{number:g}".removeprefix("0").replace("e-0", "e-") or "0"
 
 
 def correct(slide: str, printed: str, right: str, number: str) -> None:
@@ -61,10 +69,10 @@ def correct(slide: str, printed: str, right: str, number: str) -> None:
 # row, has more power than ``Phi(z_alpha + mu)``: the power of the test of N(0, 1) against N(mu, 1).
 
 # %%
-LEVEL = 0.01
+LEVEL, MEMBERS = 0.01, 100
 
 
-def power_of_attack(p: int, mu: float, rng: np.random.Generator, n: int = 100, strangers: int = 1000) -> float:
+def power_of_attack(p: int, mu: float, rng: np.random.Generator, n: int = MEMBERS, strangers: int = 1000) -> float:
     """Return the power, at `LEVEL`, of the attack on n rows of p columns whose means have noise that is mu-GDP."""
     f = rng.uniform(0.1, 0.9, p)
     members = (rng.uniform(size=(n, p)) < f) - f
@@ -77,11 +85,15 @@ def power_of_attack(p: int, mu: float, rng: np.random.Generator, n: int = 100, s
 rng = np.random.default_rng(1)
 columns, budgets = (50, 200, 1000, 5000), (math.inf, 8.0, 4.0, 1.0)
 power = pd.DataFrame(
-    {p: [np.mean([power_of_attack(p, mu, rng) for _ in range(4)]) for mu in budgets] for p in columns}, index=budgets
+    {
+        p: [np.mean([power_of_attack(p, mu, rng) for _ in range(REPLICATES["attack"])]) for mu in budgets]
+        for p in columns
+    },
+    index=budgets,
 )
 power["no test above"] = [1 - float(ps.GaussianDP(mu).tradeoff(LEVEL)) if mu < math.inf else 1.0 for mu in budgets]
 power.index = [f"mu = {mu:g}" if mu < math.inf else "exact means" for mu in budgets]
-print("Membership attack: 100 rows, power at level 1 % by the number of columns")
+print(f"Membership attack: {MEMBERS} rows, power at level {100 * LEVEL:g} % by the number of columns")
 print(power.round(3).to_string())
 for eps in (0.1, 1.0, 4.0):
     print(f"eps = {eps:g}: no test above {1 - float(ps.PureDP(eps).tradeoff(LEVEL)):.3f}")
@@ -90,7 +102,7 @@ axis = next(axes)
 for name, row in power.iterrows():
     (line,) = axis.plot(columns, row[list(columns)], "o-", label=name)
     axis.axhline(row["no test above"], color=line.get_color(), linestyle=":", linewidth=1)
-axis.set(xscale="log", xlabel="columns whose means are released", ylabel="power at level 1 %")
+axis.set(xscale="log", xlabel="columns whose means are released", ylabel=f"power at level {100 * LEVEL:g} %")
 axis.set_title("1. Membership attack (dotted: the promise)")
 axis.legend(fontsize=8)
 
@@ -107,17 +119,16 @@ axis.legend(fontsize=8)
 
 # %%
 axis = next(axes)
-for promise, label in (
-    (ps.PureDP(1.0), "eps = 1"),
-    (ps.ApproxDP(1.0, 0.1), "eps = 1, delta = .1"),
-    (ps.GaussianDP(1.0), "mu = 1"),
-    (ps.GaussianDP(0.5), "mu = 0.5"),
-):
-    promise.plot(ax=axis, label=label)
+for eps, delta in ((1.0, 0.0), (1.0, 0.1)):
+    label = f"eps = {eps:g}" + (f", delta = {plain(delta)}" if delta else "")
+    (ps.ApproxDP(eps, delta) if delta else ps.PureDP(eps)).plot(ax=axis, label=label)
+for mu in (1.0, 0.5):
+    ps.GaussianDP(mu).plot(ax=axis, label=f"mu = {mu:g}")
 axis.set_title("2. Least type II error by level")
 axis.legend(fontsize=8)
 print(
-    f"\nmu = 1 is eps = {ps.gdp_eps(1.0, DELTA):.3f} at delta = 1e-5; eps = 1 there is mu = {ps.gdp_mu(1.0, DELTA):.3f}"
+    f"\nmu = {ONE:g} is eps = {ps.gdp_eps(ONE, DELTA):.3f} at delta = {plain(DELTA)}; "
+    f"eps = {ONE:g} there is mu = {ps.gdp_mu(ONE, DELTA):.3f}"
 )
 
 # %% [markdown]
@@ -132,19 +143,24 @@ print(
 
 # %%
 rng = np.random.default_rng(2)
-n = 2000
+n = ROWS
 sample = pd.DataFrame({"x": 10 * rng.beta(2, 5, n)})
 bounds = {"x": (0, 10)}
 ledger = ps.Ledger(ps.PureDP(2.0))
-mean = ps.dp_mean("x", sample, 0.5, mech="laplace", domain=bounds, ledger=ledger, rng=1)
-median = ps.dp_median("x", sample, 1.0, mech="rank", domain=bounds, ledger=ledger, rng=2)
-normal = ps.dp_mean("x", sample, mu=0.5, mech="gaussian", domain=bounds, rng=3)
+HALF = 0.5
+mean = ps.dp_mean("x", sample, HALF, mech="laplace", domain=bounds, ledger=ledger, rng=1)
+median = ps.dp_median("x", sample, ONE, mech="rank", domain=bounds, ledger=ledger, rng=2)
+normal = ps.dp_mean("x", sample, mu=HALF, mech="gaussian", domain=bounds, rng=3)
 table = pd.DataFrame(
     {
         "estimate": [f.params["x"] for f in (mean, normal, median)],
         "std error": [f.bse["x"] for f in (mean, normal, median)],
     },
-    index=["mean, Laplace, eps = .5", "mean, Gaussian, mu = .5", "median, exponential, eps = 1"],
+    index=[
+        f"mean, Laplace, eps = {plain(HALF)}",
+        f"mean, Gaussian, mu = {plain(HALF)}",
+        f"median, exponential, eps = {ONE:g}",
+    ],
 )
 table["without privacy"] = [sample["x"].mean(), sample["x"].mean(), sample["x"].median()]
 print("\n" + table.round(3).to_string())
@@ -177,23 +193,21 @@ correct(
     "m2 - m1^2",
     f"{m_2 - n * m_1**2:.0f} and {m_2 - m_1**2:.2f}; the sample's is {sample['x'].var(ddof=0):.2f}",
 )
-few, many = (ps.dp_hist("x", sample, 1.0, bins=k, mech="laplace", domain=bounds, rng=6) for k in (20, 100))
-apart = ps.dp_hist("x", sample, 1.0, bins=20, mech="laplace", domain=bounds, neighbors="add_remove", rng=6)
-print(
-    f"noise sd of each count: {few.bse.iloc[0]:.2f} of {len(few.params)} bins, "
-    f"{many.bse.iloc[0]:.2f} of {len(many.params)}"
-)
+FEW, MANY = 20, 100  # bins
+few, many = (ps.dp_hist("x", sample, ONE, bins=k, mech="laplace", domain=bounds, rng=6) for k in (FEW, MANY))
+apart = ps.dp_hist("x", sample, ONE, bins=FEW, mech="laplace", domain=bounds, neighbors="add_remove", rng=6)
+print(f"noise sd of each count: {few.bse.iloc[0]:.2f} of {FEW} bins, {many.bse.iloc[0]:.2f} of {MANY}")
 correct(
     "Noisy histogram",
     "all k_n bins cost k_n eps",
     "2 eps if a row is replaced, eps if one is added or removed",
-    f"eps = 1: noise sd {few.bse.iloc[0]:.2f} and {apart.bse.iloc[0]:.2f}, not {20 * 2**0.5:.1f}",
+    f"eps = {ONE:g}: noise sd {few.bse.iloc[0]:.2f} and {apart.bse.iloc[0]:.2f}, not {FEW * 2**0.5:.1f}",
 )
 axis = next(axes)
-edges = np.linspace(0, 10, 21)
+edges = np.linspace(0, 10, FEW + 1)
 axis.bar((edges[:-1] + edges[1:]) / 2, few.params, 0.5, yerr=1.96 * few.bse, color="0.8", ecolor="0.3", label="private")
 axis.stairs(np.histogram(sample["x"], edges)[0], edges, color="C1", label="exact")
-axis.set(xlabel="x", ylabel="rows", title="3. Noisy histogram, eps = 1")
+axis.set(xlabel="x", ylabel="rows", title=f"3. Noisy histogram, eps = {ONE:g}")
 axis.legend(fontsize=8)
 correct(
     "Bernoulli sample",
@@ -216,30 +230,33 @@ correct(
 rng = np.random.default_rng(3)
 skewed = pd.DataFrame({"income": rng.lognormal(3, 1, n)})
 truth = math.exp(3.5)
-wide = ps.dp_mean("income", skewed, 1.0, mech="clipped", domain={"income": (0, 5000)}, rng=1)
-narrow = ps.dp_mean("income", skewed, 1.0, mech="laplace", domain={"income": (0, 60)}, rng=1)
+TRUE, FALSE = (0, 5000), (0, 60)  # domains
+wide = ps.dp_mean("income", skewed, ONE, mech="clipped", domain={"income": TRUE}, rng=1)
+narrow = ps.dp_mean("income", skewed, ONE, mech="laplace", domain={"income": FALSE}, rng=1)
 print(f"\nlog-normal incomes, mean {truth:.2f}")
-for name, fit in (("true domain (0, 5000), clipped", wide), ("false domain (0, 60)", narrow)):
+for name, fit in ((f"true domain {TRUE}, clipped", wide), (f"false domain {FALSE}", narrow)):
     low, high = fit.conf_int().loc["income"]
     most = fit.tidy()["bias_bound"].iloc[0]
     print(f"{name}: {fit.params['income']:.2f}, std error {fit.bse['income']:.2f}, bias at most {most:.2f}, "
           f"interval {low:.2f} to {high:.2f}")  # fmt: skip
-inside, alone, replicates = 0, 0, 50
+inside, alone, replicates = 0, 0, REPLICATES["clipping"]
 for r in range(replicates):
     fresh = pd.DataFrame({"income": np.random.default_rng([3, r]).lognormal(3, 1, n)})
-    fit = ps.dp_mean("income", fresh, 1.0, mech="clipped", domain={"income": (0, 5000)}, rng=r)
+    fit = ps.dp_mean("income", fresh, ONE, mech="clipped", domain={"income": TRUE}, rng=r)
     low, high = fit.conf_int().loc["income"]
     inside += low <= truth <= high
     alone += abs(fit.params["income"] - truth) <= 1.96 * fit.bse["income"]
+error = math.sqrt(alone / replicates * (1 - alone / replicates) / replicates)
 print(
     f"coverage in {replicates} samples: {inside / replicates:.2f}; "
-    f"without the allowance for bias {alone / replicates:.2f} (+- {math.sqrt(0.95 * 0.05 / replicates):.2f})"
+    f"without the allowance for bias {alone / replicates:.2f} (+- {plain(round(error, 2))})"
 )
+limit, little, much = 3, 0.1, 1000
 correct(
     "Unbounded data",
     "sign(x) max(|x|, B)",
     "sign(x) min(|x|, B)",
-    f"x = .1, B = 3 becomes {max(0.1, 3)}; x = 1000 stays {max(1000, 3)}",
+    f"x = {plain(little)}, B = {limit} becomes {max(little, limit)}; x = {much} stays {max(much, limit)}",
 )
 
 axis = next(axes)
@@ -255,7 +272,9 @@ for values, label in (
     (np.sqrt(bias**2 + noise**2 + sampling**2), "all"),
 ):
     axis.loglog(B, values, label=label, linewidth=2 if label == "all" else 1)
-axis.set(xlabel="upper bound B of incomes, eps = 1", ylabel="error of the mean", ylim=(0.01, 30), title="4. Clipping")
+axis.set(
+    xlabel=f"upper bound B of incomes, eps = {ONE:g}", ylabel="error of the mean", ylim=(0.01, 30), title="4. Clipping"
+)
 axis.legend(fontsize=8)
 
 # %% [markdown]
@@ -315,27 +334,33 @@ correct(
     "the median + (eta / eps) Z2, eta >= ...; T is B_n",
     "misprints",
 )
-worst = [ps.gdp_delta(eps / 2, eps) for eps in (0.5, 1.0, 2.0)]
+tried, zeros, ones = (0.5, 1.0, 2.0), 51, 50
+worst = [ps.gdp_delta(eps / 2, eps) for eps in tried]
 correct(
     "Smooth sensitivity",
     "noise (2 / eps) S N(0, 1), for each delta",
     "noise (5 sqrt(2 ln(2 / delta)) / eps) S N(0, 1), or Laplace or Cauchy noise with their own constants",
-    "51 zeros and 50 ones in (0, 1), S = 1: delta is " + ", ".join(f"{d:.4f}" for d in worst) + " at eps = .5, 1, 2",
+    f"{zeros} zeros and {ones} ones in {(0, 1)}, S = {np.median(np.r_[np.zeros(ones), np.ones(zeros)]):g}: delta is "
+    f"{', '.join(f'{d:.4f}' for d in worst)} at eps = {', '.join(map(plain, tried))}",
 )
 
 errors: dict[str, list[float]] = {name: [] for name in ("rank", "smoothsens", "ptr", "global")}
-for r in range(40):
+ODD, ENDS = 1001, (-10, 10)
+for r in range(REPLICATES["medians"]):
     rng = np.random.default_rng([6, r])
-    rows = pd.DataFrame({"z": rng.normal(size=1001)})
+    rows = pd.DataFrame({"z": rng.normal(size=ODD)})
     exact = rows["z"].median()
     for mech in ("rank", "smoothsens", "ptr"):
         own = {"eta": 0.1} if mech == "ptr" else {}
-        promised = {"eps": 1.0, "delta": 0.0 if mech == "rank" else DELTA}
-        fit = ps.dp_median("z", rows, mech=mech, inference="none", domain={"z": (-10, 10)}, rng=r, **promised, **own)
+        promised = {"eps": ONE, "delta": 0.0 if mech == "rank" else DELTA}
+        fit = ps.dp_median("z", rows, mech=mech, inference="none", domain={"z": ENDS}, rng=r, **promised, **own)
         errors[mech].append(abs(fit.params["z"] - exact))
     errors["global"].append(abs(min(max(exact + rng.laplace(scale=20.0), -10.0), 10.0) - exact))
 medians = pd.DataFrame(errors)
-print("\nmedian of 1,001 normal rows in (-10, 10), eps = 1, and delta = 1e-5 but for rank: error that privacy adds")
+print(
+    f"\nmedian of {ODD:,} normal rows in {ENDS}, eps = {ONE:g}, and delta = {plain(DELTA)} but for rank: "
+    "error that privacy adds"
+)
 print(
     pd.DataFrame(
         {
@@ -350,7 +375,7 @@ print(
 )
 axis = next(axes)
 axis.boxplot([medians[name].dropna() for name in medians], tick_labels=list(medians), showfliers=False)
-axis.set(yscale="log", ylabel="distance to the exact median", title="5. Median by four mechanisms, eps = 1")
+axis.set(yscale="log", ylabel="distance to the exact median", title=f"5. Median by four mechanisms, eps = {ONE:g}")
 
 # %% [markdown]
 # All three leave noise of the global sensitivity far behind. `rank` is the exponential mechanism, pure and what
@@ -373,7 +398,7 @@ logit = pd.DataFrame({"x": X[:, 1], "y": y})
 known = {"x": ps.Scale(0, 1), "y": (0, 1)}
 weights = np.minimum(1.0, 2 / (X**2).sum(axis=1))
 noisy = {
-    m: ps.dp_glm("y ~ x", logit, mu=1.0, family="binomial", mech=m, domain=known, rng=1)
+    m: ps.dp_glm("y ~ x", logit, mu=ONE, family="binomial", mech=m, domain=known, rng=1)
     for m in ("ngd", "noisy_newton")
 }
 
@@ -430,8 +455,8 @@ a, b = np.meshgrid(np.linspace(-0.1, 1.0, 40), np.linspace(-0.1, 2.1, 40))
 eta = a[..., None] + b[..., None] * X[:, 1]
 surface = (weights * (np.logaddexp(0, eta) - y * eta)).mean(axis=-1)
 for names, title in (
-    (("gradient descent", "private"), "6. Gradient descent, exact and private (mu = 1)"),
-    (("Newton, damped", "private Newton"), "7. Newton, exact and private (mu = 1)"),
+    (("gradient descent", "private"), f"6. Gradient descent, exact and private (mu = {ONE:g})"),
+    (("Newton, damped", "private Newton"), f"7. Newton, exact and private (mu = {ONE:g})"),
 ):
     axis = next(axes)
     axis.contour(a, b, surface, levels=14, colors="0.85", linewidths=0.8)
@@ -506,10 +531,10 @@ axis.legend(fontsize=8)
 rng = np.random.default_rng(8)
 T, batch, step = 100, 100, 0.3
 value = 1 + rng.normal(size=n)
-sigma, mu = noise_multiplier(1.0, DELTA, batch / n, T), ps.gdp_mu(1.0, DELTA)
-ends: dict[str, list[float]] = {"all rows": [], "100 of 2,000 rows": []}
+sigma, mu = noise_multiplier(ONE, DELTA, batch / n, T), ps.gdp_mu(ONE, DELTA)
+ends: dict[str, list[float]] = {"all rows": [], f"{batch} of {n:,} rows": []}
 axis = next(axes)
-for r in range(40):
+for r in range(REPLICATES["descent"]):
     for (name, found), color in zip(ends.items(), ("C0", "C1"), strict=True):
         theta, iterates = 0.0, [0.0]
         for _ in range(T):
@@ -521,7 +546,9 @@ for r in range(40):
         if r < 3:
             axis.plot(iterates, color=color, linewidth=0.9, label=name if r == 0 else None)
 axis.axhline(1.0, color="black", linewidth=0.8)
-axis.set(xlabel="step", ylabel="location", ylim=(0.6, 1.15), title="10. GD and SGD, eps = 1, delta = 1e-5")
+axis.set(
+    xlabel="step", ylabel="location", ylim=(0.6, 1.15), title=f"10. GD and SGD, eps = {ONE:g}, delta = {plain(DELTA)}"
+)
 axis.legend(fontsize=8)
 spread = {name: float(np.sqrt(np.mean((np.array(found) - 1) ** 2))) for name, found in ends.items()}
 print(
@@ -537,7 +564,7 @@ print(
 # all steps leaves in the last iterate is added up exactly in the printed one.
 
 # %%
-sizes, replicates = (250, 500, 1000, 4000), 30
+sizes, replicates = (250, 500, 1000, 4000), REPLICATES["coverage"]
 coverage: dict[str, list[float]] = {"with the noise's share": [], "without": []}
 for size in sizes:
     inside: dict[str, list[np.ndarray]] = {name: [] for name in coverage}
@@ -545,7 +572,7 @@ for size in sizes:
         rng = np.random.default_rng([8, size, r])
         rows = pd.DataFrame({"x": rng.normal(size=size)}).assign(y=lambda d: 1 + 2 * d.x)
         rows["y"] += rng.normal(size=size)
-        fit = ps.dp_lm("y ~ x", rows, mu=1.0, loss="huber", mech="noisy_newton",
+        fit = ps.dp_lm("y ~ x", rows, mu=ONE, loss="huber", mech="noisy_newton",
                        domain={"x": ps.Scale(0, 1), "y": ps.Scale(0, 1)}, rng=r)  # fmt: skip
         low, high = fit.conf_int().to_numpy().T
         off = abs(fit.params.to_numpy() - [1, 2])
@@ -553,16 +580,14 @@ for size in sizes:
         inside["without"].append(off <= 1.96 * (fit.bse * np.sqrt(1 - fit.noise_share)).to_numpy())
     for name in coverage:
         coverage[name].append(float(np.mean(inside[name])))
-print(
-    f"\ncoverage of 95 % intervals by rows, mu = 1, {replicates} samples "
-    f"(+- {math.sqrt(0.95 * 0.05 / (2 * replicates)):.2f})"
-)
+error = math.sqrt(0.95 * 0.05 / (2 * replicates))  # of a coverage of 95 %, of two coefficients together
+print(f"\ncoverage of 95 % intervals by rows, mu = {ONE:g}, {replicates} samples (+- {plain(round(error, 2))})")
 print(pd.DataFrame(coverage, index=sizes).T.round(2).to_string())
 axis = next(axes)
 for name, shares in coverage.items():
     axis.plot(sizes, shares, "o-", label=name)
 axis.axhline(0.95, color="black", linewidth=0.8)
-axis.set(xlabel="rows", ylabel="coverage of 95 % intervals", ylim=(0.5, 1.02), title="11. Noisy Newton, mu = 1")
+axis.set(xlabel="rows", ylabel="coverage of 95 % intervals", ylim=(0.5, 1.02), title=f"11. Noisy Newton, mu = {ONE:g}")
 axis.legend(fontsize=8)
 
 # %% [markdown]
@@ -576,18 +601,18 @@ axis.legend(fontsize=8)
 local = pd.DataFrame(index=[1000, 10_000, 100_000], columns=["local", "central", "sampling"], dtype=float)
 for size in local.index:
     off: dict[str, list[float]] = {"local": [], "central": []}
-    for r in range(12):
+    for r in range(REPLICATES["local"]):
         yes = pd.DataFrame({"yes": np.random.default_rng([9, r]).uniform(size=size) < 0.3}).astype(float)
-        off["local"].append(ps.local.randomized_response(yes["yes"], 1.0, rng=r).proportion - yes["yes"].mean())
-        fit = ps.dp_mean("yes", yes, 1.0, mech="laplace", domain={"yes": (0, 1)}, rng=r)
+        off["local"].append(ps.local.randomized_response(yes["yes"], ONE, rng=r).proportion - yes["yes"].mean())
+        fit = ps.dp_mean("yes", yes, ONE, mech="laplace", domain={"yes": (0, 1)}, rng=r)
         off["central"].append(fit.params["yes"] - yes["yes"].mean())
     local.loc[size] = [*(np.sqrt(np.mean(np.square(found))) for found in off.values()), math.sqrt(0.21 / size)]
-print("\nerror that privacy adds to a share, eps = 1, beside the sampling error")
+print(f"\nerror that privacy adds to a share, eps = {ONE:g}, beside the sampling error")
 print(local.to_string(float_format="{:.5f}".format))
 axis = next(axes)
 for name in local:
     axis.loglog(local.index, local[name], "--" if name == "sampling" else "o-", label=name)
-axis.set(xlabel="rows", ylabel="root mean square error", title="12. A share of yes, eps = 1")
+axis.set(xlabel="rows", ylabel="root mean square error", title=f"12. A share of yes, eps = {ONE:g}")
 axis.legend(fontsize=8)
 
 # %% [markdown]
@@ -597,27 +622,30 @@ axis.legend(fontsize=8)
 # from "simulated" recursions are of 20,000 runs of a quadratic loss.
 
 # %%
-needed = [ps.gdp_delta(eps, eps) for eps in (0.5, 1.0)]
+needed = [ps.gdp_delta(eps, eps) for eps in (HALF, ONE)]
 correct(
     "Gaussian mechanism, proof",
     "density ratio <= e^eps + delta; exponent with eps^2 / (2 GS^2)",
     "the ratio has no bound: delta covers the mass where it exceeds e^eps; "
     "the exponent is eps^2 / (4 ln(1.25 / delta) GS^2)",
-    f"with the printed exponent (sigma = GS / eps) delta is {needed[0]:.3f} at eps = .5, {needed[1]:.3f} at 1",
+    f"with the printed exponent (sigma = GS / eps) delta is {needed[0]:.3f} "
+    f"at eps = {plain(HALF)}, {needed[1]:.3f} at {ONE:g}",
 )
-classical = [math.sqrt(2 * math.log(1.25 / DELTA)) / eps * ps.gdp_mu(eps, DELTA) for eps in (0.1, 1.0, 10.0)]
+tried = (0.1, 1.0, 10.0)
+classical = [math.sqrt(2 * math.log(1.25 / DELTA)) / eps * ps.gdp_mu(eps, DELTA) for eps in tried]
 correct(
     "Gaussian mechanism",
     "sigma = sqrt(2 ln(1.25 / delta)) GS / eps, eps < 1",
     "valid, but the least sigma is GS / gdp_mu(eps, delta)",
-    "times the least one: " + ", ".join(f"{ratio:.2f}" for ratio in classical) + " at eps = .1, 1, 10 (not promised)",
+    f"times the least one: {', '.join(f'{ratio:.2f}' for ratio in classical)} "
+    f"at eps = {', '.join(map(plain, tried))} (not promised)",
 )
-kappa_2 = quad(lambda u: (-0.5 * norm.ppf(u) - 0.125) ** 2, 0, 1)[0]
+kappa_2 = quad(lambda u: (-HALF * norm.ppf(u) - HALF**2 / 2) ** 2, 0, 1)[0]
 correct(
     "Central limit theorem",
     "kappa_2 = - int log^2 |f'|",
     "kappa_2 = + int log^2 |f'|",
-    f"{kappa_2:.3f} for mu = .5; with a minus s^2 is negative",
+    f"{kappa_2:.3f} for mu = {plain(HALF)}; with a minus s^2 is negative",
 )
 K = 100
 p, c = 1 / (1 + math.exp(1 / math.sqrt(K))), 1.0
@@ -630,22 +658,22 @@ correct(
     "Central limit theorem, rate",
     "z_(1 - alpha - c / K) in both bounds",
     "z_(1 - alpha + c / K) in the upper bound",
-    f"c = 1, K = 100: f is up to {above[0]:.3f} above the printed bound, and {-above[1]:.3f} below the right one",
+    f"c = {c:g}, K = {K}: f is up to {above[0]:.3f} above the printed bound, and {-above[1]:.3f} below the right one",
 )
 from_k = next(k for k in range(1, 1000) if 2 * math.sqrt(2 * k * math.log(1 / DELTA)) < k)
 correct(
     "Advanced composition",
     "eps = eps' / (2 sqrt(2 K ln(1 / delta'))) improves on the sum",
     "only for K > 8 ln(1 / delta')",
-    f"from K = {from_k} on at delta' = 1e-5",
+    f"from K = {from_k} on at delta' = {plain(DELTA)}",
 )
 three = ps.Ledger(ps.GaussianDP(2.0))
-three.charge([(name, ps.GaussianDP(1.0)) for name in ("theta", "M", "Q")])
+three.charge([(name, ps.GaussianDP(ONE)) for name in ("theta", "M", "Q")])
 correct(
     "Intervals of NGD",
     "theta, M, Q with mu each",
     "sqrt(3) mu together; shares of mu^2 must add up to 1",
-    f"the ledger: {three.spent().mu:.3f} for mu = 1",
+    f"the ledger: {three.spent().mu:.3f} for mu = {ONE:g}",
 )
 
 rng = np.random.default_rng(10)
@@ -665,7 +693,7 @@ correct(
     "Variance of NGD",
     "plus 8 eta^2 B^2 K / (n mu^2): twice the last step's noise",
     "eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1, R = I - eta M, s = 2 B sqrt(K) / (n mu)",
-    f"printed / simulated {of_descent:.2f} at eta = .5, M = .3; "
+    f"printed / simulated {of_descent:.2f} at eta = {plain(eta)}, M = {plain(m)}; "
     f"theory 2 eta m (2 - eta m) = {2 * eta * m * (2 - eta * m):.2f}",
 )
 of_newton = eta**2 / simulated(eta, 1 - eta)
@@ -673,7 +701,7 @@ correct(
     "Variance of noisy Newton",
     "the last step's noise",
     "times 1 / (eta (2 - eta)), where Hessians are near M",
-    f"printed / simulated {of_newton:.2f} at eta = .5; theory {eta * (2 - eta):.2f}",
+    f"printed / simulated {of_newton:.2f} at eta = {plain(eta)}; theory {eta * (2 - eta):.2f}",
 )
 a_rows, b_rows = np.array([1.0, 0.0]), np.array([0.0, 1.0])
 distance = float(np.linalg.norm(np.outer(a_rows, a_rows) - np.outer(b_rows, b_rows)))
@@ -699,7 +727,8 @@ correct(
     "Robust regression",
     "plus kappa n sigma / 2, without the weights of rows",
     "plus mean(w) kappa sigma / 2",
-    f"200 residuals N(0, 1): sigma {fitted_scale(1):.2f}; as printed {fitted_scale(200):.3f}, the least tried",
+    f"{len(residuals)} residuals N{(0, 1)}: sigma {fitted_scale(1):.2f}; "
+    f"as printed {fitted_scale(len(residuals)):.3f}, the least tried",
 )
 correct(
     "NGD and Newton, limits",
@@ -715,13 +744,14 @@ def huber_location(x: np.ndarray) -> float:
 
 
 quantiles = norm.ppf(np.arange(1, 1000) / 1000)
-curve = 1000 * (huber_location(np.r_[quantiles, 10.0]) - huber_location(quantiles))
+far = 10
+curve = 1000 * (huber_location(np.r_[quantiles, float(far)]) - huber_location(quantiles))
 influence = C_HUBER / (2 * norm.cdf(C_HUBER) - 1)
 correct(
     "Influence function",
     "Psi = grad rho, M = - d E Psi, IF = M^-1 Psi; but M_n is the mean Hessian, + d E Psi",
     "with the Hessian for M, IF = - M^-1 Psi",
-    f"Huber at z = 10: {-influence:.2f} with M_n, sensitivity curve {curve:.2f}",
+    f"Huber at z = {far}: {-influence:.2f} with M_n, sensitivity curve {curve:.2f}",
 )
 grid = np.linspace(-40, 40, 400_001)
 inside_one = (norm.pdf(grid, scale=2.0) - math.e * norm.pdf(grid)).clip(0).sum() * (grid[1] - grid[0])
@@ -729,7 +759,8 @@ correct(
     "Noise by influence",
     "T + gamma(T, F_n) ... Z is (eps, delta)-DP for large n",
     "no finite-sample guarantee: gamma depends on the rows. Use mech='newton'",
-    f"Huber, rows at -10 and 10, one between: a second halves gamma; delta {inside_one:.3f}, claimed 1e-5",
+    f"Huber, rows at {-far} and {far}, one between: a second halves gamma; "
+    f"delta {inside_one:.3f}, claimed {plain(DELTA)}",
 )
 correct(
     "Lower bound by influence",
@@ -737,33 +768,36 @@ correct(
     "gamma / (n eps)",
     f"the private median above errs by {medians['rank'].median():.4f}; gamma / eps is {math.sqrt(math.pi / 2):.2f}",
 )
-e, r = 1, 1
+e, r, g = 1, 1, 0
 correct(
     "NGD, proof",
     "cross term (|e| + 2 eta |g|) r",
     "2 (|e| + eta |g|) r",
-    f"e = r = 1, g = 0: (e + r)^2 = {(e + r) ** 2}, "
-    f"printed bound {e**2 + e * r + r**2}, right {e**2 + 2 * e * r + r**2}",
+    f"e = r = {e}, g = {g}: ({e} + {r})^2 = {(e + r) ** 2}, "
+    f"printed bound {e**2 + (e + 2 * g) * r + r**2}, right {e**2 + 2 * (e + g) * r + r**2}",
 )
+e, r = 2, 0.01
 correct(
     "NGD, proof",
     "K >= C log(r^2 / |e_0|^2)",
     "K >= C log(|e_0|^2 / r^2)",
-    f"e_0 = 2, r = .01: {math.log(0.01**2 / 4):.1f} and {math.log(4 / 0.01**2):.1f}",
+    f"e_0 = {e}, r = {plain(r)}: {math.log(r**2 / e**2):.1f} and {math.log(e**2 / r**2):.1f}",
 )
-curvature = 1**2 / 2 - 2 * 0**2 / 2 + (-1) ** 2 / 2  # the second difference of theta^2 / 2 at 0
+half_square = np.array([-1.0, 0.0, 1.0]) ** 2 / 2
+curvature = np.diff(half_square, 2)[0]
 correct(
     "Strong convexity",
     "tau |theta_1 - theta_2|^2 without 1/2",
     "valid, but tau_1, tau_2 are half the usual constants",
-    f"theta^2 / 2 has curvature {curvature:g} and tau = {curvature / 2:g}",
+    f"theta^2 / 2 has curvature {curvature:g} and tau = {plain(curvature / 2)}",
 )
-shared, own = rng.normal(size=4000), rng.normal(size=(4000, 1000)).mean(axis=1)
+holders = 1000
+shared, own = rng.normal(size=4000), rng.normal(size=(4000, holders)).mean(axis=1)
 correct(
     "Local descent",
     "one Z_k for all holders",
     "Z_ik, one a holder: else it neither averages out nor is local",
-    f"sd of the mean of 1,000 holders' noise: {shared.std():.3f} and {own.std():.3f}",
+    f"sd of the mean of {holders:,} holders' noise: {shared.std():.3f} and {own.std():.3f}",
 )
 
 print(f"\nCorrections to the lecture notes: {len(corrections)}")
