@@ -1,4 +1,4 @@
-"""A model: what is fitted, as a self-checking record of what the user wrote, apart from privacy and chance."""
+"""A model: a self-checking record of the formula and arguments of the user, without privacy or randomness."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privstats.privacy.promise import Neighbors, Promise, is_number
 
 @dataclass(frozen=True)
 class Choice:
-    """An estimator with the words for what it is.
+    """An estimator with the names and texts that describe it.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """What the method does, in words."""
+        """Description of the method, in words."""
         return METHODS.get(self.mech, self.mech)
 
 
@@ -113,7 +113,7 @@ class Model(ABC):
     with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that keep (eps, delta) only, or can
 
     def declared(self, domain: Domain) -> Domain:
-        """Return the domain with what other arguments declare."""
+        """Return the domain, extended by declarations in other arguments (bins)."""
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check
@@ -127,7 +127,7 @@ class Model(ABC):
 
     @property
     def hints(self) -> Mapping[str, Hint]:
-        """What forecasts may assume of the columns."""
+        """Hints about the columns: assumptions for forecasts."""
         assert isinstance(self.domain, Domain)
         return self.domain.hints
 
@@ -184,7 +184,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return what intervals assume of the errors, by name; None where there is no such choice."""
+        """Return the name of the assumption of intervals on the errors; None where there is no such choice."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -215,12 +215,12 @@ EXPRESSIONS = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
 
 
 def one_of(argument: str, value: Any, known: Iterable[str]) -> None:
-    """Refuse a name that is not among the known ones.
+    """Refuse an unknown name.
 
     Raises
     ------
     OptionError
-        Naming those.
+        The message lists the known names.
     """
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
@@ -275,7 +275,7 @@ def chosen(
     auto : tuple of (str, Candidate)
         Which name "auto" stands for; the entry may have more branches than that of the table.
     options : mapping
-        What the user gave.
+        The options that the user gave.
     why : str
         Why "auto" takes it.
 

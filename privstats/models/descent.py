@@ -1,4 +1,4 @@
-"""Noisy optimisation of bounded scores, as in the literature: its row in the tables, and what it needs."""
+"""Noisy optimisation of bounded scores, as in the literature: its rows in the tables, and its requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where columns lie and how often values occur: what is asked, and the tables of estimators."""
+"""Models of the location of columns and of the counts of their values, and their tables of estimators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantile regressions: what is fitted, and the table of estimators."""
+"""The model of quantile regressions, and its table of estimators."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class QuantileModel(Regression):
         if several == 1:
             return super().in_units(estimate, design)
         matrix, shift = design.to_original()
-        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # the place of each (term, tau)
+        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # the position of each (term, tau)
         whole = np.kron(np.eye(several), matrix)[terms]
         names = tuple(f"{name}[{tau:g}]" for name in design.names for tau in self.tau)
         return estimate.mapped(whole, np.repeat(shift, several), names)

@@ -1,4 +1,4 @@
-"""Regressions: what is fitted, and the tables of estimators."""
+"""Models of regressions, and their tables of estimators."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Carrying:
         return "tail" in options or self.rows is None or self.foretold_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether steps are about as short as a perturbed minimiser: then they are quicker, or surer."""
+        """Return whether steps, quicker or surer, give intervals about as short as a perturbed minimiser."""
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.foretold_noise(by, design) < AMPLE)
 
     def foretold_noise(self, by: Noises, design: Design) -> float:
@@ -168,7 +168,7 @@ class Carrying:
         ----------
         choice : Choice
         other : str, optional
-            What to give in its place.
+            The name of a method to give in its place.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Regression(Model):
     weights : str, optional
         Sampling weights, with declared bounds.
     cov_type : str
-        What intervals assume of the errors.
+        The assumption of intervals on the errors.
     """
 
     weights: str | None = None
@@ -253,7 +253,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Return the options, with what intervals are to assume where it is not the usual."""
+        """Return the options, with `cov_type` where it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -503,7 +503,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the mechanisms of a fit by its budget and the name of a distribution, with the name of that of matrices.
+    """Return the mechanisms for this budget and `noise`, and the label of the matrix mechanism.
 
     Parameters
     ----------
