@@ -1,11 +1,11 @@
-"""Memory: what one block of rows leaves is used by the next."""
+"""Memory: the memory freed after one block of rows is used again for the next block."""
 
 import ctypes
 from contextlib import suppress
 from functools import cache
 
 LARGEST = 32_000_000  # bytes: arrays up to this size come from memory that is kept; glibc takes no more than 2^25
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameter numbers of mallopt(3)
 
 
 @cache  # a setting of the process
