@@ -203,5 +203,5 @@ class CheckLosses(Set):
 
 
 def _longest(entries: int) -> dict[str, float]:
-    """Return the largest length of a vector with so many entries in [-1, 1], in each norm."""
+    """Return the largest length, in each norm, of a vector whose entries lie in [-1, 1]."""
     return {"l1": float(entries), "l2": math.sqrt(entries), "linf": min(1.0, entries)}

@@ -249,7 +249,7 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """B on the grid of entries, rounded down: what stands beside s."""
+        """The constant B appended to each score s, rounded down to the grid of entries."""
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
     @cached_property
@@ -389,7 +389,7 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # a row of weight 1 and one of weight 0
+        return max(distance, length) if self.counted else distance  # `length`: rows of weights 1 and 0
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
