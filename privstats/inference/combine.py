@@ -71,7 +71,7 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Return the notes of several fits: one of each kind, which says whose it is.
+    """Return the notes of several fits: one note of each kind, which names its fits.
 
     Notes on coefficients that are not given are left out where another fit gives them.
 

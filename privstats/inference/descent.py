@@ -1,4 +1,4 @@
-"""The error of the last iterate of noisy steps: what their noise leaves there, and what is left of their start."""
+"""The error of the last iterate of noisy steps: the covariance of its noise, and the rest of the starting error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Step = tuple[FloatArray, float]  # the matrix S that multiplied a score, and the
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of what noise leaves in the last iterate, and what is left of the start's error.
+    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error into it.
 
     ``theta <- theta - S (M (theta - theta_hat) + s Z)``, exact where the score is linear with derivative M.
 
@@ -46,7 +46,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     Parameters
     ----------
     left : ndarray, shape (c, c)
-        What is left of the start's error.
+        The matrix that maps the starting error into the last iterate.
     theta : ndarray, shape (c,)
     most : float
         Directions of which more than this part of the start's error is left are the unknown ones.

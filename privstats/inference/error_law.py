@@ -31,7 +31,7 @@ class ErrorLaw:
     sd : ndarray, shape (q,)
         Standard error.
     allowance : ndarray, shape (q,)
-        How far the estimate may have been moved, beside the error.
+        Bound on the bias of the estimate.
     rest, freedom : ndarray, shape (q,)
         Scale and degrees of freedom of the Student part.
     sizes : ndarray, shape (w, q)
@@ -53,7 +53,7 @@ class ErrorLaw:
 
     @classmethod
     def student(cls, sd: FloatArray, allowance: FloatArray, freedom: FloatArray) -> ErrorLaw:
-        """Return the law where nothing is simulated."""
+        """Return the law of errors without a simulated part."""
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
@@ -159,9 +159,10 @@ def mixed_law(
 
 
 def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
-    """Return the 1 - alpha quantile of ``|N(t, 1)|``, any shape (Armstrong and Kolesar 2018): cv(a / s) s is honest.
+    """Return cv(t), the 1 - alpha quantile of ``|N(t, 1)|``, any shape (Armstrong and Kolesar 2018).
 
-    Tabulated, because clips are chosen by it.
+    The half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Values are
+    tabulated, because the choice of a clip needs many of them.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

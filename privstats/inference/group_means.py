@@ -89,7 +89,7 @@ class GroupMeans(Estimate):
         known : bool
             Whether the counts are public.
         budget : str
-            What was spent, for the note on groups that may be empty, such as "eps = 1".
+            The budget spent, such as "eps = 1", for the note on groups that may be empty.
 
         Notes
         -----

@@ -20,7 +20,7 @@ SIGNAL = math.sqrt(3.0)  # the largest response, in its scale, where bounds are 
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated share of yes, its standard error, and the share of the squared one that is due to lies.
+    """Return the estimated share of yes, its standard error, and the share of its square due to randomised answers.
 
     Where a truth is sent with probability pi, ``p = (mean - (1 - pi)) / (2 pi - 1)`` has the variance
     ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). p may lie outside [0, 1]; its variance is that of
