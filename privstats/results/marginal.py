@@ -6,7 +6,8 @@ that `at` gives. Nothing is averaged over the rows of the data: their means and 
 A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, g the inverse of the link. By the
 delta method its error is ``R (theta-hat - theta)``, ``R = sum_k w_k g'(x_k theta + o_k) x_k``, whose law, noise and
 bounds of bias included, is that of a linear hypothesis. Without a link this is exact. Means are transformed: errors are
-added on the scale of the link, and ends go through g, as in `Results.get_prediction`.
+added on the scale of the link, and ends go through g, as in `Results.get_prediction`. Intervals of comparisons and
+slopes through a link also hold the quantiles of q over draws of the coefficients (`_bent`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,8 @@ STEP = 2.0**-17  # of a central difference, relative to the number: its error is
 NEAR_ZERO = 2.0**-10  # of the width of the bounds: numbers nearer to zero count as if they lay there
 MOST_ROWS = 1000  # of a table
 MOST_GRID = 100_000  # rows of a grid
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # of the coefficients, by which quantities through a link are bent
+MOST_DRAWN = 20_000_000  # means over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
@@ -145,6 +148,7 @@ class _Quantity:
     R: FloatArray
     fixed: NDArray[np.bool_]
     scale: str | None = None
+    moved: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,15 +328,41 @@ def _quantity(
     R = np.asarray(sum(over((w * slope_of(eta, link))[:, None] * X) for (w, X, _), eta in both))
     value = np.asarray(sum(over(w * mean_of(eta, link)) for (w, _, _), eta in both))
     if not mean:
-        return _Quantity(value, R, fixed)
+        errors = _errors_of(results, len(moves))
+        moved = _moved(errors, [(w, X, eta) for (w, X, _), eta in both], link, over)
+        return _Quantity(value, R, fixed, moved=np.stack([moved, np.nan_to_num(R) @ errors], axis=2))
     on_link = etas[0] if averaged == 1 else LINKS[link](value)
     with np.errstate(divide="ignore", invalid="ignore"):
         return _Quantity(on_link, R / slope_of(on_link, link)[:, None], fixed, link)
 
 
+def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
+    """Return draws of the errors of all coefficients, shape (coefficients, draws): fewer of them for very many rows."""
+    estimate = _without_margins(results.estimate)
+    if not isinstance(estimate, NormalEstimate):
+        return np.zeros((len(estimate.names), 1))
+    every = int(np.clip(rows * MOST_DRAWS // MOST_DRAWN, 1, MOST_DRAWS // LEAST_DRAWS))
+    return np.asarray(estimate.joint_errors(np.eye(len(estimate.names)))[:MOST_DRAWS:every].T)
+
+
+def _moved(
+    errors: FloatArray,
+    blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    link: str,
+    over: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Return by how much quantities change as coefficients err, shape (quantities, draws)."""
+    found: Any = 0.0
+    for w, X, eta in blocks:
+        shifted = eta[:, None] + np.nan_to_num(X) @ errors
+        found = found + over(w[:, None] * (mean_of(shifted, link) - mean_of(eta, link)[:, None]))
+    return np.asarray(found)
+
+
 def _stacked(parts: Sequence[_Quantity]) -> _Quantity:
     value, fixed = (np.concatenate([getattr(one, name) for one in parts]) for name in ("value", "fixed"))
-    return _Quantity(value, np.vstack([one.R for one in parts]), fixed)
+    moved = None if parts[0].moved is None else np.vstack([cast(FloatArray, one.moved) for one in parts])
+    return _Quantity(value, np.vstack([one.R for one in parts]), fixed, moved=moved)
 
 
 def _table(
@@ -347,7 +377,10 @@ def _table(
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
-    numbers, draws = _numbers(call, value, R, fixed, each[0].scale, tested)
+    moved = None
+    if each[0].moved is not None:
+        moved = np.stack([cast(FloatArray, one.moved) for one in each], axis=1).reshape(len(value), -1, 2)
+    numbers, draws = _numbers(call, value, R, fixed, each[0].scale, tested, moved)
     keys = shown[["level", *(name for name in shown if name != "level")]] if "level" in shown else shown
     frame = keys.loc[np.repeat(keys.index, many)].reset_index(drop=True)
     frame.insert(0, "term", call.name)
@@ -357,7 +390,13 @@ def _table(
 
 
 def _numbers(
-    call: _Call, value: FloatArray, R: FloatArray, fixed: NDArray[np.bool_], link: str | None, tested: bool
+    call: _Call,
+    value: FloatArray,
+    R: FloatArray,
+    fixed: NDArray[np.bool_],
+    link: str | None,
+    tested: bool,
+    moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
     """Return the numbers of a table, NaN where a quantity is not identified; and how many draws intervals are from.
 
@@ -376,6 +415,8 @@ def _numbers(
         together = max_t(own, np.eye(many)[tried], call.alpha, value[tried])
         low[tried], high[tried] = value[tried] - together.half, value[tried] + together.half
         p[tried], draws = together.pvalues, together.draws
+    if moved is not None:
+        low, high, p = _bent(value, moved[..., 1], moved[..., 0], call.alpha, (low, high, p))
     unknown = np.full(many, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = slope_of(value, link)
@@ -390,6 +431,25 @@ def _numbers(
             np.where(fixed, 0.0, own.bias_bound() * slope),
         )
     return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}, draws
+
+
+def _bent(
+    value: FloatArray, first: FloatArray, moved: FloatArray, alpha: float, ends: tuple[FloatArray, ...]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ends and P that allow for how quantities bend within the errors of the coefficients.
+
+    A first-order interval is too short where the mean is flat at the estimate and steep beside it. The interval holds
+    the quantiles of the quantity over draws of the coefficients, too, stretched as the first-order interval is longer
+    than the quantiles of the `first` order changes over the same draws: by bounds of bias, and where several hold
+    together.
+    """
+    low, high, p = ends
+    with np.errstate(invalid="ignore", divide="ignore"):
+        stretch = (high - low) / 2 / np.quantile(np.abs(first), 1 - alpha, axis=1)
+        at = value[:, None] + np.where(np.isfinite(stretch), stretch, 1.0)[:, None] * moved
+        below, above = (s * np.quantile(s * at, alpha / 2, axis=1, method="inverted_cdf") for s in (1, -1))
+        tail = 2 * np.minimum((at <= 0).mean(axis=1), (at >= 0).mean(axis=1))
+    return np.minimum(low, below), np.maximum(high, above), np.maximum(p, np.minimum(tail, 1.0))
 
 
 def _without_margins(estimate: Estimate) -> Estimate:
