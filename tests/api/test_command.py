@@ -104,7 +104,8 @@ def test_a_plan_by_formula_is_the_plan_of_the_function(declared, capsys):
     assert said == f"{PLAN}\nWritten to other.plan.json\n"
     assert ps.load("other.plan.json").digest == PLAN.digest
     code, said, _ = ran(capsys, "plan", *CALL[:2], "quantile", *CALL[5:], "--q", "0.25,0.5", "--n", 500)
-    assert code == 0 and said == f"{ps.plan('quantile', 'y ~ g', 500, eps=0.5, q=[0.25, 0.5], domain=DOMAIN)}\n"
+    assert code == 0 and said.startswith("Plan of dp_quantile: y ~ g\n")
+    assert all(f"\ny[{level}, {q}] " in said for level in "ab" for q in ("0.25", "0.5"))
 
 
 def test_a_codebook_becomes_a_domain(folder, capsys):

@@ -97,7 +97,7 @@ SMALL = {  # settings of a vignette, which are constants at its top; those that 
     "quantile_regression.py": {"EVERY": 40},
     "vertebral.py": {"TRIALS": 2},
 }
-SECONDS = ("foundations.py", "robust_inference.py")
+SECONDS = ("robust_inference.py",)
 
 
 def with_settings(source, settings):
