@@ -262,7 +262,8 @@ class FitNumbers:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
 
         It has the noise of both: small with moments (suffstats), while other methods release both with a small share of
-        the budget, and R squared may be off by 0.2 and more. Without an intercept it is about zero, as in statsmodels.
+        the budget, and R squared may be off by 0.2 and more, mostly downwards under objective perturbation, whose noise
+        makes residuals larger. Without an intercept it is about zero, as in statsmodels.
         NaN where noise hides the std dev of the response; not there where the method did not release it.
 
         Examples
