@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
+TRIES, PAUSE = 5, 0.3  # seconds, in which a scheduler notes that a worker is lost
 
 
 @dataclass(eq=False, repr=False)
@@ -78,7 +80,8 @@ class DaskFrame:
             try:
                 yield from (answer for _, answer in as_completed(asked, with_results=True))
             finally:
-                client.cancel(asked)
+                with suppress(Exception):  # of a scheduler that is gone
+                    client.cancel(asked)
 
     def _parts(self, work: Work) -> list[Any]:
         """Return the partitions, with the columns that are read; where there are units, each of them in one."""
@@ -139,8 +142,19 @@ def silent(client: Any) -> Iterator[None]:
                 warnings.filters.remove(self.ignored)  # type: ignore[attr-defined]
 
     name = f"privstats-{uuid4()}"  # one of the same name would take the place of another fit's
-    client.register_plugin(Silence(), name=name)
+    _told(lambda: client.register_plugin(Silence(), name=name))
     try:
         yield
     finally:
-        client.unregister_worker_plugin(name)
+        with suppress(Exception):  # of a scheduler that is gone, or at the second try
+            _told(lambda: client.unregister_worker_plugin(name))
+
+
+def _told(tell: Callable[[], Any]) -> None:
+    """Tell all workers something, once more where one of them is lost meanwhile."""
+    for _ in range(TRIES - 1):
+        with suppress(OSError):
+            tell()
+            return
+        time.sleep(PAUSE)
+    tell()
