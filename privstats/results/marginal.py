@@ -7,7 +7,7 @@ A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the g
 delta method its error is ``R (theta-hat - theta)``, ``R = sum_k w_k g'(x_k theta + o_k) x_k``, whose law, noise and
 bounds of bias included, is that of a linear hypothesis. Without a link this is exact. Means are transformed: errors are
 added on the scale of the link, and ends go through g, as in `Results.get_prediction`. Intervals of comparisons and
-slopes through a link also hold the quantiles of q over draws of the coefficients (`_bent`).
+slopes through a link also hold the quantiles of q over draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STEP = 2.0**-17  # of a central difference, relative to the number: its error is
 NEAR_ZERO = 2.0**-10  # of the width of the bounds: numbers nearer to zero count as if they lay there
 MOST_ROWS = 1000  # of a table
 MOST_GRID = 100_000  # rows of a grid
-MOST_DRAWS, LEAST_DRAWS = 1999, 199  # of the coefficients, by which quantities through a link are bent
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # of the coefficients, by which intervals allow for the curvature of a link
 MOST_DRAWN = 20_000_000  # means over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
@@ -416,7 +416,7 @@ def _numbers(
         low[tried], high[tried] = value[tried] - together.half, value[tried] + together.half
         p[tried], draws = together.pvalues, together.draws
     if moved is not None:
-        low, high, p = _bent(value, moved[..., 1], moved[..., 0], call.alpha, (low, high, p))
+        low, high, p = _with_curvature(value, moved[..., 1], moved[..., 0], call.alpha, (low, high, p))
     unknown = np.full(many, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = slope_of(value, link)
@@ -433,10 +433,10 @@ def _numbers(
     return {name: np.where(given, column, np.nan) for name, column in zip(NUMBERS, columns, strict=True)}, draws
 
 
-def _bent(
+def _with_curvature(
     value: FloatArray, first: FloatArray, moved: FloatArray, alpha: float, ends: tuple[FloatArray, ...]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ends and P that allow for how quantities bend within the errors of the coefficients.
+    """Return interval ends and p-values that allow for the curvature of the mean within the coefficients' errors.
 
     A first-order interval is too short where the mean is flat at the estimate and steep beside it. The interval holds
     the quantiles of the quantity over draws of the coefficients, too, stretched as the first-order interval is longer

@@ -289,7 +289,8 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            Through a link of means on the scale of the response, with errors by the delta method.
+            Through a link, differences of means on the scale of the response: standard errors by the delta method,
+            intervals also by draws of the coefficients' errors, since the mean is curved.
 
         Raises
         ------
