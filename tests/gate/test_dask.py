@@ -55,7 +55,7 @@ def gathered(call, monkeypatch):
     return bool(found)
 
 
-@thinned(8)
+@thinned(12)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_releases_the_bits_of_a_frame_or_is_refused_before_the_charge(name, monkeypatch):
     data, call = data_of(), CALLS[name]

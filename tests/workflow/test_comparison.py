@@ -6,20 +6,23 @@ import pytest
 
 import privstats as ps
 from privstats.errors import OptionError
+from tests.conftest import slow
 
 DOMAIN = {"y": (0, 10), "x": (-1, 1), "g": ["a", "b"]}
-PLAN = ps.plan("lm", "y ~ x + C(g)", 3000, eps=1, domain=DOMAIN)
+PLAN = ps.plan("lm", "y ~ x + C(g)", 3000, eps=1, domain=DOMAIN, mech="suffstats")
 
 
-def test_each_line_is_what_the_plan_of_that_budget_expects():
-    found = PLAN.compare(eps=[0.5, 4], mu=1).frame
-    assert found["term"].tolist() == [term for term in PLAN.expected().index for _ in range(3)]
+@pytest.mark.parametrize("mech", ["suffstats", slow("auto")])
+def test_each_line_is_what_the_plan_of_that_budget_expects(mech):
+    plan = ps.plan("lm", "y ~ x + C(g)", 3000, eps=1, domain=DOMAIN, mech=mech)
+    found = plan.compare(eps=[0.5, 4], mu=1).frame
+    assert found["term"].tolist() == [term for term in plan.expected().index for _ in range(3)]
     for budget, text in (({"eps": 0.5}, "eps = 0.5"), ({"eps": 4}, "eps = 4"), ({"mu": 1}, "mu = 1")):
-        other = ps.plan("lm", "y ~ x + C(g)", 3000, domain=DOMAIN, **budget).expected()
+        other = ps.plan("lm", "y ~ x + C(g)", 3000, domain=DOMAIN, mech=mech, **budget).expected()
         lines = found[found["budget"] == text].set_index("term")
         for name in ("std_error", "width", "noise_share", "ratio"):
             assert lines[name].to_dict() == other[name].to_dict()
-        assert set(lines["method"]) == {"newton" if "mu" in budget else "objpert"}
+        assert set(lines["method"]) == {mech if mech != "auto" else "newton" if "mu" in budget else "objpert"}
     assert found["width"].iloc[0] > found["width"].iloc[1]
 
 
