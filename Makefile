@@ -33,7 +33,7 @@ tests: .venv/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
 # All tests, the slow ones too, the site, and the fast tests with the oldest versions allowed: half an hour.
-test-all: check .venv/test test-oldest docs
+test-all: check .venv/test .venv/spark test-oldest docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 -m ""
 
 # What reads cells and prints tables, with the oldest versions that pyproject.toml allows, and with pyarrow.
@@ -65,6 +65,11 @@ benchmarks: .venv/test
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
 	$(INSTALL) ".[demo,test]"
+	@touch $@
+
+# Large, and of use where there is a machine of Java.
+.venv/spark: .venv/test
+	$(INSTALL) ".[spark]"
 	@touch $@
 
 .venv-oldest/test: pyproject.toml constraints-oldest.txt

@@ -15,9 +15,11 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from privstats.errors import OptionError
+from privstats.gate import dask_frames, spark_frames
 from privstats.gate.arrow import is_stream
-from privstats.gate.dask_frames import DaskFrame, chooses_columns
+from privstats.gate.dask_frames import DaskFrame
 from privstats.gate.lines import text_lines
+from privstats.gate.spark_frames import SparkFrame
 from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
 
 LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
@@ -158,9 +160,26 @@ def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
 
 def _dask(frame: Any) -> DaskFrame:
     """Return the source of a frame of Dask."""
-    if not chooses_columns(frame):
+    if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
     return DaskFrame(frame)
+
+
+def _spark(frame: Any) -> SparkFrame:
+    """Return the source of a frame of Spark."""
+    if not hasattr(frame, "_jdf"):
+        raise OptionError(
+            "data is a frame of Spark Connect, or of pandas on Spark, whose plan cannot be read; give a frame of a "
+            "session of its own, as SparkSession.builder.master(...) makes it, or frame.to_spark()"
+        )
+    if not spark_frames.takes_columns(frame):
+        raise OptionError(FILTERED)
+    if spark_frames.guesses_types(frame):
+        raise OptionError(
+            "data is a folder of files by the values of a column, whose type Spark guesses from all of them; run "
+            f"spark.conf.set('{spark_frames.GUESSED}', False) and read the files again"
+        )
+    return SparkFrame(frame)
 
 
 def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -198,5 +217,6 @@ KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  
         ("polars", "LazyFrame"): _lazy,
         ("duckdb", "DuckDBPyRelation"): _query,
         ("dask", "DataFrame"): _dask,
+        ("pyspark", "DataFrame"): _spark,
     }
 )

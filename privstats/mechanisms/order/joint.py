@@ -17,6 +17,7 @@ too. So this is exact, whatever the width, and no draw takes longer than one ove
 Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties do no harm: the
 law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell (`Parts`), so
 that a boundary's part is drawn exactly: all parts of a gap alike, as whole numbers. How wide the cells are is public.
+Values are sorted before the noise is added, so that under one seed no order of rows changes a bit.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class Window:
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
-        inside = np.sort(parts.spread(those(near, stretches), rng))
+        inside = np.sort(parts.spread(np.sort(those(near, stretches)), rng))
         points = parts.units(inside)
         kept = [np.zeros(0, dtype=np.int64)]
         for (start, stop), (lowest, _) in zip(places, stretches, strict=True):
@@ -235,7 +236,7 @@ class Window:
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
             outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])
-            self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(outside, self.rng)]))
+            self.everything = np.sort(np.concatenate([self.inside, self.parts.spread(np.sort(outside), self.rng)]))
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
