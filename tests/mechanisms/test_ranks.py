@@ -106,6 +106,20 @@ def test_a_range_that_holds_few_points_of_the_grid_is_kept():
         assert ((low <= drawn) & (drawn <= high)).all() and ((low <= both) & (both <= high)).all()
 
 
+@pytest.mark.parametrize("width", [None, 3.0])
+def test_the_order_of_values_changes_no_bit(width):
+    values = np.random.default_rng(6).normal(size=500)
+    orders = (values, np.sort(values), values[::-1])
+    drawn = [
+        [
+            draw_joint(ranked(some, -4, 4, 2.0**-6), np.array([0.2, 0.5, 0.9]) * 500, np.full(4, 0.05), chance, width)
+            for _ in range(20)
+        ]
+        for some, chance in zip(orders, map(public_stream, [57] * 3), strict=True)
+    ]
+    assert np.array_equal(drawn[0], drawn[1]) and np.array_equal(drawn[0], drawn[2])
+
+
 def test_the_kernel_sums_what_it_says():
     rng = np.random.default_rng(5)
     for K, width in itertools.product((1, 2, 7, 40), (0.0, 3.0, math.inf)):
