@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -42,20 +42,22 @@ class DaskFrame:
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
+
+    Attributes
+    ----------
+    parts : int
+        Partitions of the columns that were last read: of few columns of files, Dask reads several files at once.
     """
 
     frame: Any
     in_memory = False
+    parts: int = field(default=0, init=False)
 
     @property
     def n(self) -> int:
         client = client_of_dask()
         with nullcontext() if client is None else silent(client):
             return int(self.frame.map_partitions(len, meta=("n", "int64")).sum().compute())
-
-    @property
-    def parts(self) -> int:
-        return int(self.frame.npartitions)
 
     def head(self) -> pd.DataFrame:
         head: pd.DataFrame = self.frame._meta
@@ -66,16 +68,21 @@ class DaskFrame:
 
     def each(self, work: Work) -> Iterator[Answer]:
         """Return the answers of completed tasks, in any order: of each part one."""
-        client = client_of_dask()
+        client, what = client_of_dask(), (work.reads, work.unit)
+        if what not in self._planned:
+            self._planned[what] = self._partitions(work)
+        self.parts = len(self._planned[what])
         if client is None:
-            yield from (work(k, RowPart(part.compute(scheduler="sync"))) for k, part in enumerate(self._parts(work)))
-            return
+            return (work(k, RowPart(part.compute(scheduler="sync"))) for k, part in enumerate(self._planned[what]))
+        return self._on_workers(client, work)
+
+    def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
         from distributed import as_completed
 
         with silent(client):
             what = (work.reads, work.unit)
             if what not in self._loaded:
-                self._loaded[what] = client.map(RowPart, client.compute(self._parts(work)), pure=False)
+                self._loaded[what] = client.map(RowPart, client.compute(self._planned[what]), pure=False)
             asked = client.map(work, range(self.parts), self._loaded[what], pure=False, key="privstats")
             try:
                 yield from (answer for _, answer in as_completed(asked, with_results=True))
@@ -83,18 +90,24 @@ class DaskFrame:
                 with suppress(Exception):  # of a scheduler that is gone
                     client.cancel(asked)
 
-    def _parts(self, work: Work) -> list[Any]:
+    def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions, with the columns that are read; where there are units, each of them in one."""
-        frame = self.frame[list(work.reads)]
+        frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
             place = "place of " + "".join(work.reads)  # is no name of another column
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
-            frame = frame.map_partitions(_placed, work.unit, place, self.parts, meta=types)
-            frame = frame.shuffle(on=place, npartitions=self.parts, shuffle_method="tasks")
+            frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
+            frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
         return list(frame.to_delayed())
 
     @cached_property
+    def _planned(self) -> dict[Any, list[Any]]:
+        """Return partitions by the columns that are read, before they are."""
+        return {}
+
+    @cached_property
     def _loaded(self) -> dict[Any, list[Any]]:
+        """Return the same on the workers."""
         return {}
 
 

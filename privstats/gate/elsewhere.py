@@ -162,7 +162,8 @@ class RowsElsewhere(BlockRows):
         """Ship work to all parts; return what each has found."""
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
-        return gather(self._told(source.each(work), source.parts), source.parts, self.met)
+        answers = source.each(work)
+        return gather(self._told(answers, source.parts), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer], parts: int) -> Iterator[Answer]:
         """Tell how far a pass is by parts alone: how many rows a part has is not public."""
@@ -226,7 +227,8 @@ def _units_of(source: Any, unit: str) -> int:
     if not elsewhere(source):
         return count_units(unit, source.batches((unit,)))
     parts: Elsewhere = source.source
-    return sum(units for (units,) in gather(parts.each(UnitCount(unit)), parts.parts, {}).values())
+    answers = parts.each(UnitCount(unit))
+    return sum(units for (units,) in gather(answers, parts.parts, {}).values())
 
 
 def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:

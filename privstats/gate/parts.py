@@ -100,6 +100,7 @@ class Elsewhere(Protocol):
     Attributes
     ----------
     parts : int
+        As the columns that were last read have them.
     """
 
     @property

@@ -1,0 +1,134 @@
+"""The same rows in a frame, on Dask's workers and on Spark: the same bits from each, and what it costs.
+
+A cluster of Dask with two processes, and Spark with two threads (`local[2]`, where a task that fails is not tried
+again), each where it is installed. Target: equal releases and estimates under one seed, for moments, steps, a binomial
+GLM by steps, three quantiles and means by group, with `subset=`, `weights=`, `unit=` and missing cells, in each of
+`--replicates` turns; with `--most`, that Dask takes no more processor time, over all processes, than so many times that
+of one process, from the second turn on.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--replicates 2]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import privstats as ps
+from benchmarks.common import arguments, verdict
+from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
+
+PARTS = 8
+MEANT = {"unit": "who", "rows_per_unit": 4}
+VERBS: dict[str, Callable[[Any], Any]] = {
+    "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
+    "moments, subset": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, subset="x1 > 0", rng=1),
+    "moments, weights": lambda data: ps.dp_lm(
+        FORMULA, data, mu=1.0, domain={**DOMAIN, "w": (0, 2)}, weights="w", mech="suffstats", rng=1
+    ),
+    "moments, units": lambda data: ps.dp_lm(FORMULA, data, mu=1.0, domain=DOMAIN, mech="suffstats", rng=1, **MEANT),
+    "steps": lambda data: ps.dp_lm(FORMULA, data, mu=1.0, domain=DOMAIN, mech="newton", rng=1),
+    "binomial": lambda data: ps.dp_glm("b ~ x1 + x2", data, mu=1.0, domain={**DOMAIN, "b": bool}, rng=1),
+    "quantiles": lambda data: ps.dp_quantile("y", data, 1.0, q=[0.1, 0.5, 0.9], domain=DOMAIN, rng=1),
+    "means by group": lambda data: ps.dp_mean("y ~ g", data, 1.0, domain={**DOMAIN, "g": GROUPS}, rng=1),
+}
+
+
+def rows_of(n: int, seed: int) -> pd.DataFrame:
+    """Return rows with weights, units and missing cells."""
+    rng = np.random.default_rng(seed)
+    data = drawn(n, rng)
+    data["w"], data["who"] = rng.uniform(0, 2, n), rng.integers(0, max(1, n // 3), n).astype(float)
+    data.loc[rng.integers(0, n, n // 100), "x2"] = np.nan
+    return data
+
+
+def places(path: str, opened: ExitStack) -> Iterator[tuple[str, Any]]:
+    """Yield where the rows of a file can lie."""
+    if find_spec("distributed") and find_spec("dask"):
+        import dask.dataframe as dd
+        from distributed import Client, LocalCluster
+
+        here = opened.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
+        opened.enter_context(Client(here))
+        yield "Dask", dd.read_parquet(path)
+    if find_spec("pyspark"):
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "3g"}
+        session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+        opened.callback(session.stop)
+        yield "Spark", session.read.parquet(path).repartition(PARTS)
+
+
+def processor_time() -> float:
+    """Return the seconds of processor time of this process and of all that it has started and that still run."""
+    tick, above, spent = os.sysconf("SC_CLK_TCK"), {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # of a process that has ended
+            continue
+        pid = int(entry.parent.name)
+        above[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15])) / tick
+    own, found = {os.getpid()}, -1
+    while found != len(own):
+        found = len(own)
+        own |= {pid for pid, parent in above.items() if parent in own}
+    return float(sum(spent[pid] for pid in own if pid in spent))
+
+
+def timed(call: Callable[[Any], Any], rows: Any) -> tuple[Any, float]:
+    """Return a fit, and the processor time that it took."""
+    start = processor_time()
+    fit = call(rows)
+    return fit, processor_time() - start
+
+
+def missed_by(n: int, seed: int, turns: int, most: float | None) -> list[str]:
+    """Print what each place costs, and return what was missed."""
+    missed, data = [], rows_of(n, seed)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+        os.mkdir(f"{folder}/rows")
+        for k, part in enumerate(np.array_split(np.arange(n), PARTS)):
+            data.iloc[part].to_parquet(f"{folder}/rows/{k}.parquet")
+        for name, rows in places(f"{folder}/rows", opened):
+            print(f"{name}, {n:,} rows in {PARTS} parts: seconds of processor time, beside one process")
+            for turn in range(turns):
+                for verb, call in VERBS.items():
+                    whole, alone = timed(call, data)
+                    clock = time.monotonic()
+                    fit, spent = timed(call, rows)
+                    print(f"  {verb:17} {spent:6.2f} {alone:6.2f}, {time.monotonic() - clock:.1f} by the clock")
+                    pairs = zip(fit.releases, whole.releases, strict=True)
+                    if not fit.params.equals(whole.params) or any(
+                        a.value.tobytes() != b.value.tobytes() for a, b in pairs
+                    ):
+                        missed.append(f"{verb} on {name} differ from those of the frame, turn {turn + 1}")
+                    if most is not None and name == "Dask" and turn and spent > most * alone:
+                        missed.append(f"{verb} on {name}: {spent / alone:.1f} times one process, not {most}")
+    return missed
+
+
+def main() -> int:
+    """Print the comparison and return whether a target is missed."""
+    parser = arguments(__doc__, 2)
+    parser.add_argument("--n", type=int, default=1_000_000)
+    parser.add_argument("--most", type=float, help="of Dask's processor time, in that of one process")
+    options = parser.parse_args()
+    return verdict(missed_by(options.n, options.seed, options.replicates, options.most))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
