@@ -18,6 +18,7 @@ from tests.conftest import slow
 
 VIGNETTES = Path(__file__).parents[2] / "vignettes"
 SHOWS = {
+    "big_data.py": ["the same to the last bit: True", "more than choose columns", "folder"],
     "demo.py": ["Doctor visits", "Guarantee", "privacy"],
     "foundations.py": [
         *("Membership attack: 100 rows", "no test above", "refused: the ledger", "ends at the fit"),
@@ -90,6 +91,7 @@ def test_without_its_file_a_vignette_runs_on_made_up_rows_and_its_first_line_say
 
 FEW = dict.fromkeys(("attack", "clipping", "medians", "descent", "coverage", "local"), 1)
 SMALL = {  # settings of a vignette, which are constants at its top; those that plan for a width take 6 s and more
+    "big_data.py": {"ROWS": 16_000, "SIZES": (4_000, 16_000)},
     "foundations.py": {"ROWS": 400, "REPLICATES": FEW},
     "robust_inference.py": {"ROWS": 2_000, "EVERY": 40},
     "housing.py": {"EVERY": 40, "RESEMBLING": 500},

@@ -1,0 +1,198 @@
+# %% [markdown]
+# # More rows than memory: a frame, a folder, a cluster
+#
+# A private fit asks for sums over rows, a few times. Where the rows lie does not matter to it, so that one argument
+# changes when they outgrow the memory of a machine: `data=` is a frame, then the path of a folder of Parquet files,
+# then a frame of Dask or Spark. The sums are exact whole numbers; the same rows give the same results to the last bit.
+#
+# The wages here are made up, as many as `ROWS` says. Run it with `python vignettes/big_data.py`; the plot is written
+# beside it. Noise is seeded so that the results of several sources can be compared: seeded releases are not private.
+
+# %%
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import privstats as ps
+
+MU = 0.5
+ROWS, FILES = 1_000_000, 8
+SKILLED = 12  # years of schooling
+SIZES = (50_000, 200_000, 800_000, 3_200_000)  # of the folders whose fits are timed
+REGIONS = ["east", "north", "south", "west"]
+DOMAIN = {"log_wage": (5, 13), "educ": (0, 22), "exper": (0, 50), "region": REGIONS}
+MODEL = "log_wage ~ educ + exper + I(exper**2) + region"
+
+
+def wages(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return made-up wages."""
+    educ, exper = rng.integers(6, 20, n), rng.uniform(0, 45, n)
+    region = rng.integers(0, len(REGIONS), n)
+    centre = 8.5 + 0.08 * educ + 0.03 * exper - 0.0005 * exper**2 + 0.05 * region
+    log_wage = (centre + 0.5 * rng.standard_normal(n)).clip(5, 13)
+    return pd.DataFrame({"log_wage": log_wage, "educ": educ, "exper": exper, "region": np.array(REGIONS)[region]})
+
+
+def store(folder: Path, n: int, rng: np.random.Generator) -> Path:
+    """Write a folder of Parquet files, one after the other, so that no more than one of them is in memory."""
+    folder.mkdir()
+    for k in range(FILES):
+        wages(n // FILES, rng).to_parquet(folder / f"part-{k}.parquet")
+    return folder
+
+
+SCRATCH = tempfile.TemporaryDirectory()
+FOLDER = store(Path(SCRATCH.name) / "wages", ROWS, np.random.default_rng(1))
+print(f"{FILES} files of {ROWS // FILES:,} rows, {sum(file.stat().st_size for file in FOLDER.iterdir()) / 1e6:.0f} MB")
+
+# %% [markdown]
+# ## A frame
+#
+# As ever: all rows in memory.
+
+# %%
+frame = pd.concat([pd.read_parquet(file) for file in sorted(FOLDER.iterdir())], ignore_index=True)
+fit = ps.dp_lm(MODEL, frame, mu=MU, domain=DOMAIN, rng=1)
+print(fit.summary())
+
+# %% [markdown]
+# ## A folder
+#
+# The path stands in place of the frame. The files are read in batches, only the columns of the formula, once for each
+# question of the fit; what was read may be kept for the next question, up to `memory_limit=`. Files that change in the
+# meantime are noticed, and nothing is released.
+
+# %%
+stored = ps.dp_lm(MODEL, FOLDER, mu=MU, domain=DOMAIN, rng=1)
+print("the same to the last bit:", stored.params.equals(fit.params) and stored.bse.equals(fit.bse))
+
+# %% [markdown]
+# ## A cluster
+#
+# A frame of Dask, read on whatever scheduler is in use: here two workers of this process, elsewhere
+# `Client("tcp://scheduler:8786")`. Each question is sent to the partitions, each of which answers with whole numbers;
+# no row leaves its worker. `privstats` has to be installed there, too.
+
+# %%
+if find_spec("distributed") and find_spec("dask"):
+    import dask.dataframe as dd
+    from distributed import Client
+
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+        on_workers = ps.dp_lm(MODEL, dd.read_parquet(FOLDER), mu=MU, domain=DOMAIN, rng=1)
+    print("the same to the last bit:", on_workers.params.equals(fit.params) and on_workers.bse.equals(fit.bse))
+else:
+    print("Dask is not installed here: pip install 'privstats[dask]'")
+
+# %% [markdown]
+# A frame of Spark is given in the same way:
+#
+# ```python
+# rows = SparkSession.builder.getOrCreate().read.parquet("wages/")
+# fit = ps.dp_lm(MODEL, rows, mu=0.5, domain=DOMAIN)
+# ```
+#
+# Persons with several rows each (`unit="person"`) are brought together first, each in one partition: a shuffle, once.
+#
+# ## What may not be done before
+#
+# Sums over other rows than those that were promised protection would protect nobody. So a frame that filters, samples,
+# joins or computes is refused, wherever it lies; `subset=` does the filtering behind the gate.
+
+# %%
+if find_spec("distributed") and find_spec("dask"):
+    try:
+        ps.dp_lm(MODEL, dd.read_parquet(FOLDER).query(f"educ > {SKILLED}"), mu=MU, domain=DOMAIN)
+    except ps.PrivstatsError as error:
+        print(error)
+skilled = ps.dp_lm(MODEL, FOLDER, mu=MU, domain=DOMAIN, subset=f"educ > {SKILLED}", rng=1)
+print(f"years of schooling, of the skilled: {skilled.params['educ']:.3f}")
+
+# %% [markdown]
+# ## Time and memory
+#
+# The same fit from frames and from folders of several sizes, each in a process of its own. Of a frame the memory grows
+# with its rows; of a folder it stays where it is once a batch and what is kept of it reach `memory_limit=`.
+
+# %%
+MEASURED = """
+import json, resource, sys, time
+from pathlib import Path
+import pandas as pd
+import privstats as ps
+
+def peak():
+    status = Path("/proc/self/status")
+    for line in status.read_text().splitlines() if status.exists() else ():
+        if line.startswith("VmHWM"):  # Linux hands what `resource` says on from process to process
+            _, found, _ = line.split()
+            return int(found)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+source, folder, few, options = json.loads(sys.argv.pop())
+declared = options["domain"].items()
+options["domain"] = {name: known if str in map(type, known) else tuple(known) for name, known in declared}
+ps.dp_lm(data=pd.DataFrame(few), **options)
+before, start = peak(), time.process_time()
+ps.dp_lm(data=pd.read_parquet(folder) if source == "frame" else folder, **options)
+print(json.dumps([time.process_time() - start, peak() - before]))
+"""
+LIMIT = 50e6  # bytes: of what is kept between passes
+
+
+def measured(source: str, folder: Path) -> tuple[float, float]:
+    """Return seconds, and MB above what Python, the packages and a fit of few rows take."""
+    options = {"formula": MODEL, "mu": MU, "domain": DOMAIN, "memory_limit": LIMIT}
+    few = frame.head(100).to_dict("list")
+    asked = json.dumps([source, str(folder), few, options])
+    done = subprocess.run([sys.executable, "-c", MEASURED, asked], capture_output=True, text=True, check=True)
+    seconds, peak = json.loads(done.stdout.splitlines()[-1])
+    return seconds, peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def table() -> pd.DataFrame:
+    """Return what the fits cost, a row a size and source."""
+    rows = []
+    for n in SIZES:
+        folder = store(Path(SCRATCH.name) / f"{n}", n, np.random.default_rng(n))
+        for source in ("frame", "folder"):
+            seconds, peak = measured(source, folder)
+            rows.append({"rows": n, "source": source, "seconds": seconds, "MB": max(peak, 1.0)})
+    return pd.DataFrame(rows)
+
+
+start = time.monotonic()
+costs = table()
+print(costs.round({"seconds": 2, "MB": 0}).to_string(index=False))
+print(f"measured in {time.monotonic() - start:.0f} s")
+
+# %%
+drawing, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+for axis, what, label in zip(axes, ("seconds", "MB"), ("seconds, reading included", "MB above Python"), strict=True):
+    for (source, some), style in zip(costs.groupby("source", sort=False), ("o-", "s--"), strict=True):
+        axis.plot(some["rows"], some[what], style, label=source, color="black" if source == "frame" else "tab:blue")
+    axis.set(xscale="log", yscale="log", xlabel="rows", ylabel=label)
+    axis.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
+    axis.set_xticks([], minor=True)
+    for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+        ticks("{x:g}")
+    axis.spines[["top", "right"]].set_visible(False)
+axes[0].legend(frameon=False)
+drawing.suptitle("A private fit from a frame and from a folder")
+picture = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "big_data.png"
+drawing.savefig(picture, dpi=150)
+print(f"drawn: {picture.name}")
+SCRATCH.cleanup()
