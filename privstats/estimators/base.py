@@ -69,9 +69,9 @@ class Noises:
     matrix : Mechanism
         For second moments.
     free_products : bool
-        Whether the second moments of clipped scores cost nothing extra when released with their sum (`SumAndProducts`).
+        Whether second moments of clipped scores cost nothing extra when released with their sum (`SumAndProducts`).
     shares : str
-        Name of the table of default budget shares for these noise laws.
+        Key of these noise laws in tables of default budget shares.
     """
 
     counts: Mechanism
@@ -93,7 +93,7 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected lengths of intervals by branch, computed on access only: a rehearsal accesses none.
+    """Expected interval lengths by branch, computed on access only, so that a rehearsal computes none.
 
     Parameters
     ----------

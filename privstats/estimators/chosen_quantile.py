@@ -78,9 +78,9 @@ class ChosenQuantile(ABC):
     Parameters
     ----------
     noises : Noises
-        The mechanisms of the other questions (`matrix` and `counts`).
+        The mechanisms of the other questions; `matrix` and `counts` are used.
     taus : tuple of float
-        Ascending.
+        Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
@@ -178,7 +178,7 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # information: rows times density for the intercept; times the second moment for another direction
+        # information: rows x density for the intercept; also x second moment for other directions
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value

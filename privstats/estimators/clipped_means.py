@@ -57,7 +57,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if blurred(scales):  # both lengths rest on a guess: it decides, but is not reported
+            if blurred(scales):  # both lengths use a guessed variance: choose by it, but do not report it
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -86,7 +86,7 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # two values, one of them rare: no histogram shows it
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # a rare value: no histogram shows it
         return length if length <= MOST_STEPS and not two else np.inf
 
 

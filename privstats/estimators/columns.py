@@ -27,7 +27,7 @@ from privstats.sets.cells import ByCell, Cells, Line
 from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # mechanism for numbers of rows
-FINEST = 6  # digits of a range: how fine the public grid of values is where none is declared
+FINEST = 6  # digits of the range that the public grid resolves, if no step is declared
 LEAST = 500  # minimum points of a coarser grid: rounding moves a value by at most a thousandth of its range
 DOUBLE_BITS = 50  # a step is at least 2^-50 of the largest number, so that doubles can count grid points
 

@@ -35,12 +35,12 @@ class Histogram:
     Parameters
     ----------
     bins : int or sequence of float, optional
-        How many, or their edges; levels need none. Option of the user, as the next is.
+        Number of bins, or their edges; not needed for a column with levels. This and `density` are options of the user.
     density : bool
-        Whether shares of rows over widths of bins are wanted (over 1 for levels), in place of counts.
+        Whether to return shares of rows over bin widths (over 1 for levels) instead of counts.
     noise : Additive
     neighbors : Neighbors
-        The relation of the promise: with several rows per unit there are no intervals.
+        The neighbouring relation; with several rows per unit there are no intervals.
     """
 
     bins: Any = None
@@ -82,12 +82,12 @@ class Mode:
     Parameters
     ----------
     bins : int or sequence of float, optional
-        As for `Histogram`. Option of the user, as the next is.
+        As for `Histogram`. This and `grid` are options of the user.
     grid : float or mapping, optional
         The step between the possible values of a numeric column, which are then the candidates.
     mechanism : Mechanism
     neighbors : Neighbors
-        The relation of the promise.
+        The neighbouring relation.
     """
 
     bins: Any = None
@@ -107,7 +107,7 @@ class Mode:
         return PointEstimate(tuple(design.names), (ends[chosen] + ends[chosen + 1]) / 2, why)
 
     def _edges(self, design: Any) -> tuple[float, ...]:
-        """Return the edges of the bins: each point of a declared grid has one, where no bins are given."""
+        """Return the edges of the bins; by default each point of a declared grid is a bin."""
         facts = column_facts(design, self.grid)[0]
         edges: tuple[float, ...] = design.edges("dp_mode", self.bins, facts.step if facts.declared else None)
         return edges

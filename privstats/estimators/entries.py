@@ -1,4 +1,4 @@
-"""Rows of moments: levels of factors are entries of their own, which add no more to a row's length than one number."""
+"""Entries of the moments matrix: the levels of a factor add no more to a row's length than a single number does."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_COLUMNS = 20  # for each predictor of a row, from which on moments bear noise better whatever the bounds
-MOST_CONDITION = 1e10  # of contrasts that tell the levels of a factor apart
+MOST_COLUMNS = 20  # columns per predictor of a row from which on moments have less noise, whatever the bounds
+MOST_CONDITION = 1e10  # largest condition number of contrasts that identify the levels of a factor
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Entries (1, z) of a row whose products are released, with the response last: what is public of them.
+    """Public facts about the entries (1, z) of a row whose products are released; the response is the last entry.
 
-    With columns of factors coded by -1 and 1 each entry of a row is as long as the constant, and the noise of all
-    moments grows in proportion with the number of levels. A row has one level only: of entries that are 1 at a level
-    and 0 at others it has one, and they add 1 to its squared length, however many they are.
+    With factor columns coded by -1 and 1, each entry of a row is as long as the constant, and the noise of all moments
+    is proportional to the number of columns. With one indicator per level, a row has a single 1 among the entries of a
+    factor: they add 1 to its squared length, however many levels there are.
 
     Parameters
     ----------
     box : PublicBox
     by_level : bool
-        Whether levels of factors are entries; otherwise columns are.
+        Whether levels of factors are entries; otherwise coded columns are.
     counted : bool
-        Whether the number of rows is not public.
+        Whether the number of rows is released.
     """
 
     box: PublicBox
@@ -45,9 +45,9 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """(factor, columns that its levels say, what they say, shape (levels, columns)), that with most levels first.
+        """(factor, columns replaced by its levels, their values at the levels), the factor with most levels first.
 
-        Of factors that say two columns or more which none before says: that of an interaction says those of its parts.
+        A factor is listed if it replaces two columns or more; an interaction replaces the columns of its parts, too.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -60,22 +60,22 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Columns that are entries by themselves; the response, which is one, is the last."""
+        """Columns that are entries themselves; the last is the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
     @property
     def predictors(self) -> int:
-        """How many entries of a row may differ from zero, the constant among them and the response not."""
+        """Largest number of nonzero entries in a row, including the constant but not the response."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     @property
     def lighter(self) -> float:
-        """By how much less noise whitened columns bear before moments do better: with many columns a predictor.
+        """Factor on the noise of whitened columns above which moments are chosen; less than 1 with many columns.
 
-        The noise of whitened columns grows with their number, that of moments of entries with predictors alone; but it
-        goes by the response's bounds, which may be wide: with 20 levels steps are the shorter ones there, with 60 not.
+        The noise of whitened columns increases with their number, the noise of entries only with the number of
+        predictors, but also with the response's bounds: at 20 levels steps are more precise, at 60 levels moments.
         """
         return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
 
@@ -83,8 +83,8 @@ class Entries:
     def within(self) -> BoxProducts:
         """The set of rows.
 
-        The first factor has all its levels, which add up to the constant: moments with that are not released then, nor
-        is the number of rows. Others have all levels but the last.
+        The first factor has an entry for every level. They add up to the constant, whose moments are then not released,
+        nor is the number of rows. Other factors have an entry for every level but the last.
         """
         own = len(self.others)
         if not self.coded:
@@ -94,7 +94,7 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return which law has the least variance in products with the response, on average."""
+        """Return the noise law with the least mean variance in products with the response."""
         with_response = self.within.where[:-1, -1]
 
         def variance(name: str) -> float:
@@ -105,21 +105,21 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """The function of rows whose moments are released."""
+        """The row function whose second moments are released."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
 
     @cached_property
     def constant(self) -> FloatArray:
-        """The combination of (1, z) that is 1 in each row, of what moments are released: shape (1 + entries,)."""
+        """Coefficients of (1, z) whose linear combination is 1 in each row, shape (1 + entries,)."""
         one = np.zeros(self.within.q + 1)
         one[list(self.within.groups[0]) if self.coded else 0] = 1.0
         return one
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """From (1, z) to the design's columns and the response less offset, shape (1 + entries, c + 1)."""
+        """Matrix that maps (1, z) to the design's columns and the response less offset, shape (1 + entries, c + 1)."""
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)
@@ -134,25 +134,25 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether levels are entries, and predictors among the entries follow from as many columns."""
+        """Whether levels are entries and the predictors among the entries are a linear function of the columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """From the design's columns to coordinates whose moments have noise of about one size, shape (c, c).
+        """Matrix that maps the design's columns to coordinates whose moments have about equal noise, shape (c, c).
 
-        They are the predictors among the entries, if these are `told`.
+        The coordinates are the predictors among the entries, if `told`; otherwise the columns.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
 
 def response_scale(others: float) -> float:
-    """Return the free scale of the response that suits coefficients of squared length `SIGNAL`.
+    """Return the scale of the response that divides noise best for coefficients of squared length `SIGNAL`.
 
     Parameters
     ----------
     others : float
-        Largest squared length of the rest of the row.
+        Largest squared length of the other entries of a row.
     """
     return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

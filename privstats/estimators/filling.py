@@ -10,9 +10,9 @@ from privstats.inference.noise import Loading
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 
-FILLING = 4096  # public rows
+FILLING = 4096  # number of synthetic rows
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # of responses about their quantile, a half-range: that of a normal median, sd a tenth of it
+DENSITY = 4.0  # density of responses at their quantile, per half-range: a normal median with sd of a tenth
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 

@@ -35,10 +35,10 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     ----------
     estimator : BySteps
     promise : Promise
-        Of the whole fit.
+        Guarantee of the whole fit.
     neighbors : Neighbors
     columns : int
-        Of the design.
+        Number of columns of the design.
     rows : int
     """
     within = Products(columns + 1, 1.0)

@@ -1,6 +1,6 @@
-"""Scales of columns, and the box of standardised columns that follows from them.
+"""Released scales of columns, and the box of standardised columns that follows from them.
 
-The numbers of comments are stages: 0 scales. All numbers here are public or releases.
+Numbers in docstrings are stages: 0 is the release of scales. All numbers here are public or released.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # relative size below which an entry of a null space is rounding error
+NULL = 1e-8  # relative size below which an entry of a null space counts as rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class StandardFrame:
     Parameters
     ----------
     K : ndarray, shape (width, c + 1)
-        From a row z = (columns, [offset], response). The last column of h is (response - offset - centre) / scale.
+        Maps a row z = (columns, [offset], response) to h. The last entry of h is (response - offset - centre) / scale.
     parts : tuple of (tuple of int, ndarray)
-        Groups of columns of h that vary together, without the last column, and their values at the corners of their
-        box, shape (corners, columns): two corners for a number, one for each level of a factor.
+        Groups of columns of h that vary together, and their values at the corners of their box, shape (corners,
+        columns): two corners for a numeric column, one corner for each level of a factor. The response is left out.
     scale : float
         Released scale of the response.
     redone : bool
-        Whether columns were computed from other releases (products, second scales), unlike the moments of the box.
+        Whether columns were computed from further releases (products, second scales) and differ from those of the box.
     """
 
     K: FloatArray
@@ -101,7 +101,7 @@ class StandardFrame:
 
 @dataclass(frozen=True, eq=False)
 class PublicBox:
-    """Public facts of a design's rows, for estimators."""
+    """Public facts about a design's rows that estimators need."""
 
     design: Any
 
@@ -115,17 +115,17 @@ class PublicBox:
 
     @cached_property
     def intercept(self) -> int | None:
-        """Position of the intercept among the coefficients."""
+        """Position of the intercept among the coefficients, if there is one."""
         return list(self.design.names).index("Intercept") if self.design.intercept else None
 
     @cached_property
     def slopes(self) -> list[int]:
-        """Positions of the other coefficients."""
+        """Positions of all coefficients but the intercept."""
         return [j for j in range(self.c) if j != self.intercept]
 
     @cached_property
     def offset(self) -> tuple[float, ...]:
-        """Coefficient of the offset of a row z, which is in the response's units where there is no link; or nothing."""
+        """Coefficient of the offset in a row z, in the response's units if there is no link; empty without one."""
         if not self.design.offset:
             return ()
         return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
@@ -146,22 +146,22 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Slopes and response less offset, each in [-1, 1], of a row z, shape (width, slopes + 1)."""
+        """Matrix that maps a row z to slopes' columns and response less offset, in [-1, 1]: (width, slopes + 1)."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Part of its box in which each of `entries` is read at the start, shape (slopes + 1,).
+        """Part of its bounds to which each of `entries` is clamped when scales are released, shape (slopes + 1,).
 
-        A column that is declared by its scale has bounds far beyond it, in which its variance would be all noise.
+        A column with a declared scale has bounds far beyond it; at these bounds its variance would be below the noise.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Mask of columns with the values -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
+        """Mask of columns with values -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -171,15 +171,15 @@ class PublicBox:
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """(column, parent, parent) of columns that are made about the centres of their parents: with an intercept."""
+        """(column, factor, factor) of product columns, to be centred at their factors; empty without intercept."""
         return tuple(self.design.products) if self.design.intercept else ()
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """M, shape (c, p): theta is M phi with each ``|phi| <= 1`` where the response's mean is in [-1, 1] in the box.
+        """M, shape (c, p): theta is M phi with ``|phi| <= 1`` if the response's mean is in [-1, 1] over the box.
 
-        Means at levels of the factor with most of them, at the mean codes of all others; differences of levels of
-        another factor from their mean, which are at most 2; and the coefficients of other columns.
+        The entries of phi are: means at the levels of the factor with most levels, at the mean codes of all others;
+        differences of another factor's levels from their mean, which are at most 2; and other columns' coefficients.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -199,14 +199,14 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return directions of theta on which rows at kept levels have no information, shape (c, l), rounded."""
+        """Return directions of theta without information in rows at kept levels, shape (c, l), rounded."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return rows of the box on a lattice, shape (k_1, ..., k_p, c), and its axes of numbers; None if too many.
+        """Return rows on a lattice of the box, shape (k_1, ..., k_p, c), and its numeric axes; None if too many.
 
-        Columns of one factor vary together, over kept levels; numbers vary from -1 to 1; products follow their parents.
+        Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products follow.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -238,14 +238,14 @@ class PublicBox:
         return rows, list(range(first, len(axes)))
 
     def identity(self) -> StandardFrame:
-        """Return the frame of columns as they are."""
+        """Return the frame of columns that are neither centred nor scaled."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
         return StandardFrame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
 
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return which standardised columns vary together, and the corners of their box: of factors, kept levels."""
+        """Return groups of standardised columns that vary together, and the corners of their box, at kept levels."""
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:
@@ -273,19 +273,19 @@ class Scales:
     rows : float
         Number of rows, public or released.
     center, scale : ndarray, shape (c + 1,)
-        Centres and scales of columns (0 and 1 for the intercept) and of response less offset.
+        Centres and scales of columns (0 and 1 for the intercept) and of the response less offset.
     blurred : ndarray of bool, shape (c + 1,)
         Whether a variance is below its own noise.
     sums : ndarray, shape (c + 1,)
         Sums of columns; for the intercept, `rows`.
     sd : ndarray, shape (c + 1,)
-        Standard deviations of the noise of sums.
+        Standard deviations of the noise of `sums`.
     rows_sd : float
-        Standard deviation of the noise of `rows`; 0 for a public number.
+        Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Rows at the rarer end of the response's bounds, if the response may have two values only; otherwise inf.
+        Number of rows at the rarer end of the response's bounds if it may have two values only; otherwise inf.
     wrong : ndarray, shape (c + 1,)
-        Noise of a squared scale; inf for scales that were not computed from sums.
+        Noise sd of a squared scale; inf for scales that were released by ranks.
     """
 
     rows: float
@@ -300,7 +300,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """The response's std dev, or without an intercept its root mean square; NaN where noise hides it."""
+        """The response's std dev, or without an intercept its root mean square; NaN where it is below noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
@@ -311,13 +311,13 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether squares of columns that have the values -1 and 1 alone, which are the number of rows, are not asked, and
-        that of the response is asked by itself: pure noise is in proportion to the number of sums.
+        Whether to omit the squares of columns with values -1 and 1, which are known from the number of rows, and to
+        release the response's square separately: under eps the noise increases with the number of sums.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # first the columns whose squares are released
+    asked = np.argsort(known, kind="stable")  # columns whose squares are released come first
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -326,11 +326,11 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """0a. Release the response's sum of squares about its released centre, a number by itself.
+    """0a. Release the response's sum of squares about its released centre in a question of its own.
 
-    A row contributes ``((y - centre) / largest)^2``, in [0, 1] for any centre and clamped there (`Fractions`): a
-    replaced row moves the sum by at most 1. The mean square exceeds the variance by the square of the centre's error,
-    whose expectation is public, and is taken off.
+    A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`): replacing a row moves the sum by
+    at most 1. The mean square exceeds the variance by the centre's squared error, whose public expectation is
+    subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -351,7 +351,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
-    """Return centres and scales from released sums and squares, of the entries of the box in the order of `asked`."""
+    """Return centres and scales from released sums and squares of the box's entries, in the order of `asked`."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
@@ -378,19 +378,19 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows at the rarer end of the response's bounds, if it may have two values; inf where not.
+    """Return the share of rows at the rarer end of the response's bounds, if it may have two values; otherwise inf.
 
-    No response of mean a on [low, high] has a larger variance than ``(high - a)(a - low)``, which is that of its ends.
-    What is declared in (0, 1), as truth values are, may have two values unless its variance says that it has not;
-    what has other bounds, a skewed amount say, has not unless its variance says that it has.
+    A response of mean a on [low, high] has at most the variance ``(high - a)(a - low)``, that of values at the ends.
+    A response declared in (0, 1), like a truth value, may have two values unless its variance is clearly smaller. A
+    response with other bounds, such as a skewed amount, may have two values only if its variance is that large.
 
     Parameters
     ----------
     box : PublicBox
     mean, variance : float
-        Released, of the response.
+        Released mean and variance of the response.
     mean_sd, variance_sd : float
-        Of their noise.
+        Noise sds of the mean and the variance.
     """
     if box.offset or box.usual[-1] < 1:
         return np.inf
@@ -405,16 +405,16 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """0c. Release centres and scales of columns whose variance noise hides, by ranks: wide bounds cost nothing there.
+    """0c. Release centres and scales by ranks for columns with variances below noise: ranks do not depend on bounds.
 
-    The centre is a median, the scale a quantile of distances from it, on a logarithmic axis, over that of a normal
-    law. A larger scale than the first reading is noise of its own, and a column with an atom may be narrower than it
-    seems: so the scale is at most the first one, and at least a part of the noise of the column's mean.
+    The centre is a median, the scale a quantile of distances from it on a logarithmic axis, over the normal quantile.
+    A scale above the first released one would be noise, and a column with an atom may be wider than this quantile
+    says: the scale is at most the first one, and at least a multiple of the noise of the column's mean.
 
     Parameters
     ----------
     offered : int or None
-        Rows handed over, where their number is public: the quantile's order goes by it.
+        Number of rows handed over, if public: the order of the quantile depends on it.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, blurred, wrong = (
@@ -453,7 +453,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # rare large responses are no part of a quantile, but of their variance
+        if j == box.c:  # rare large responses affect the variance but not a quantile
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
@@ -465,28 +465,28 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments of standardised columns and response, a row, that follow from sums of columns and of squares.
+    """Second moments per row of standardised columns and response, derived from released sums and sums of squares.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        Means are zero, and two dummies of one factor never meet: ``z_i z_j = -1 - z_i - z_j`` for values -1 and 1.
+        Zeros off the diagonal, except for two dummies of one factor: ``z_i z_j = -1 - z_i - z_j`` for values -1 and 1.
     variance : ndarray, shape (c + 1, c + 1)
-        Of their errors: infinite where nothing is known.
+        Variances of their errors: infinite for unknown entries.
     """
 
     value: FloatArray
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return values and variances, shape (k, k), of which only the response's square, the last one, is known."""
+        """Return values and variances, shape (k, k), of which only the last, the response's square, is known."""
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return what the scales tell; `moments` are variances over squared scales, shape (c + 1,)."""
+        """Return the moments implied by the scales; `moments` are variances over squared scales, shape (c + 1,)."""
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False
@@ -513,10 +513,10 @@ class KnownMoments:
 
 
 def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales so large that rows of rare levels are short, and the variances in their squares, shape (c + 1,).
+    """Return scales large enough for rows of rare levels to be short, and variances over squared scales, (c + 1,).
 
-    A row at an end of a two-valued column gets a squared length of at most `HELD_LEAST` times c + 1. The response is
-    such a column where its released variance is that of its bounds.
+    A row at an end of a two-valued column has a squared length of at most `HELD_LEAST` times c + 1. The response
+    counts as two-valued if its released variance is that of values at its bounds.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)
@@ -528,8 +528,8 @@ def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
     """Return the frame of columns, centred and scaled by their released centres and scales.
 
-    A column that is constant over the kept levels is centred at that constant, because its released centre has noise,
-    and its released scale is only noise.
+    A column that is constant over the kept levels is centred at this constant and not scaled, because its released
+    centre and scale are noise.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
     for factor, k in zip(box.design.factors, kept or (), strict=False):
@@ -544,10 +544,10 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 
 
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
-    """Return the frame in which each column that is a product of two others is made of their standardised values.
+    """Return the frame in which each product column is the product of its two standardised factors.
 
-    A product x_a x_b about the released centres of x_a and x_b, in units of their released scales, is a linear function
-    of the columns: of x_a x_b itself, of x_a, x_b and 1. So the row's own columns are mapped, by releases.
+    The product of x_a and x_b, centred and scaled by releases, is a linear function of x_a x_b, x_a, x_b and 1. So each
+    row's own columns are mapped linearly.
     """
     design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
     middle, half = np.asarray(design.centers), np.asarray(design.halves)
@@ -581,13 +581,13 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """0b. Release scales again, of columns whose variance was below its noise and of products, in their first units.
+    """0b. Release scales a second time, for products and for columns whose variance was below its noise.
 
-    Nothing is asked if the answer is not worth its share.
+    Nothing is released if `worth` is False or no column needs it.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.blurred.copy()
-    wanted[-1] &= by.free_products  # pure noise on a second reading of the response costs more than it gives
+    wanted[-1] &= by.free_products  # under eps a second release of the response costs more than it gains
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

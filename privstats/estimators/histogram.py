@@ -1,7 +1,7 @@
-"""Denoised histograms of score lengths, a bound on the mass they cannot show, and the clipping threshold.
+"""Denoised histograms of score lengths, a bound on hidden counts, and the clipping threshold.
 
-Bins have ratio sqrt 2. Beyond the last visible window counts are extrapolated geometrically; intervals rest on this
-assumption about tails. Everything here is a function of noisy counts and of public numbers.
+Bins have ratio sqrt 2. Beyond the last visible window of two bins, counts are extrapolated geometrically; intervals
+depend on this assumption about tails. All values are functions of noisy counts and of public numbers.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on hidden counts: their ratio from bin to bin, for bins of ratio sqrt 2.
+    """Assumption on hidden counts: the ratio of counts in successive bins, for bins of ratio sqrt 2.
 
     Parameters
     ----------
     slowest : float
-        Largest ratio: .5 is a finite variance, .25 finite fourth moments.
+        Largest ratio: .5 holds for a finite variance, .25 for finite fourth moments.
     fastest : float
-        Least ratio, as a share of `slowest`.
+        Smallest ratio, as a share of `slowest`.
     residue : float
-        Part of `RESIDUE` noise sds by which hidden counts may exceed their fitted size.
+        Hidden counts may exceed their fitted size by this times `RESIDUE` noise sds.
     aligned : bool
-        Whether rows beyond the clip may all lie along one coefficient.
+        Whether all rows beyond the clip may lie along one coefficient.
     slow : bool
-        Whether counts may fall so slowly that a window of two bins does not show them, but a wider window does.
+        Whether counts may decrease so slowly that only sums over more than two bins are visible.
     """
 
     slowest: float
@@ -59,24 +59,24 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "far": Tail(0.5, slow=True),  # of scores where bounds of predictors are far from their rows
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # as long as their rows: of a bounded psi, or counts
-    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # counts, gamma responses: curvature is bounded
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # of lengths of rows, where scores are as long
+    "far": Tail(0.5, slow=True),  # scores, if bounds of predictors are far from their rows
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # scores of a bounded psi: about as long as their rows
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # of counts and gamma responses: bounded curvature
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # lengths of rows, used for scores that are about as long
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
 
 
 class Whole(NamedTuple):
-    """The total of the counts of a histogram, and its standard error.
+    """The total of a histogram's counts, and its standard error.
 
     Parameters
     ----------
     number : float
     sd : float
-        Its standard error: 0 where it is public; inf where it is the number of units, of which some may have no row
-        that is used, or where counts say it themselves.
+        Its standard error: 0 for a public number; inf for a number of units, since units may have no used row, and for
+        the sum of the released counts.
     """
 
     number: float
@@ -92,13 +92,13 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Counts at lengths, five lengths a bin.
+    """Denoised counts at lengths; five lengths represent a bin.
 
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
     hidden : ndarray of bool, shape (5 * bins,)
-        Whether a length lies beyond the last visible bin, so that its count is an assumption.
+        Whether a length lies beyond the last visible bin, so that its count is extrapolated.
     sd : float
         Standard deviation of the noise of a bin's count.
     """
@@ -117,7 +117,7 @@ class Lengths:
         ask : Ask
         by : Noises
         question : Sum
-            Of `Shells`.
+            Has a set `Shells`.
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
@@ -136,21 +136,21 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return visible counts, adjusted evenly so that all counts add up to the known total, and a tail.
+        """Return the visible counts, shifted evenly to add up to the known total, and an extrapolated tail.
 
         Parameters
         ----------
         counts : ndarray, shape (bins,)
-            Released.
+            Released counts.
         sd : float
-            Of the noise of a count.
+            Noise sd of a count.
         ends : tuple of float
             Upper ends of the bins.
         known : Whole or None
-            Rows, or units; None where counts say it themselves.
+            Total number of rows or units; by default the sum of the released counts.
         tail : Tail
         law : {"normal", "pure"}
-            Of the noise: Laplace noise has longer tails.
+            Noise law of the counts: Laplace noise ("pure") has longer tails.
         """
         seen, last = with_tail(counts, sd, tail, law, known)
         filled = lowered_to(seen, last, max(float(counts.sum()), 1.0) if known is None else known.number)
@@ -176,20 +176,20 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return the bias that a clip at each radius causes in a sum of scores, along any one coefficient.
+        """Return a bound on the bias of a sum of scores by a clip at each radius, along any one coefficient.
 
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
-            Of all lengths, or of each.
+            Radii for all lengths, or separate ones for each length.
         m : float
-            Coordinates: rows that differ do not all lie along one coefficient. One with a part s of all squares counts
-            as one of 1 / s.
+            Number of coordinates: different rows do not all lie along one coefficient. For a coordinate with the share
+            s of all squares, use 1 / s.
         tail : Tail
         hidden : float, optional
-            Squared part of hidden rows that does, times m; by default `ALONG_HIDDEN`.
+            Squared share of hidden rows along one coefficient, times m; by default `ALONG_HIDDEN`.
         size : float
-            Mean score of a row over its length.
+            Mean ratio of a row's score to its length.
         """
         along, beyond = part_along(ALONG_SEEN, m, tail), part_along(ALONG_HIDDEN if hidden is None else hidden, m, tail)
         moved = size * np.where(self.hidden, beyond, along) * self.counts
@@ -201,7 +201,7 @@ class Lengths:
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the lengths from the smallest allowed on, at least the last one: the candidate clips."""
+        """Return the candidate clips: the lengths above `least`, always including the last one."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
@@ -213,12 +213,12 @@ class Lengths:
 def with_tail(
     counts: FloatArray, sd: float, tail: Tail, law: str = "normal", known: Whole | None = None
 ) -> tuple[FloatArray, int]:
-    """Return visible counts with a geometric tail beyond the last visible window of two bins, and that window's bin.
+    """Return the counts with a geometric tail beyond the last visible bin, and the index of that bin.
 
-    Windows next to visible ones, whose last bin they share, count as visible from `VISIBLE` noise sds, and windows
-    after a gap from `AFTER_GAP`. A tail that falls slowly may be hidden in each bin, but not in a sum of many: as long
-    as one is visible the next bin is. The first hidden bin holds at most what the last windows let expect, and at most
-    what a tail of that shape through all hidden counts says, and `residue` of its noise.
+    A window is a sum of two neighbouring bins. It is visible at `VISIBLE` noise sds if it overlaps a visible window,
+    and at `AFTER_GAP` sds otherwise. A slowly decreasing tail may be invisible in each window but visible in a wider
+    sum; then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows, and
+    at most the size fitted to all hidden counts plus `residue` of its noise.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -248,10 +248,10 @@ def with_tail(
 
 
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
-    """Return how many bins more are visible since a sum of counts behind the last one is: 0 if none is.
+    """Return the number of further bins that a sum of counts beyond the last visible bin makes visible, or 0.
 
-    Of `WIDE_WINDOWS` bins the nearer half is; of all, the next one. Their sum is also what visible bins lack of the
-    total, where it is known: both are averaged by their precision.
+    If a sum of `WIDE_WINDOWS` bins is visible, so is its nearer half; if the sum of all bins is, so is the next bin. A
+    known total minus the visible counts estimates the same sum: both are averaged by precision.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -269,12 +269,12 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts, the visible ones lowered or raised evenly, not below zero, so that all add up to `total`."""
+    """Return the counts with the visible ones shifted evenly, but not below zero, so that all add up to `total`."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # were only the k largest above zero
+    shifts = (np.cumsum(ordered) - rest) / kept  # shifts if only the k largest counts remain positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -299,11 +299,11 @@ class Clip:
     aligned : float
         Bound on the bias by clipping if all rows beyond the clip lie along one direction.
     unseen : float
-        Variance of a coordinate of the score that no bin of the histogram shows.
+        Variance of a coordinate of the score outside all bins of the histogram.
     least : float
-        Least variance of a row's coordinate, as squared residuals say; 0 where they were not summed up.
+        Lower bound on the variance of a row's coordinate from released squared residuals; 0 without this release.
     curvature : float
-        Largest curvature of a row's loss, where that is minimised.
+        Largest curvature of a row's loss, for perturbed minimisers.
     """
 
     radius: float
@@ -335,14 +335,14 @@ def best_clip(
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
     m : int
-        Coordinates.
+        Number of coordinates.
     tail : Tail
     unseen : float
-        Sum of squared lengths of scores that the histogram does not show.
+        Sum of squared lengths of scores outside the histogram.
     always : float
-        Excess that does not depend on the clip.
+        Bias that does not depend on the clip.
     unseen_along : float, optional
-        Part of what the histogram does not show that may lie along one coefficient; by default as of hidden rows.
+        Share of the scores outside the histogram that may lie along one coefficient; by default as for hidden rows.
 
     Notes
     -----
@@ -357,7 +357,7 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return which part of a sum of lengths may lie along the direction of one of m coefficients."""
+    """Return the largest share of a sum of lengths that may lie along one of m coefficients."""
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
 
@@ -369,9 +369,9 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
     radii : ndarray, shape (k,)
         Ascending.
     variance : ndarray, shape (k,)
-        Of a coordinate of the score that is clipped at each radius.
+        Variance of a coordinate of the score clipped at each radius.
     excess : ndarray, shape (k,)
-        a, the bound on the bias of the score by clipping.
+        Bound a on the bias of the score by clipping.
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
 
@@ -389,28 +389,28 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
 def predicted_length(
     noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf, law: str = "normal"
 ) -> float:
-    """Return the expected half-length of a fit whose rows are a little heavier than normal ones: public.
+    """Return the expected interval half-length for rows with slightly heavy tails, from public numbers only.
 
     Parameters
     ----------
     noise : float
         Standard deviation of the noise of a score's coordinate at radius 1.
     count_sd : float
-        Of the noise of a count of the histogram of score sizes.
+        Noise sd of a count of the histogram of score lengths.
     m : int
-        Coordinates.
+        Number of coordinates.
     scores : float
-        Rows, or units.
+        Number of rows, or of units.
     tail : Tail
     cap : float
-        The longest score that the domain allows, in standard deviations of a residual.
+        The largest score that the domain allows, in standard deviations of a residual.
     law : {"normal", "pure"}
-        Of the noise of counts: how far a gap may be; draws are normal ones of their sd.
+        Noise law of the counts, which sets the threshold after a gap; the draws are normal with the same sd.
 
     Returns
     -------
     float
-        In standard deviations of a coordinate of a row's score, times the root of `scores`: 1.96 without privacy.
+        In standard deviations of a coordinate of a row's score, times the root of `scores`; 1.96 without privacy.
     """
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
     counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / MADE_UP
@@ -426,10 +426,10 @@ _PLASTIC = 1.3247179572447460  # generates a low-discrepancy sequence in the squ
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return public score sizes |w||e|: nearly normal rows, errors with ten degrees of freedom.
+    """Return public score lengths |w||e|: nearly normal rows, and errors with ten degrees of freedom.
 
-    Entries of w are normal times lognormal(.1); the sum of their squares is taken to be a gamma number of the same mean
-    and variance. Quantiles are taken at quasi-random points: no chance has a part in it.
+    Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
+    same mean and variance. Quantiles are taken at quasi-random points, so the result is deterministic.
     """
     k = np.arange(1, MADE_UP + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -1,7 +1,7 @@
 """Least squares by a mechanism that chooses the coefficients: K-norm gradient, objective perturbation, exponential.
 
 The chosen coefficients solve ``score = noise`` with noise of a known law, and a ridge that one step removes. Intervals
-need the Hessian and the variance of the scores as well, which are released beside them.
+also need the Hessian and the variance of the scores, which are released separately.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.03,
     "meat": 0.17,
 }
-CLIP = 1.0  # residuals of more than half the response's range count as that much in the residual scale
+CLIP = 1.0  # clip of residuals in the released residual scale, in half-ranges of the response
 LEAST_RESIDUAL = 1e-3  # least residual scale, in half-ranges of the response
-AT_BOUND = 0.98  # beyond this part of theta_bound the bound may have decided the estimate
+AT_BOUND = 0.98  # share of theta_bound above which a note says that the bound may determine the estimate
 
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """One mechanism chooses the coefficients; others release what intervals need.
+    """Least squares whose coefficients one mechanism chooses; other mechanisms release the matrices for intervals.
 
     Parameters
     ----------
     noises : Noises
-        Their `matrix` and `counts` answer the other questions.
+        The mechanisms of the other questions; `matrix` and `counts` are used.
     norm : {"linf", "l1", "l2"}
-        Norm in which scores are compared.
+        Norm in which the length of the score is measured.
     theta_bound : float
-        Bound of the sum of absolute coefficients, in half-ranges of the response a scaled column.
+        Bound on the l1 norm of the coefficients, in half-ranges of the response per scaled column.
     cov_type : str
-        "HC", or "nonrobust": errors of equal variance, which need no meat.
+        "HC", or "nonrobust": errors of equal variance, whose score variance is not released.
     """
 
     noises: Noises = PURE
@@ -81,10 +81,10 @@ class ChosenLeastSquares(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """The mechanism that chooses."""
+        """The mechanism that chooses the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise that the score has at the chosen coefficients."""
+        """Return the noise of the score at the chosen coefficients."""
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -157,7 +157,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """The exponential mechanism on the loss; for comparison, since its error does not vanish beside sampling error."""
+    """The exponential mechanism on the loss, for comparison: its error stays of the order of the sampling error."""
 
     @property
     def by(self) -> Mechanism:
@@ -174,7 +174,7 @@ class PerturbedLeastSquares(ChosenLeastSquares):
 
     Parameters
     ----------
-    split : float
+    Share of the random linear term in the budget of the coefficients; the ridge has the rest.
         Share of the coefficients' budget that the random linear term has; the ridge has the rest.
     """
 
@@ -190,13 +190,13 @@ class PerturbedLeastSquares(ChosenLeastSquares):
 
 
 def check_bound(theta_bound: float) -> None:
-    """Refuse a bound of the coefficients that is no positive number."""
+    """Refuse a bound on the coefficients that is not a positive number."""
     if not is_number(theta_bound) or not 0 < theta_bound < np.inf:
         raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows, or the sum of their weights; released if it is not public."""
+    """Return the number of rows, or with weights their sum; release it if it is not public."""
     if public.used is not None:
         return float(public.used), {}
     release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)
@@ -221,7 +221,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the map from (1, slopes) to the design's columns, shape (slopes + 1, c)."""
+    """Return the matrix that maps (1, slopes) to the design's columns, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:
@@ -231,7 +231,7 @@ def of_columns(box: PublicBox) -> FloatArray:
 
 
 def to_columns(box: PublicBox) -> FloatArray:
-    """Return the map from a mechanism's coefficients, the constant's first, to those of the design's columns."""
+    """Return the matrix that maps a mechanism's coefficients, intercept first, to those of the design's columns."""
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
     onto = np.zeros((box.c, box.c))
     onto[order, np.arange(box.c)] = 1.0 + box.offset_reach

@@ -1,7 +1,7 @@
 """Least squares and Huber's loss by one noisy Newton step and a clipped score.
 
-Stages, as the comments number them: 2 leverages, 3 Hessian, 3b first step, 4 meat, 5 score sizes, 6 score. Every clip
-and radius is a function of earlier releases, and each question's sensitivity holds for all of them.
+Stages, as numbered in comments: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All
+clips and radii are functions of earlier releases, and each question's sensitivity holds for all of them.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
-SCALE_BINS = 2.0**-9  # least residual that Huber's scale distinguishes, in half-ranges of the response
-MEDIAN = 0.6744897501960817  # of |N(0, 1)|
+SCALE_BINS = 2.0**-9  # least residual that the histogram for Huber's scale resolves, in half-ranges of the response
+MEDIAN = 0.6744897501960817  # median of |N(0, 1)|
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the standard deviation of the noise of an entry of the Hessian whose rows are clipped at 1."""
+    """Return the noise sd of an entry of the Hessian if rows are shortened to length 1."""
     return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
 def relative_noise(m: int, entry: float) -> float:
-    """Return the largest eigenvalue of a Hessian's noise, in the Hessian's.
+    """Return the largest eigenvalue of a Hessian's noise, relative to a typical eigenvalue of the Hessian.
 
     Parameters
     ----------
     m : int
-        Coordinates.
+        Number of coordinates.
     entry : float
-        Noise of an entry, in rows, of rows whose squared lengths are clipped at m.
+        Noise sd of an entry per row, if squared row lengths are at most m.
     """
     return m * noise_edge(m, entry)
 
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """How much longer the intervals of steps are expected to be than without privacy: from laws, and so free.
+    """Expected interval length of Newton steps relative to no privacy, computed from noise laws without a release.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the length before the questions are known by more than their names and sets."""
+        """Return the expected length when only the names and sets of the questions are known."""
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -87,19 +87,19 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the length for rows a little heavier than normal ones.
+        """Return the expected length for rows with slightly heavier tails than normal rows.
 
-        Two noises: that of the score, and that of the Hessian times the error of the first step; and what the Hessian's
-        noise does to its weakest direction.
+        It allows for the noise of the score, for the Hessian's noise times the error of the first step, and for the
+        Hessian's noise in its weakest direction.
 
         Parameters
         ----------
         asked : tuple of Sum
-            For the score and the first step, each clipped at 1, and for the sizes of scores.
+            Questions for the score and the first step, each clipped at 1, and for score lengths.
         longest : float
             A bound on the length of preconditioned predictors.
         psi : float
-            A bound on |psi|, in its standard deviations.
+            A bound on |psi|, in standard deviations of psi.
         sizes : Sizes
         """
         score, first_step, counts = asked
@@ -114,7 +114,7 @@ class Lengthened:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A metric of scores: ``root`` and its inverse."""
+    """The symmetric root of a matrix that standardises scores, and the inverse of the root."""
 
     root: FloatArray
     inverse: FloatArray
@@ -126,15 +126,15 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class ScoreVariance:
-    """The variance of a score, and the metric in which the final score is taken.
+    """The variance of a score per row, and the matrix that standardises the final score.
 
     Parameters
     ----------
     value : ndarray, shape (m, m)
     metric : Metric
-        Of `value` and the ridge of rare levels.
+        Root of `value` plus the ridge of rare levels.
     released : bool
-        Whether it was released, or assumed to be that of errors of equal variance.
+        Whether the variance was released; otherwise equal error variances are assumed.
     """
 
     value: FloatArray
@@ -148,17 +148,17 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A Hessian, and how wrong it may be.
+    """A released Hessian, with its noise and the information that shortening rows removed.
 
     Parameters
     ----------
     matrix : NoisyMatrix
     sd : float
-        Of the noise of an entry off the diagonal.
+        Noise sd of an off-diagonal entry.
     cut : float
-        What its radius cut off, along the direction of one coefficient.
+        Bound on the removed information along one coefficient.
     all_cut : float
-        The same if all rows beyond the radius lay along one direction.
+        The same bound if all shortened rows lie along one direction.
     """
 
     matrix: NoisyMatrix
@@ -169,19 +169,19 @@ class ReleasedHessian:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep(Pilot):
-    """Where the first step ends, and what was learnt on the way.
+    """Coefficients after the first step, and the releases on which they rest.
 
     Parameters
     ----------
     began : Start
-        Where it begins, in coordinates of the Hessian.
+        Coefficients before the step; its predictors are those of the Hessian.
     hessian : ReleasedHessian
     T, T_inverse : ndarray, shape (m, m)
-        Root of the Hessian's inverse, and of the Hessian, in rows.
+        Root of the inverse of the Hessian per row, and root of the Hessian per row.
     score : LastRelease
-        The first one.
+        The score of the first step.
     plain : Metric
-        In which it was taken.
+        Standardises the score of the first step.
     variance : ScoreVariance
     """
 
@@ -195,7 +195,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return the start of the loss, from that of least squares; a robust scale is released where it needs one."""
+    """Return the start of the loss, computed from the least-squares start; release a robust scale if it needs one."""
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -214,7 +214,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """Leverages, Hessian, a first step, meat, sizes of scores, and one score clipped where the interval is shortest.
+    """Newton steps: leverages, Hessian, first step, score variance, score lengths, and the final clipped score.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the expected length over that without privacy, for rows a little heavier than normal ones."""
+        """Return the expected interval length over that without privacy, for rows with slightly heavy tails."""
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
@@ -249,10 +249,10 @@ class Steps(OneStep):
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels, bounds and tails."""
+        """Return notes on levels, on wide bounds of columns, and on clamped responses."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
-    # 1b to 4. the pilot
+    # 1b to 4. second matrix to score variance: the pilot
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
@@ -265,11 +265,11 @@ class Steps(OneStep):
         )
 
     def metric(self, pilot: FirstStep) -> FloatArray:
-        """Return the metric in which scores vary alike in all directions."""
+        """Return the matrix that standardises the final score: its coordinates have equal variance."""
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """2, 3. Release leverages, then the Hessian at the radius they suggest."""
+        """2, 3. Release leverages, then the Hessian at the radius that balances noise and removed information."""
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
@@ -287,7 +287,7 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a short step afterwards."""
+        """3b. Step along a score with a public clip: the Hessian's noise then multiplies a shorter final step."""
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
@@ -300,7 +300,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """4. Return the variance of a score, from the first step's products where they are free."""
+        """4. Return the variance of a score, from the products of the first step if they were released with it."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -331,7 +331,7 @@ class Steps(OneStep):
 
     # 5. the clip
     def lengths(self, w: Start) -> Lengths:
-        """Release sizes of scores."""
+        """Release the histogram of score lengths."""
         sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi))
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
@@ -342,20 +342,19 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return the least sum of squared residuals, and what of it the histogram may hide, over their variance.
+        """Return a lower bound on the sum of squared residuals, and its hidden part, both over their variance.
 
-        Rare outcomes are long scores behind a gap, too few for any bin to stand out. Where the histogram shows much
-        less than the coarse matrix allows, or the response may have two values, one of them rare,
-        all squares are summed up at once, without a clip. Where they are not, nothing is hidden, but what rare outcomes
-        may be.
+        Rare outcomes have long scores beyond a gap in the histogram, too few in any bin to be visible. If the histogram
+        shows much less than the coarse matrix allows, or the response may have two values of which one is rare, the sum
+        of all squared residuals is released without a clip. Otherwise only rare outcomes count as hidden.
 
         Parameters
         ----------
         u : Start
         variance : float
-            Mean of that of a score's coordinates: about that of residuals.
+            Mean variance of a score's coordinates, which is about the variance of residuals.
         seen : float
-            What the histogram shows of the same sum.
+            The same sum as shown by the histogram, over `variance`.
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
@@ -379,7 +378,7 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, from products of scores: along the constant they are its squares."""
+        """Return the mean square of psi, from products of scores: their value along the intercept, if there is one."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
@@ -387,7 +386,7 @@ class Steps(OneStep):
 
     # 6. the equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
-        """Return the variance of the final score per row, in its metric."""
+        """Return the variance of the final score per row, in standardised coordinates."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
@@ -405,7 +404,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Bread:
-        """Return the Hessian of the pilot, in coordinates of the start."""
+        """Return the Hessian of the first step, with the map from final scores to its coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Bread(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -414,7 +413,7 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what the Hessian's noise and clips may have moved, as if the score were linear: Huber's is nearly."""
+        """Return effects of the Hessian's noise and of clips, with the score taken as linear; Huber's nearly is."""
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start
@@ -428,7 +427,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # what the estimate moved between the first clip and the last one, beyond its noise
+        # change of the estimate between the two clips, beyond its noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -451,7 +450,7 @@ class Steps(OneStep):
 
     @property
     def flat(self) -> FloatArray:
-        """Coefficients of the constant that is the response's released mean; zero without an intercept, shape (c,)."""
+        """Coefficients of a constant fit at the response's released mean; zero without an intercept, shape (c,)."""
         flat = np.zeros(self.box.c)
         if self.box.intercept is not None:
             flat[self.box.intercept] = self.start.center
@@ -460,10 +459,10 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, went: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return what rows far out in a column with wide bounds may have moved: all of them lie along that column.
+        """Return bias bounds for columns with wide bounds, whose clipped rows may all lie along that column.
 
-        Elsewhere rows beyond a clip are taken to lie along different coefficients, and so are scores of a bounded psi:
-        a far row has no large residual beside, that would move a coefficient by itself.
+        In other columns clipped rows are taken to lie along different coefficients. So are scores of a bounded psi: a
+        far row has no large residual by which it could change a coefficient on its own.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

@@ -1,6 +1,6 @@
-"""Which levels of factors a budget can read, and what is said of the others.
+"""Choice of the factor levels that a budget can estimate, and notes on the others.
 
-L in comments is their stage, after the scales. All numbers here are public or releases.
+L in docstrings is this stage; it follows the scales. All numbers here are public or released.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from privstats.sets.vectors import Fractions
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Which rows are kept, and the directions of theta about which they say nothing.
+    """Kept rows and levels, and the directions of theta about which the kept rows have no information.
 
     Parameters
     ----------
     keep : AtLevels or None
-        None where all rows are.
+        The rows at kept levels; None if all rows are kept.
     kept : tuple of ndarray of bool
-        Of each factor: levels that are kept.
+        For each factor, a mask of kept levels.
     counts : tuple of ndarray
-        Of each factor: released counts of its levels.
+        For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
         Exact null space of the columns over the kept rows.
     ridge : ndarray, shape (c,)
-        Added to the information of columns that are dummies of rare levels, in squared standard deviations.
+        Added to the information of two-valued columns with a rare value, in squared standard deviations.
     needed : float
-        Rows that a level needs.
+        Number of rows that a level needs.
     sd : float
-        Largest standard deviation of a count.
+        Largest noise sd of a count.
     least : float
         Smallest count of a kept level; inf without factors.
     few : tuple of (int, float)
-        Numeric columns that seem to have two values, the rarer of which has fewer rows than a level needs; these rows.
+        (column, rows) of numeric columns that seem to have two values, of which the rarer has fewer rows than `needed`.
     rarer : float
         As in `Scales`.
     clamped : tuple of Note
-        What is to be said of a response that seems to lie at its bounds.
+        Notes on a response that seems to lie at its bounds.
     """
 
     keep: AtLevels | None
@@ -73,23 +73,23 @@ class KeptLevels:
 
     @property
     def most_length(self) -> float:
-        """Squared standardised length at which rows of rare levels are held by the ridge."""
+        """Squared standardised length at which the ridge limits rows of rare levels."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     @property
     def told(self) -> float:
-        """Share of the directions of theta about which the kept rows say something, where some are left out."""
+        """Share of the directions of theta about which the kept rows have information."""
         return 1.0 if self.keep is None else 1 - self.hidden.shape[1] / len(self.hidden)
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a level that is left out; inf where none is."""
+        """Smallest count of a level that is left out; inf if all levels are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(min((count[~kept].min(initial=np.inf) for count, kept in pairs), default=np.inf))
 
     @property
     def left_out(self) -> float:
-        """Released number of rows that are not kept."""
+        """Released number of rows at left-out levels."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
 
@@ -104,20 +104,20 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """L. Count the levels of factors; leave out levels, with their rows, that are too few to be read.
+    """L. Release counts of factor levels; leave out levels with too few rows, and their rows.
 
-    Levels of a factor are counted only where sums of columns do not show that all of them are readable.
+    No counts are released for a factor if sums of columns already show that each level has enough rows.
 
     Parameters
     ----------
     needed : float
-        Rows without which a level cannot be read.
+        Number of rows that a level needs.
     share_of : tuple of str
-        The questions of whose shares these are a part, one in each branch.
+        The questions, one per branch, whose share also pays for these counts.
     worth : bool
-        Whether the question is worth its price.
+        Whether the counts are worth their share.
     intervals : bool
-        Whether intervals are wanted; without them all levels are kept, and none is counted.
+        Whether intervals are wanted; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
     known = [counts_from_sums(box, factor, scales) for factor in factors]
@@ -157,16 +157,16 @@ def readable_levels(
 
 
 def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
-    """Return a note on a response whose values seem to lie at its two bounds; none on one that has two values.
+    """Return a note on a response whose values seem to lie at its two bounds; no note if it has two values anyway.
 
     Parameters
     ----------
     mean, sd : float
-        Released, of the response in the box.
+        Released mean and std dev of the response, in units of its box.
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
-    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # as 0 and 1, 1 and 2, -1 and 1
+    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # such as 0 and 1, 1 and 2, -1 and 1
     if two_values or box.intercept is None or box.offset or sd**2 < TWO_ENDED * (1 - mean**2):
         return ()
     low, high = ends
@@ -178,19 +178,19 @@ def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
 def with_most_rows(
     counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], rows: float
 ) -> tuple[NDArray[np.bool_], ...]:
-    """Return which levels are kept, so that the rows that are kept are still a sample of the population.
+    """Return masks of kept levels such that the kept rows still represent the population.
 
-    Levels of all factors are left out from the rarest up, as long as all of them together hold at most `MOST_LEFT_OUT`
-    of the rows; the others are kept, and the noise of the Hessian says which of their coefficients it hides.
+    Levels of all factors are left out from the rarest on, as long as they hold at most `MOST_LEFT_OUT` of the rows
+    together; coefficients of other levels with too few rows are decided by the noise of the Hessian.
 
     Parameters
     ----------
     counts, sds : list of ndarray
-        Of each factor: released rows at its levels, and their standard deviations.
+        For each factor, released rows at its levels, and noise sds.
     kept : tuple of ndarray of bool
-        Of each factor: the levels that this budget can read.
+        For each factor, the levels with enough rows for this budget.
     rows : float
-        Of all levels of a factor.
+        Number of rows at all levels of a factor.
     """
     if not kept:
         return ()
@@ -204,7 +204,7 @@ def with_most_rows(
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the optional question for the rows at each level of the k-th factor; with weights, for their sums."""
+    """Return the optional question for the number of rows (or sum of weights) at each level of the k-th factor."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
     weighted = bool(box.design.weighted)
@@ -216,8 +216,8 @@ def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     """Return (column, rows at the rarer end) of numeric columns, or the response, that seem to have two values.
 
-    Zeros and ones that are declared as numbers are such. No column of mean a in [-1, 1] has a larger variance than
-    ``1 - a^2``, which is that of its two ends.
+    These are zeros and ones declared as numbers, for example. A column of mean a in [-1, 1] has at most the variance
+    ``1 - a^2``, that of values at both ends.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
@@ -229,10 +229,10 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 def ridge_of_rare(
     box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...], ends: list[tuple[int, float]], rows: float
 ) -> FloatArray:
-    """Return what is added to the information of two-valued columns whose rarer value has few rows, shape (c,).
+    """Return the amounts added to the information of two-valued columns with a rare value, shape (c,).
 
-    It holds the standardised squared length of their rows at `HELD_LEAST` times m + 1. Columns that have one value
-    over the kept rows get none.
+    They limit the standardised squared length of rows with the rare value to `HELD_LEAST` times m + 1. Columns that are
+    constant over the kept rows get nothing.
     """
     ridge = np.zeros(box.c)
     for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
@@ -247,9 +247,9 @@ def ridge_of_rare(
 
 
 def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
-    """Return counts of a factor's levels that follow from sums of its columns, and their sds; -inf where none do.
+    """Return counts of a factor's levels, computed from sums of its columns, and their sds; -inf where impossible.
 
-    Sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
+    The sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
     """
     contrasts = np.asarray(factor.contrasts, dtype=float)
     levels = len(contrasts)
@@ -264,7 +264,7 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 
 
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return notes on the levels of each factor that were left out: on a reference level by itself."""
+    """Return notes on left-out levels of each factor, with a separate note for a reference level."""
     notes, names = [], box.design.names
     gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
     known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}

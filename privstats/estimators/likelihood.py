@@ -1,8 +1,8 @@
 """Generalised linear models by Newton steps on clipped scores.
 
-A row's score is ``x psi``. In the metric of the information that normal rows of the released moments would have it is
-``w p`` with a leverage |w| and a Pearson residual p, and it is their product that is clipped: a row of high leverage
-and small residual counts in full. The numbers of comments are stages. What the last clip took enters the interval.
+A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
+Then a score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped: a row of
+high leverage and small residual counts in full. The bias of the last clip enters the interval. Comments number stages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, NEAR = 20, 1e-3  # of the search for where a ridge is taken off: at most, and the relative change that ends it
+ROUNDS, NEAR = 20, 1e-3  # for removing a ridge: largest number of iterations, and the relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -82,13 +82,13 @@ class LikelihoodSteps:
     ----------
     noises : Noises
     loss : Likelihood
-        Of the family, with its largest response.
+        Negative log-likelihood of the family, with the largest response.
     tail : {"usual", "cautious"}
-        How hidden counts of large scores may fall.
+        Assumption on the counts of large scores beyond the released histogram.
     margins : bool
         Whether average marginal effects are released as well.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is that of the family.
+        "HC", or "nonrobust": the variance of a response is given by the family.
     """
 
     noises: Noises = NORMAL
@@ -107,7 +107,7 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
         return MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -116,7 +116,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
-        heavy = isinstance(loss.family, Gamma)  # prices and spending: their scores fall as slowly as residuals
+        heavy = isinstance(loss.family, Gamma)  # prices and spending: score counts decrease slowly
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -127,7 +127,7 @@ class LikelihoodSteps:
 def rough_fit(
     ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
 ) -> Problem:
-    """Return whitened predictors, and the start that the family makes of least squares of its transform."""
+    """Return whitened predictors, and starting coefficients from least squares on a transformed response."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -138,22 +138,22 @@ def rough_fit(
 
 
 def started(problem: Problem, loss: Likelihood) -> Start:
-    """Return the start of the family: its own slopes and constant, from those of least squares."""
+    """Return the start of the family, computed from the least-squares slopes and intercept."""
     start, c, rows, scales = problem.start, problem.constant, problem.made_up.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.made_up.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # taken off in the fit
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # least squares subtracted it
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # at the mean row, c / |c|^2
+    mean = float(fit @ c) / float(c @ c)  # of the fit at the mean row, c / |c|^2
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
     rows = rows - rows.mean(axis=0)
-    if added.any():  # the offset is one more predictor, of slope 1
+    if added.any():  # the offset is a further predictor, of slope 1
         slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
     b, a = loss.family.start(slopes, loss.from_transformed(mean) + float(added.mean()), rows, least)
     moved = start.to_theta @ (b[: len(c)] + (a - float(offset.mean())) * c)
@@ -168,7 +168,7 @@ class Stride:
     ----------
     metric : ndarray, shape (m, m)
     score : ndarray, shape (m,)
-        Released, in the metric.
+        The released score, in this metric.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
@@ -182,20 +182,20 @@ class Stride:
 
 @dataclass(frozen=True, eq=False)
 class LastStep:
-    """How far the last step went.
+    """Size and consequences of the last step.
 
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Over the length at which the step is linear and expected, for each coefficient in the user's units. The linear
-        predictor's change counts in rows in proportion to their part in the coefficient's information: a step that is
-        long in a group without information about the others leaves these as they are.
+        Length of the step for each coefficient, in the user's units, over its linear and expected length.
+        Rows count by their part in the coefficient's information: a step that is long only in a group without
+        information about other coefficients does not affect these.
     effective : ndarray, shape (c,)
-        Rows on which each coefficient rests.
+        Effective number of rows that determine each coefficient.
     bent : ndarray, shape (c,)
-        What the curvature of the scores along the step may have moved each coefficient by, in the user's units.
+        Bound on the error of each coefficient from the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
-        Of theta: one column a coefficient in the user's units.
+        Matrix whose columns are the changes of theta that change one coefficient in the user's units by 1.
     move : float
         Root mean square change of the linear predictor.
     """
@@ -209,12 +209,12 @@ class LastStep:
 
 @dataclass(frozen=True, eq=False)
 class BurnedIn(Pilot):
-    """Where steps of known length end.
+    """Coefficients after the burn-in steps.
 
     Parameters
     ----------
     noise : float
-        Standard deviation of a coordinate of the noise of the last of them.
+        Standard deviation of a coordinate of the noise in the last burn-in step.
     """
 
     noise: float
@@ -222,7 +222,7 @@ class BurnedIn(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """What one step of a likelihood knows by made-up rows, whatever its last release is.
+    """Expectations over synthetic rows that all one-step fits of a likelihood use.
 
     Parameters
     ----------
@@ -233,50 +233,50 @@ class LikelihoodStep(OneStep):
 
     @property
     def dispersed(self) -> bool:
-        """Whether the variance of a response is that of the family up to an unknown factor."""
+        """Whether the variance function has an unknown dispersion factor."""
         return isinstance(self.loss.family, Gamma)
 
     @property
     def signal_of_row(self) -> float:
-        """`ETA_SIGNAL` of eta, times the root of the mean information of made-up rows where that is more than one."""
+        """`ETA_SIGNAL`, times the root mean information of synthetic rows if that exceeds one."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that moves eta of made-up rows by one std dev if others make up for what they can.
+        """Change of each coefficient that moves eta by one std dev when the others adjust, over synthetic rows.
 
-        That is the std dev of what other columns leave of a column, of one row in all at least: a square or a product
-        of columns far from zero moves eta by much more, but hardly beyond these.
+        It is the inverse std dev of the column given the others, of at least one row in total: a square or product of
+        columns far from zero moves eta by much more, but most of that is offset by the other columns.
         """
         columns = self.made_up.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
         return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictor of made-up rows."""
+        """Return the linear predictor of synthetic rows."""
         return self.loss.family.fitted(self.made_up.rows @ self.along(at.theta) + self.made_up.offset)
 
     def information(self, at: Start) -> FloatArray:
-        """Return the weight of made-up rows in the information at theta."""
+        """Return the information weights of synthetic rows at theta."""
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the standard deviation of scores of made-up rows."""
+        """Return the standard deviation of the scores of synthetic rows."""
         return float(self.information(at).mean()) ** 0.5
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the radius up to which nearly all Hessian rows count in full, as made-up rows in a metric have it."""
+        """Return the radius to which Hessian rows are shortened: a high quantile of synthetic rows' lengths."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return T: made-up rows w'T have the identity as information at theta."""
+        """Return the whitening matrix T: synthetic rows w'T have the identity as information at theta."""
         return whitening(self.made_up.rows, self.information(at))
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return the note on counts and amounts whose declared upper bound is so far out that few rows may hide there.
+        """Return a note if the upper bound of a positive response is so far out that rare large values are hidden.
 
-        Their standard deviation is that of the family at made-up rows, times the root of the scores' variance.
+        The response's standard deviation is the family's at synthetic rows, times the root of the dispersion.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -287,9 +287,9 @@ class LikelihoodStep(OneStep):
         return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
-        """Return the step that takes a minimiser's pull off, by the information of made-up rows half way, and a ridge.
+        """Return the step that removes the bias by a ridge, with the information of synthetic rows half way.
 
-        Where they have none, as of a level whose released count is zero, nothing is taken off.
+        Directions without information, such as a level whose released count is zero, are left unchanged.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -301,11 +301,11 @@ class LikelihoodStep(OneStep):
         return step
 
     def lengths(self, w: Start) -> Lengths:
-        """Release sizes of scores."""
+        """Release the histogram of score lengths."""
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Ask a question for sizes of scores."""
+        """Release a histogram of score lengths."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -316,13 +316,13 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """Newton steps of a likelihood."""
+    """Newton steps for a likelihood."""
 
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals and (self.robust or self.dispersed)
 
-    # 2. a start, and steps of known length
+    # 2. starting coefficients, and burn-in steps of limited length
     def pilot(self) -> BurnedIn:
         start, last = self.start, None
         for k in range(BURN_IN):
@@ -330,26 +330,26 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the metric of the information at the pilot."""
+        """Return the matrix that whitens predictors by the information at the pilot."""
         return self.whitened_at(pilot.start)
 
     # 3. the clip
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the sum that a clip at each radius takes off the scores if the model is right, shape (radii, m).
+        """Return the expected sum that a clip at each radius removes from scores, if the model is right: (radii, m).
 
-        Scores of rare outcomes and of small counts are skewed, and rows whose scores are long may be too few to be seen
-        in a histogram: so this part is not left to it.
+        Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to be visible in
+        the histogram. Therefore this part of the bias is computed from the model.
         """
         rows, eta = self.made_up.rows[::EVERY_MADE_UP], self.eta(w)[::EVERY_MADE_UP]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # coordinates of w at the made-up rows: w was remapped, the rows are in the first coordinates
+        # synthetic rows are in the first coordinates of w, and w was remapped since
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
-        tried = np.r_[tried[tried < size.max()], size.max()]  # beyond nothing is clipped
+        tried = np.r_[tried[tried < size.max()], size.max()]  # above the largest size nothing is clipped
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
@@ -358,7 +358,7 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Return the start after a step along a clipped score, no longer than is linear; and the step."""
+        """Return the start after a step along a clipped score, limited to the linear range; and the step."""
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.score_sizes(w, "step sizes", str(k + 1))
@@ -371,16 +371,16 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # rare outcomes that are clipped do not move the start away from them
+        score = release.value + taken[best]  # adds the expected bias of the clip, which rare outcomes cause
         value = score if last is None else self.bent(last, metric, score, noise * B)
         step = self.shortened(metric @ (value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def bent(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
-        """Return the score, divided along the last step by the curvature that this step met.
+        """Return the score, divided along the previous step by the curvature observed on that step.
 
-        Where predictors are nearly collinear the rows may have twice the information that made-up rows have, and steps
-        would go back and forth.
+        With nearly collinear predictors, rows may have twice the information of synthetic rows; without the division
+        steps would oscillate.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -393,7 +393,7 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return a step, its constant and its slopes each no longer than eta may move."""
+        """Return a step whose intercept and slope parts are each limited in the change of eta."""
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
@@ -402,7 +402,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval; what it may move is what histogram and model say it takes."""
+        """Return the clip with the shortest interval; its bias bound adds hidden scores and the model's bias."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
@@ -410,7 +410,7 @@ class NewtonSteps(LikelihoodStep):
 
     # 4. the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Bread:
-        """Return the sum of products of Hessian rows, held at the radius at which noise and what is cut balance."""
+        """Release the sum of products of Hessian rows, shortened to the radius that balances noise and removed mass."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
@@ -426,10 +426,10 @@ class NewtonSteps(LikelihoodStep):
         return Bread(matrix, w.to_theta, np.eye(m), rows)
 
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
-        """Return the scores' variance: as they are, or as the information says, times the dispersion.
+        """Return the variance of scores: released, or for `nonrobust` the information times the dispersion.
 
-        The histogram of sizes tells its level better than products of scores do; of their shape as much is used as
-        stands clear of noise.
+        The histogram of lengths gives the total variance more precisely than released products; these give its shape,
+        as far as it exceeds noise.
         """
         m, n, noise, hessian = self.m, self.sizes.scores, None, bread.matrix
         value = n * np.eye(m)
@@ -443,7 +443,7 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what the curvature of scores along the last step may have moved, and what rests on too few rows."""
+        """Return a bias bound for the curvature of scores along the last step, and coefficients with too few rows."""
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
@@ -462,13 +462,13 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def went(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return how far the last step went, seen from each coefficient.
+        """Return the size of the last step relative to the linear and the expected one, for each coefficient.
 
         Parameters
         ----------
         step : Step
         spread : ndarray, shape (m, m)
-            Expected second moments of a score: sampling error and noise of the last two steps.
+            Expected second moments of a score: sampling error plus noise of the last two steps.
         """
         start, inverse = step.pilot.start, step.inverse
         to_original = self.box.design.to_original(response=False)[0]
@@ -478,7 +478,7 @@ class NewtonSteps(LikelihoodStep):
         rows, family, eta = self.made_up.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
-        of = rows @ through.T  # how a row's score moves each coefficient
+        of = rows @ through.T  # change of each coefficient per score of a row
         influence = (low + high)[:, None] * of**2
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
@@ -500,27 +500,27 @@ def effective_share(
     spread: FloatArray,
     to_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return the part of the rows on which each coefficient rests, where it is smallest within its interval, (c,).
+    """Return each coefficient's effective share of the rows, at its smallest within the confidence interval, (c,).
 
-    It is ``(mean q^2)^2 / mean q^4`` of the parts q that rows have in the coefficient's error, if the model is right.
+    With q the rows' contributions to the coefficient's error, if the model is right, it is ``(mean q^2)^2 / mean q^4``.
 
     Parameters
     ----------
     family : Family
     eta : ndarray, shape (k,)
-        Linear predictor of made-up rows at the estimate.
+        Linear predictor of synthetic rows at the estimate.
     rows : ndarray, shape (k, m)
-        The made-up rows.
+        The synthetic rows.
     inverse : ndarray, shape (m, m)
-        Of the Hessian, where it is identified.
+        Inverse of the Hessian on its identified directions.
     spread : ndarray, shape (m, m)
-        Expected second moments of a score, with its noise.
+        Expected second moments of a score, noise included.
     to_coefficients : ndarray, shape (c, m)
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # eta moves as each coefficient does
+    moved, shares = rows @ inverse @ error / sd, []  # change of eta with each coefficient, at one std error
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2
@@ -530,7 +530,7 @@ def effective_share(
 
 
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return which coefficients rest on too few rows for a normal error, or to be read, and the notes on them."""
+    """Return a mask of coefficients with too few effective rows for a normal approximation, and the notes on them."""
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)

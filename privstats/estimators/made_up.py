@@ -56,16 +56,16 @@ class MadeUp:
 
     @cached_property
     def offset(self) -> FloatArray:
-        """Offset of the rows, apart from their predictors, shape (rows,)."""
+        """Synthetic offsets, independent of the predictors, shape (rows,)."""
         mean, sd = self.about_offset
         return mean + sd * standard_rows(self.box.c + 1, MADE_UP)[:, -1] if sd else np.full(MADE_UP, mean)
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Rows w, shape (rows, m); a constant is 1 in each.
+        """Synthetic rows w, shape (rows, m), in which a constant is 1.
 
-        Codes of factors are drawn by their released frequencies, numbers are normal, all of them apart; then the rows
-        are mapped so that their moments are those of w, by the map that moves normal rows the least.
+        Factor levels follow their released frequencies, numeric columns are normal, and all are independent. The rows
+        are then mapped to the moments of w by the linear map that changes normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean
@@ -76,14 +76,14 @@ class MadeUp:
 
 
 def _power(matrix: FloatArray, exponent: float) -> FloatArray:
-    """Return the power of a matrix on the directions that it has, zero on the others."""
+    """Return the power of a positive semidefinite matrix on its range; zero on its null space."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     some = values > 1e-9 * max(float(values[-1]), 1e-300)
     return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
 
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
-    """Return public rows z, shape (rows, width): factors by released frequencies, other columns normal, all apart."""
+    """Return public rows z, (rows, width): independent factors with released frequencies, and normal columns."""
     design, rows = box.design, np.zeros((MADE_UP, box.width))
     normal = standard_rows(box.c, MADE_UP)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
@@ -97,7 +97,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
             continue
         places = (np.arange(MADE_UP) + 0.5) / MADE_UP
         codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
-        order = np.argsort(normal[:, factor.columns[0]])  # public, and apart from the other columns
+        order = np.argsort(normal[:, factor.columns[0]])  # public, and independent of the other columns
         values = np.asarray(factor.contrasts, dtype=float)[codes]
         rows[np.ix_(order, list(factor.columns))] = values
     return rows
@@ -105,7 +105,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
 
 @cache
 def standard_rows(m: int, k: int) -> FloatArray:
-    """Return k public rows with mean zero and the identity as second moments, exactly, and normal to the eye."""
+    """Return k public pseudo-normal rows whose mean is exactly zero and whose second moments are the identity."""
     rows = public_stream(7).standard_normal((k, m))
     rows -= rows.mean(axis=0)
     rows.flags.writeable = False

@@ -1,9 +1,9 @@
 """Average marginal effects, released at the fitted theta.
 
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; that of a dummy is the mean change of
-the mean response when its factor goes from the reference to its level. Each column of the formula is taken by itself,
-so products with other predictors do not follow it. The errors are those of theta by the delta method, in which the
-sampled predictors are taken as they are, and the noise of the sums.
+the mean response when its factor changes from the reference to its level. Each column of the formula is changed alone:
+products with other predictors are held fixed. Errors are those of theta by the delta method, given the predictors in
+the sample, and the noise of the sums.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
-QUESTION, SHARE = "marginal effects", 0.1  # beside the shares of the fit
-FARTHEST = 1e6  # coefficients of noise are moved to this size, whose products are numbers
+QUESTION, SHARE = "marginal effects", 0.1  # share of the question, in addition to the shares of the fit
+FARTHEST = 1e6  # limit of coefficients that are mostly noise, against overflow
 
 
 def check_margins(public: PublicFacts) -> None:
-    """Refuse effects of no predictor, and effects without intervals.
+    """Refuse marginal effects if there is no predictor or if intervals are not wanted.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def with_marginal_effects(
     ----------
     ask : Ask
     by : Noises
-        `columns` answers the question.
+        Its mechanism `columns` answers the question.
     design : Design
     family : Family
-        With its largest response as unit.
+        The family, whose unit is the largest response.
     levels : KeptLevels
-        Rows of these levels were fitted, and are averaged over.
+        The kept levels: effects are means over their rows.
     estimate : NormalEstimate
-        Of theta, in the box.
+        Estimate of theta, in standardised units of the bounds.
     """
     c = len(design.names)
     theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)
@@ -69,7 +69,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # rows that were kept say nothing about the other directions
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # kept rows have no information in the other directions
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)
@@ -87,7 +87,7 @@ def with_marginal_effects(
 
 
 def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
-    """Return the dummies of each factor whose columns are its dummies and nothing else, and the factor's place."""
+    """Return (dummies, factor index) of each factor all of whose columns are dummies."""
     found: list[tuple[Dummies, int]] = []
     claimed: set[int] = set()
     for k, factor in enumerate(design.factors):
@@ -105,7 +105,7 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 
 
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
-    """Return the dummies without an effect, because their level or the reference level was left out."""
+    """Return the dummies without an effect because their level or the reference level was left out."""
     lost: set[int] = set()
     for group, k in dummies_of(design):
         kept = levels.kept[k] if levels.kept else None

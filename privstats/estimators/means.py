@@ -1,4 +1,4 @@
-"""Means of columns, by group: sums of values and, at no cost beside them, of their squares."""
+"""Means of columns, by group: released sums of values and, without further cost, of their squares."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from privstats.sets.vectors import Squares
 class Means:
     """Noisy sums of columns and of their squares, over noisy numbers of rows.
 
-    Values are clamped to declared bounds; the second moment, which the variance needs, costs nothing: see `Squares`.
-    All groups are one release.
+    Values are clamped to declared bounds; the second moment, which the variance needs, costs nothing extra: see
+    `Squares`. The sums of all groups are one release.
 
     Parameters
     ----------
     noise : Additive
-        Law of the noise, whose norm compares sums.
+        Law of the noise; its norm determines the sensitivity of the sums.
     neighbors : Neighbors
-        The relation of the promise: with several rows per unit there are no intervals.
+        The neighbouring relation; with several rows per unit there are no intervals.
     """
 
     noise: Additive = field(default_factory=Laplace)
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the one question, and the set of the numbers of one group."""
+        """Return the question for all sums, and the set of one group's numbers."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
@@ -93,7 +93,7 @@ class ChosenMeans:
     grid : float or mapping, optional
         The step between a column's possible values.
     neighbors : Neighbors
-        The relation of the promise.
+        The neighbouring relation.
     """
 
     grid: Grid = None

@@ -1,8 +1,8 @@
 """Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
 
-Each step releases a clipped score of all rows; the last iterate is the estimate. Two more releases there, bread and
-meat, give intervals. What each step's noise leaves in the last iterate is added up exactly, where the source counts the
-last step alone. Where rows and budget are ample `mech="newton"` gives shorter intervals.
+Each step releases a clipped score of all rows; the last iterate is the estimate. Two further releases, the Hessian and
+the score variance, give intervals. Noise of all steps in the last iterate is included exactly; the source includes the
+last step only. With many rows and a large budget `mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations
@@ -36,55 +36,55 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
 from privstats.sets.vectors import Ball, Products
 
-LENGTH = math.sqrt(2.0)  # C: rows count in full up to this length
-UNIT = 1 / math.sqrt(3.0)  # part of a half-range that is the std dev of a column which fills its bounds
-SCALES = (1e-5, 10.0)  # residual scales, in the response's unit, between which noise may carry the fitted one
-SCALE_STEP = 2.0  # of log sigma along its score
-BREAD_EDGE = 0.5  # least eigenvalue of the bread, in edges of its noise; nothing is given where that is more than
-USUAL_PART = 0.8  # ... this part of the eigenvalues that rows of usual scales have, the largest curvature over p
-MOST_QUESTIONS = 1000  # each of which is a question of a plan
-MOST_LEFT = 0.4  # part of the start's error that may be left in a direction which is given
-OUT_OF_SIGHT = 10.0  # scales of the response that coefficients may be off in a direction that is not given
-NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their longest, in residual scales
-WORTH_SAYING = 1.05  # times as long as other intervals, which are so short
-AMPLE = 0.1  # ... where noise_to_signal is below this (`benchmarks.noisy_optimisation`): else their overhead is more
-SCORE_SHARE = 0.5  # of mu^2 that mech="newton" spends on its last score
+LENGTH = math.sqrt(2.0)  # C: the length up to which rows are not shortened
+UNIT = 1 / math.sqrt(3.0)  # std dev of a column that fills its bounds uniformly, in half-ranges
+SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in the response's unit
+SCALE_STEP = 2.0  # step size for log sigma along its score
+BREAD_EDGE = 0.5  # least eigenvalue of the Hessian, over the edge of its noise; no coefficient is given if it exceeds
+USUAL_PART = 0.8  # this share of the eigenvalues of rows with typical scales, the largest curvature over p
+MOST_QUESTIONS = 1000  # largest number of steps, each of which is a question of a plan
+MOST_LEFT = 0.4  # largest remaining share of the start's error in a direction that is given
+OUT_OF_SIGHT = 10.0  # assumed error of coefficients in directions that are not given, in scales of the response
+NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their largest length in residual scales
+WORTH_SAYING = 1.05  # relative length of intervals from which a note names the shorter ones
+AMPLE = 0.1  # largest noise_to_signal for this note (`benchmarks.noisy_optimisation`): else the others are longer
+SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 
 @dataclass(frozen=True)
 class NoisyGradientDescent:
     r"""``theta <- theta - eta (g + N_k)``, K times: g the mean score, N_k normal noise of sd ``2 B sqrt(K) / (n mu)``.
 
-    Privacy: neighbours replace one row, n is public. A row's score has length at most B (it is held in a ball), so that
-    their sum moves by at most 2 B; K releases of mu / sqrt(K) each are mu-GDP together. Of the whole mu^2 the steps
-    have K parts of K + 2, bread and meat one each; the source gives mu to each of the three, sqrt(3) mu in all.
+    Privacy: neighbours replace one row, n is public. A row's score is clipped to a ball of radius B, so that the sum
+    moves by at most 2 B; K releases at mu / sqrt(K) each are mu-GDP in total. Of the whole mu^2 the steps have K parts
+    of K + 2, the Hessian and the score variance one each; the source gives mu to each of the three, sqrt(3) mu in all.
     Products of rows no longer than r move by at most r^2 (`Products`), so that the noise of a matrix has sd
     ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (source: 2 r^2 everywhere).
 
-    Intervals: with M the bread and ``R = I - eta M`` the noise of the last iterate has the covariance
-    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``; the sandwich is added. What is left of the
-    start, ``R^K (I - R^K)^-1 theta_K``, is allowed for. Where noise hides eigenvalues of M they are taken for half an
-    edge of the noise if all predictors are numbers with declared scales (`Scale`), which say that they vary so much; a
-    note says that this is wrong of collinear ones. Else M is what it surely is, and directions in which more than
-    `MOST_LEFT` of the start may be left are not given.
+    Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
+    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
+    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below noise are set to half an
+    edge of the noise if all predictors are numbers with declared scales (`Scale`), which declare such a variance; a
+    note says that this fails for collinear ones. Otherwise a lower bound of M is used, and directions in which more
+    than `MOST_LEFT` of the start's error may remain are not given.
 
     Parameters
     ----------
     noises : Noises
     loss : Loss
-        Huber's or one of its kind, or a logistic likelihood.
+        Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
-        Their public number.
+        The public number of rows.
     steps : int, optional
         K; by default ``ceil(8 log n)``.
     step_size : float, optional
         eta; by default one over the largest curvature.
     clip : float
-        C: a row counts by ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges over sqrt(3), or in declared scales.
+        C: a row has weight ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges over sqrt(3), or in declared scales.
     tuning : float
-        c, where the loss bounds residuals, in residual scales.
+        Threshold c of a robust loss, in residual scales.
     sigma : float, optional
-        Scale of the residuals in the response's unit, where it is known: the benchmark's. By default it is fitted.
+        Known scale of the residuals in the response's unit, for benchmarks; by default it is fitted.
     """
 
     noises: Noises = NORMAL
@@ -96,7 +96,7 @@ class NoisyGradientDescent:
     tuning: float = HUBER
     sigma: float | None = None
 
-    a_log_n: ClassVar[float] = 8.0  # steps a unit of log n
+    a_log_n: ClassVar[float] = 8.0  # number of steps per log n
     with_hessians: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -122,12 +122,12 @@ class NoisyGradientDescent:
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a row: C^2 times the loss's largest slope."""
+        """Largest curvature of a row: C^2 times the largest slope of psi."""
         return self.clip**2 * self.loss.largest_slope
 
     @property
     def longest_step(self) -> float:
-        """Step sizes are below this."""
+        """Upper limit of step sizes: larger ones may diverge."""
         return 2 / self.curvature
 
     @property
@@ -159,7 +159,7 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, bread, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the estimate of a fit that released nothing else, with its noise if the rows fill their bounds."""
+        """Return the estimate without intervals; its noise is given for rows that fill their bounds."""
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
         M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
@@ -176,7 +176,7 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with the law of its error: the sandwich, noise of all steps, and what they left."""
+        """Return the last iterate with sampling error, noise of all steps, and the remaining error of the start."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = BREAD_EDGE * edge(bread) / rows.n
         M = raise_eigenvalues(bread.value / rows.n, half_edge, self.curvature)
@@ -209,13 +209,13 @@ class NoisyGradientDescent:
         return replace(estimate, remarks=self.remarks(estimate, one))
 
     def remarks(self, estimate: NormalEstimate, one: FloatArray) -> tuple[Note, ...]:
-        """Return notes on what to use in place, and on coefficients whose steps have not arrived.
+        """Return notes on which method to use instead, and on coefficients for which steps have not converged.
 
         Parameters
         ----------
         estimate : NormalEstimate
         one : ndarray, shape (c,)
-            Std errors of one step with the score that it would have.
+            Std errors of a single Newton step with the share that its score would have.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
         times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
@@ -229,13 +229,13 @@ class NoisyGradientDescent:
         return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
-        """Return what the score of step k is multiplied by, shape (c, c)."""
+        """Return the matrix that multiplies the score in step k, shape (c, c)."""
         return self.eta * np.eye(len(at.beta))
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix that was used."""
+        """Return the next iterate, and the matrix that multiplied the score."""
         sigma = at.sigma
         if rows.both is not None:
             sigma = float(np.clip(sigma * math.exp(np.clip(SCALE_STEP * chi, -1.0, 1.0)), *SCALES))
@@ -244,11 +244,11 @@ class NoisyGradientDescent:
 
 @dataclass(frozen=True)
 class NoisyNewton(NoisyGradientDescent):
-    r"""``theta <- theta - eta (H + W_k)^-1 (g + N_k)``, K times, with a released Hessian each.
+    r"""``theta <- theta - eta (H + W_k)^-1 (g + N_k)``, K times, with a newly released Hessian in each step.
 
-    Privacy as of `NoisyGradientDescent`: the K Hessians have as much of mu^2 as the K scores, and bread and meat as
-    much as one of these each. Eigenvalues of a released Hessian are raised to ``sqrt(2 p)`` sds of its noise, the edge
-    of the eigenvalues of noise alone, and steps are at most three residual scales long: both are made of releases.
+    Privacy as for `NoisyGradientDescent`: the K Hessians have the same part of mu^2 as the K scores; the last Hessian
+    and the score variance have that of one score each. Eigenvalues of a Hessian are raised to ``sqrt(2 p)`` sds of its
+    noise, the edge of noise alone, and steps are at most three residual scales long: both use releases only.
 
     Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
     ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (source: the last step alone).
@@ -278,7 +278,7 @@ class NoisyNewton(NoisyGradientDescent):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Coefficients of scaled predictors in the response's unit, shape (c,), and the residual scale in that unit."""
+    """Coefficients of scaled predictors, shape (c,), in the response's unit, and the residual scale in that unit."""
 
     beta: FloatArray
     sigma: float
@@ -286,24 +286,24 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Questions about scaled rows, of which each counts by ``w = min(1, C^2 / |x|^2)``.
+    """Questions about scaled rows with weights ``w = min(1, C^2 / |x|^2)``.
 
     Parameters
     ----------
     loss : Loss
     box : PublicBox
     clip : float
-        C.
+        The length C.
     scales : ndarray, shape (c,)
-        Of the columns, in half-ranges.
+        Scales of the columns, in half-ranges.
     unit : float
-        Of the response, in its half-ranges; 1 where there is a link.
+        Scale of the response, in half-ranges; 1 with a link.
     n : int
-        Public.
+        The public number of rows.
     both : Concomitant, optional
-        Where the residual scale is fitted.
+        Joint score of coefficients and log residual scale, if the scale is fitted.
     declared : bool
-        Whether all predictors are numbers whose scales are declared.
+        Whether all predictors are numeric with declared scales.
     """
 
     loss: Loss
@@ -331,42 +331,42 @@ class ScaledRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the coefficients."""
+        """Names of the coefficients."""
         return tuple(self.box.design.names)
 
     @property
     def robust(self) -> bool:
-        """Whether residuals have a scale."""
+        """Whether the loss is robust and has a residual scale."""
         return isinstance(self.loss, HuberLoss)
 
     @cached_property
     def P(self) -> FloatArray:
-        """From a row z to scaled predictors, shape (width, c)."""
+        """Matrix that maps a row z to scaled predictors, shape (width, c)."""
         P = np.zeros((self.box.width, self.box.c))
         P[: self.box.c] = np.diag(1 / self.scales)
         return P
 
     @property
     def to_theta(self) -> FloatArray:
-        """From coefficients of scaled predictors to those of the design's columns, shape (c, c)."""
+        """Matrix that maps coefficients of scaled predictors to those of the design's columns, shape (c, c)."""
         return self.unit * np.diag(1 / self.scales)
 
     @property
     def largest_psi(self) -> float:
-        """In residual scales."""
+        """Bound on |psi|, in residual scales."""
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the linear predictor of a row z, shape (width,)."""
+        """Return the weights whose product with a row z is its linear predictor, shape (width,)."""
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss at a residual scale, and that scale in units of psi."""
+        """Return the loss at the residual scale, and that scale in units of psi."""
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale
 
     def score(self, ask: Ask, by: Noises, at: Iterate, item: str, present: float) -> tuple[FloatArray, float, float]:
-        """Return the mean score of the coefficients, that of the log scale, and the sd of the first one's noise."""
+        """Release the mean scores of coefficients and log scale; return them, and the noise sd of the first."""
         loss, scale = self.at(at)
         if self.both is None:
             rows: Any = self.weighed(loss, self.P / scale, at, squared=False)
@@ -393,23 +393,23 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return rows whose products add up to the Hessian, or scores: their predictors are z'P."""
+        """Return weighted rows with predictors z'P: their products add up to the Hessian, or they are scores."""
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue that noise alone has: ``sqrt(2 p)`` sds of an entry on the diagonal."""
+    """Return the largest eigenvalue of noise alone: ``sqrt(2 p)`` sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
 
 def root_of(matrix: FloatArray) -> FloatArray:
-    """Return L with ``L L'`` a covariance."""
+    """Return a matrix root L: ``L L'`` is the given covariance."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray(V * np.sqrt(np.maximum(values, 0.0)), dtype=float)
 
 
 def instead(loss: Loss) -> str:
-    """Return the code that gives shorter intervals."""
+    """Return the code of the method with shorter intervals, for notes."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -22,34 +22,34 @@ from privstats.mechanisms.comparison.noisy_sgd import LinearGradient, NoisySGD
 from privstats.privacy.promise import is_number
 from privstats.sets.weighted_losses import WeightedLosses
 
-USUAL_STEPS, PART = 100, 0.1  # by default: steps, and the part of the rows in each subsample
-FARTHER = 1.000001  # what covers rounding of the longest row
+USUAL_STEPS, PART = 100, 0.1  # default number of steps, and default share of the rows in each subsample
+FARTHER = 1.000001  # factor on the longest row against rounding
 
 
 @dataclass(frozen=True)
 class NoisyStochasticDescent:
-    """Steps along clipped gradients of random subsamples of fixed size; the last iterate is released, and nothing else.
+    """Steps along clipped gradients of random subsamples of fixed size; only the last iterate is released.
 
-    Privacy: `NoisySGD`, which has the whole (eps, delta); neighbours replace one row, n is public. Numbers are in
-    half-ranges over sqrt(3), or in declared scales, the response as well, in which residuals are clipped.
+    Privacy: `NoisySGD`, with the whole (eps, delta); neighbours replace one row, n is public. Numeric columns and the
+    response, whose residuals are clipped, are in half-ranges over sqrt(3), or in declared scales.
 
     Parameters
     ----------
     noises : Noises
     loss : Loss
-        Huber's or one of its kind, or a logistic likelihood.
+        Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
-        n, public.
+        The public number n of rows.
     steps : int, optional
-        T, by default 100.
+        Number T of steps, by default 100.
     step_size : float, optional
         By default one over the largest curvature of a row of length `LENGTH`.
     batch : int, optional
-        Rows in a subsample, by default a tenth.
+        Number of rows in a subsample, by default a tenth.
     clip : float, optional
         Length at which the gradient of a row is clipped, by default that of a row of length `LENGTH`.
     tuning : float
-        c, where the loss bounds residuals.
+        Threshold c of a robust loss.
     """
 
     noises: Noises = NORMAL
@@ -65,7 +65,7 @@ class NoisyStochasticDescent:
     def __post_init__(self) -> None:
         if not is_number(self.tuning) or not 0 < self.tuning < math.inf:
             raise OptionError(f"tuning is {quote(self.tuning)}; give a positive number, such as tuning=1.345")
-        self.mechanism()  # which refuses what is out of range
+        self.mechanism()  # the mechanism refuses options out of range
 
     def mechanism(self) -> NoisySGD:
         """Return the mechanism with these options."""
@@ -81,7 +81,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """The loss of rows in their scales: a likelihood of responses in their own unit."""
+        """The loss of scaled rows; a likelihood has responses in their own unit."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

@@ -1,7 +1,7 @@
 """Logistic regression by objective perturbation on preconditioned rows, with the ridge removed by one step.
 
-Rows are whitened by releases and weighted, so that a row's score has a known length: the minimiser of the tilted loss
-keeps eps alone. Its ridge is centred at a start from the same releases, and taken off with a released Hessian.
+Rows are whitened by releases and weighted, so that a row's score has a known length: the release of the minimiser of
+the perturbed loss satisfies eps. Its ridge is centred at an earlier estimate, and removed with a released Hessian.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class PerturbedLikelihood:
     Parameters
     ----------
     noises : Noises
-        Of all other questions.
+        Mechanisms of all questions except the coefficients.
     loss : Likelihood
     split : float
-        Share of the coefficients' budget that the linear perturbation has; the ridge has the rest.
+        Share of the linear perturbation in the coefficients' budget; the ridge has the rest.
     tail : {"usual", "cautious"}
-        How hidden counts of long rows may fall.
+        Assumption on the counts of long rows beyond the released histogram.
     margins : bool
         Whether average marginal effects are released as well.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is that of the family.
+        "HC", or "nonrobust": the variance of a response is given by the family.
     hessian : float, optional
-        Share of the Hessian, of what it and the coefficients have together: `hessian_share`.
+        Share of the Hessian in the total of Hessian and coefficients; see `hessian_share`.
     """
 
     noises: Noises = PURE
@@ -100,26 +100,26 @@ class PerturbedLikelihood:
 
 
 def hessian_share(noise: float) -> float:
-    """Return the share of the Hessian at a perturbed minimiser, from the noise it had with the whole promise, in rows.
+    """Return the Hessian's share of the budget, from its noise per row if it had the whole budget.
 
-    Where it cannot be told from its noise nothing is given, however well the coefficients are known.
+    If the Hessian is below its noise, no coefficient is given, however precise the minimiser is.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the radius of weighted rows with the shortest honest interval.
+    """Return the radius of weighted rows with the shortest interval, bias bound included.
 
     Parameters
     ----------
     lengths : Lengths
-        Of preconditioned predictors.
+        Histogram of the lengths of preconditioned predictors.
     noise : float
-        Standard deviation of a coordinate of the tilt at radius 1.
+        Standard deviation of a coordinate of the linear perturbation at radius 1.
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean |psi|: a row longer than the radius loses so much of its excess length.
+        Mean |psi|: weighting a long row removes this times its excess length from its score.
     m : int
     tail : Tail
     """
@@ -135,9 +135,9 @@ class WeightedBread(Bread):
     Parameters
     ----------
     near : Start
-        Where it is taken: about where the ridge is taken off.
+        The coefficients at which it is released: approximately those without the ridge.
     within : WeightedLosses
-        What rows weigh.
+        The weights of the rows.
     """
 
     near: Start
@@ -146,7 +146,7 @@ class WeightedBread(Bread):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """The fit: what each stage asks, and what it makes of the releases.
+    """The fit of a logistic likelihood by a perturbed minimiser: questions of each stage, and inference.
 
     Parameters
     ----------
@@ -156,15 +156,15 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean information of made-up rows."""
+        """Return the mean information of synthetic rows."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
         return Pilot(self.start)
 
-    # 2. how long rows are, and what they may weigh
+    # 2. lengths of rows, and their weights
     def lengths(self, w: Start) -> Lengths:
-        """Release lengths of rows."""
+        """Release the histogram of row lengths."""
         m, start = self.m, self.start
         shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
         question = Sum("leverages", Linear(start.P), within=shells, keep=self.keep)
@@ -193,19 +193,19 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def near(self, last: LastRelease) -> Start:
-        """Return about where the ridge is taken off, by the information that made-up rows have on the way."""
+        """Return the approximate estimate without ridge, by the information of synthetic rows on the way."""
         step = self.ridge_step(last, self.made_up.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the pull of the ridge at the minimiser."""
+        """Return the gradient of the ridge at the minimiser."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # 4. Hessian and meat, in the metric of the information that made-up rows have there
+    # 4. Hessian and score variance, whitened by the information of synthetic rows at this point
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
-        """Return the released products of Hessian rows of weighted rows."""
+        """Release the sum of products of weighted Hessian rows."""
         within, at = self.within(clip.radius), self.near(last)
         metric = self.whitened_at(at)
         radius = self.hessian_radius(self.made_up.rows @ metric, at)
@@ -219,10 +219,10 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(hessian.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Return the released products of scores of weighted rows, with what their radius cuts off added.
+        """Release the sum of products of weighted scores, plus the expectation of what shortening scores removes.
 
-        Scores of a rare outcome are longer than Hessian rows, by the root of its odds. The radius is where noise and
-        what is cut off balance if the model is right; what is cut off is that of made-up rows and their own responses.
+        Scores of a rare outcome are longer than Hessian rows by the root of its odds. The radius balances noise and the
+        removed amount if the model is right; that amount is the expectation over synthetic rows and their responses.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -241,13 +241,13 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the question for products of Hessian rows, or of scores, of weighted rows."""
+        """Return the question for products of weighted Hessian rows, or of weighted scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what the Hessian's noise adds to the meat, and what rests on too few rows."""
+        """Return the Hessian's contribution to the score variance, and coefficients with too few effective rows."""
         hessian, names = step.bread.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

@@ -1,9 +1,9 @@
-"""One noisy estimating equation for all losses: the problem, the last release, and the equation of the last step.
+"""One-step estimation for all losses: the problem, the last release, and the noisy estimating equation that is solved.
 
-`OneStep.equation` is the method of METHODS.md, section 2, from the pilot on. Losses differ in its hooks. Promises
-differ in the last release: a clipped score, or the minimiser of a perturbed loss. With clipped scores it is
-``mech="newton"``, which replaces the noisy Newton method of Avella-Medina, Bradshaw and Loh (2023); that method is
-``mech="noisy_newton"``.
+`OneStep.equation` is the method of METHODS.md, section 2, after the first releases. Subclasses for losses override its
+hooks. The last release is a clipped score, or the minimiser of a perturbed loss, depending on the guarantee. With
+clipped scores the method is ``mech="newton"``; the noisy Newton method of Avella-Medina, Bradshaw and Loh (2023), which
+it replaces, is ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Problem:
     tail : Tail
         Assumption on the counts of scores beyond the released histogram.
     scales : Scales, optional
-        Of columns, where they were released.
+        Released scales of columns; None if they were not released.
     offset : tuple of two floats
-        Released mean and standard deviation of the offset; 0 without one.
+        Released mean and standard deviation of the offset; 0 without an offset.
     """
 
     ask: Ask
@@ -115,12 +115,12 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            As the user says. Usually hidden scores may exceed what their counts say by that part of the counts' noise
-            which may lie along one coefficient. But where bounds of a predictor are far from its rows there is room for
-            long scores: all of the noise counts, and they fall no faster than a finite variance requires.
+            The user's choice. By default hidden scores may exceed their fitted counts by the part of the counts' noise
+            that can lie along one coefficient. If bounds of a predictor are far from its rows, long scores are
+            possible: then all of the noise counts, and scores decrease no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
         scores : {"usual", "bounded", "counted", "rows"}
-            Which tail is the usual one.
+            The tail that "usual" stands for.
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -129,7 +129,7 @@ class Problem:
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
         return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
-    # coordinates of w
+    # coordinates with respect to the whitened predictors w
     def along(self, theta: FloatArray) -> FloatArray:
         """Return the coordinates t of w with ``to_theta @ t = theta``, shape (m,)."""
         return self.start.coordinates(theta, self.levels.hidden)
@@ -149,7 +149,7 @@ class Problem:
     # degrees of freedom
     @property
     def counted(self) -> float:
-        """Number of scores: of rows whose weights are parts of their bound, the rows handed over if that is public."""
+        """Number of scores for degrees of freedom; if rows have weights, the number of rows handed over if public."""
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
         return self.sizes.scores
@@ -161,7 +161,7 @@ class Problem:
 
     @property
     def small_sample(self) -> float:
-        """Factor of HC1."""
+        """The degrees-of-freedom factor of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
     # the report: estimate and notes
@@ -171,7 +171,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Numeric columns whose bounds extend beyond `FAR_BOUNDS` released std devs, and by how much."""
+        """Numeric columns whose bounds extend beyond `FAR_BOUNDS` released std devs, with the bound in these."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -186,14 +186,14 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """A score and its noise, in coordinates of w: of clipped rows, or of a perturbed loss at its minimiser.
+    """A score and its noise, in coordinates of w: a sum of clipped scores, or from the minimiser of a perturbed loss.
 
     Parameters
     ----------
     value : ndarray, shape (m,)
-        The sum of clipped scores at theta; at a minimiser, the pull of its ridge.
+        The sum of clipped scores at theta; at a minimiser, the gradient of its ridge.
     noise : Loading
-        Of `value`.
+        Noise of `value`.
     sd : float
         Standard deviation of a coordinate of the noise.
     radius : float
@@ -216,7 +216,7 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start) -> LastRelease:
-        """Return a released sum of clipped scores."""
+        """Return the record of a released sum of clipped scores."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
@@ -228,9 +228,9 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the pull of the ridge where a perturbed loss is smallest, a step of ``unit * drawn`` from the start.
+        """Return the gradient of the ridge at a perturbed loss's minimiser, ``unit * drawn`` away from the start.
 
-        The gradient is zero there: scores add up to the pull and the tilt, whose law is known.
+        The perturbed gradient is zero there: scores add up to the ridge's gradient plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -238,13 +238,13 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Standard deviation of the noise of an entry of `products` off the diagonal, if they came with the score."""
+        """Noise sd of an off-diagonal entry of `products`, if they were released with the score."""
         return self.sd * self.radius
 
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Coefficients at which the last release is made. Subclasses for losses add their intermediate results.
+    """Coefficients at which the last release is made. Subclasses add intermediate results of their loss.
 
     Parameters
     ----------
@@ -256,17 +256,17 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Bread:
-    """The Hessian, in coordinates t of theta. Subclasses for losses add bounds on its error.
+    """The released Hessian, in coordinates t of theta. Subclasses add bounds on its error.
 
     Parameters
     ----------
     matrix : NoisyMatrix, shape (m, m)
     to_theta : ndarray, shape (c, m)
-        A step t moves theta by this matrix times t.
+        A change t changes theta by this matrix times t.
     back : ndarray, shape (m, m)
         Maps the coordinates of the last score to those of the Hessian.
     usual : float
-        Information that a direction usually has.
+        Typical information along a direction.
     """
 
     matrix: NoisyMatrix
@@ -283,12 +283,12 @@ class Step:
     ----------
     pilot : Pilot
     lengths : Lengths
-        Of scores, or of rows where their scores are as long.
+        Histogram of score lengths, or of row lengths if scores are about as long.
     clip : Clip
     last : LastRelease
     bread : Bread
     meat : Meat
-        In coordinates of the Hessian.
+        Sampling variance of the score, in coordinates of the Hessian.
     """
 
     pilot: Any
@@ -326,13 +326,13 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes that noise.
+        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes this product.
     known : ndarray, shape (m,), optional
         Approximate coordinates along unidentified directions; by default the coefficients of the score.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Replaces the meat of the step, with the contribution of the Hessian's noise.
+        Replaces the score variance of the step, to include the Hessian's noise.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
@@ -340,7 +340,7 @@ class Doubts:
     not_given : ndarray, shape (c, k), optional
         Directions of theta without a valid interval; each coefficient with a component in one is not given.
     notes : tuple of Note
-        The reasons.
+        The reasons for directions without intervals.
     facts : mapping of str to float
         Diagnostics.
     """
@@ -467,7 +467,7 @@ class OneStep(Problem, ABC):
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that moves the linear predictor by one std dev, shape (c,); no link: None."""
+        """Change of each coefficient that moves the linear predictor by one std dev, shape (c,); None if no link."""
         return None
 
     def notes(self) -> tuple[Note, ...]:
@@ -475,20 +475,20 @@ class OneStep(Problem, ABC):
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return a diagonal meat, from released squares of the entries of scores.
+        """Return a diagonal variance of the score, from released squares of its entries.
 
-        The histogram gives the total variance of scores, and the squares divide it among coordinates. The squares are
-        first shrunk toward equal ones, by the share of their differences that noise explains. A coordinate's variance
-        is at least its squares, which are those of shortened scores.
+        The histogram gives the total variance, and the squares divide it among coordinates. The squares are first
+        shrunk toward their mean by the share of their differences that noise explains. A coordinate's variance is at
+        least the released square, which is computed from shortened scores.
 
         Parameters
         ----------
         of : callable
-            Scores as the minimiser clips them.
+            Scores, clipped as in the minimiser.
         clip : Clip
         last : LastRelease
         level : float
-            Mean variance of the coordinates: that of the histogram.
+            Mean variance of the coordinates, from the histogram.
         """
         question = Sum("squares of scores", of, SquaredEntries(self.m), self.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
@@ -502,16 +502,16 @@ class OneStep(Problem, ABC):
     # the last release: a clipped score
     @property
     def asks_meat(self) -> bool:
-        """Whether products of the last scores are a question of their own, if they do not come with the sum."""
+        """Whether products of the last scores need a question of their own when they do not come with the sum."""
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the sum of clipped scores, with their products where these are free."""
+        """Return the question for the sum of clipped scores, with their products if these cost nothing extra."""
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
     def score_sd(self, w: Start, name: str = "score") -> float:
-        """Return the noise sd of a coordinate of a sum of scores clipped at 1."""
+        """Return the noise sd of a coordinate of the sum of scores clipped at length 1."""
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:

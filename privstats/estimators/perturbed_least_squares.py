@@ -1,11 +1,11 @@
-"""Least squares by one perturbed minimiser, whose rows' scores are clipped by the product of length and residual.
+"""Least squares by the minimiser of a perturbed loss whose scores are clipped: row length times residual.
 
-The noise of a released Hessian multiplies the error of a step; a perturbed minimiser has the exact Hessian inside, and
-needs a released one for its ridge and for inference only. Stages, as the comments number them: 1 coarse matrix (before
-the choice) and, where it is weak, a second one of whitened rows; 2 sizes of scores; 3 coefficients; 4 their squares.
+A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps; a released one is needed only to
+remove the ridge and for inference. Stages in comments: 1 coarse matrix (before the choice) and, if it is too noisy, a
+second one of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
 
-With theta the minimiser, A the sum of ww' and E the sum of what clips take off scores,
-``theta_LS = theta + A^-1 (E + ridge step + tilt)`` holds exactly, for the normal equations are linear.
+With theta the minimiser, A the sum of ww' and E the sum that clips remove from scores, the least-squares solution is
+``theta_LS = theta + A^-1 (E + ridge step + tilt)`` exactly, because the normal equations are linear.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
-FARTHER = 1.000001  # what covers rounding of the longest row
-LONGEST_SIZE = 2.0**40  # of a score, in least sizes: bins of a second strip still differ from the last of the first
+FARTHER = 1.000001  # factor on the longest row against rounding
+LONGEST_SIZE = 2.0**40  # largest over least score length: still distinct in floating point
 
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Sizes of scores, and what the bound of curvature takes off those of long rows.
+    """Histogram of score lengths, and the bias from shortening rows to the curvature limit.
 
     Parameters
     ----------
     lost : float
-        Along one coefficient; one sd of rows in the first bin where no count is in sight.
+        Bias along one coefficient; if no loss is visible, one noise sd of rows in the first bin.
     """
 
     lost: float = 0.0
@@ -86,19 +86,19 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return released counts of both strips without their noise.
+        """Return denoised counts from a histogram with two ranges of bins: score lengths, and losses of shortened rows.
 
         Parameters
         ----------
         counts : Release
-            Of sizes up to each end, then of what is lost up to each end; of the first strip alone if nothing is.
+            Released counts of score lengths by bin, then of losses by bin; only of lengths if no row is shortened.
         ends : tuple of float
         known : Whole, optional
-            What all counts add up to; by default what they say themselves.
+            Total of all counts; by default the sum of the released counts.
         tail : Tail
         by : Noises
         m : int
-            Coordinates.
+            Number of coordinates.
         """
         sd, second = sd_of(counts.law), counts.value[len(ends) :]
         total = known or Whole(max(float(counts.value.sum()), 1.0), np.inf)
@@ -114,23 +114,23 @@ class TwoStrips(Lengths):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedSquares(OneStep):
-    """A second matrix, sizes of scores, the perturbed minimiser, and squares of its scores.
+    """Least squares by a perturbed minimiser: a second matrix, score lengths, coefficients, and squared scores.
 
-    Scores, their sizes and residuals are in residual scales; A is in rows.
+    Scores and residuals are in residual scales; A is a sum over rows.
 
     Parameters
     ----------
     bread : Bread, optional
-        A, in the coordinates in which it was released, once it is.
+        The released matrix A, in the coordinates in which it was released; None before.
     """
 
     bread: Bread | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release A, whiten once more by it, and go on with what is left of the budget.
+        """Release A, whiten by it, and spend the rest of the budget.
 
-        Noise of the minimiser then has the shape of the sampling error, and its ridge pulls no direction more than
-        another. Directions are told from noise where A was released.
+        After whitening, the noise of the minimiser has the shape of the sampling error, and its ridge shrinks all
+        directions equally. Identified directions are determined in the coordinates in which A was released.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -142,11 +142,11 @@ class PerturbedSquares(OneStep):
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
-        """Return the same with the squares of whitened rows read by themselves, where that tells more of A.
+        """Return the fit with the mean squares of whitened predictors released separately, if that improves A.
 
-        Rows that a matrix holds make it small, and all intervals as much longer. Squares are m numbers in place of
-        m (m + 1) / 2: with as much noise as the matrix's own their rows are held further out. Held rows count as short,
-        never as long: of both readings of a square the larger one is taken, and products are stretched with them.
+        Shortened rows make A too small and all intervals too long. Squares are m numbers instead of m (m + 1) / 2, so
+        at equal noise their rows can be longer. As shortening only reduces a square, the larger of both releases is
+        used, and products are scaled accordingly.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class PerturbedSquares(OneStep):
 
         Notes
         -----
-        A row contributes the squares of its entries, held at |w| <= R: the l1 distance of two such vectors, and with it
-        the sensitivity to a replaced row, is at most 2 R^2 (`SquaredEntries`); noise is Laplace's under eps.
+        A row contributes the squares of its entries, shortened to |w| <= R. Two such vectors have l1 distance at most
+        2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`); under eps the noise is Laplace.
         """
         assert self.bread is not None
         start, m, n = self.start, self.m, self.rows
@@ -180,7 +180,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), bread=bread)
 
     def length(self) -> float:
-        """Return the predicted length over that without privacy, for rows a little heavier than normal ones."""
+        """Return the predicted interval length over that without privacy, for rows with slightly heavy tails."""
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
@@ -197,19 +197,19 @@ class PerturbedSquares(OneStep):
 
     @property
     def tilt_share(self) -> float:
-        """Part of the coefficients' budget that the tilt has."""
+        """Share of the linear perturbation in the coefficients' budget."""
         return TILT_SHARE
 
     # 1. the matrix of whitened rows
     @property
     def second(self) -> Sum:
-        """The question for products of whitened rows."""
+        """The question for second moments of whitened rows."""
         of, within = WeightedLinear(self.start.P), Products(self.start.m)
         return Sum("second matrix", of, within, self.levels.keep, within_share_of=("coefficients",))
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise of a diagonal entry of the coarse matrix, whitened."""
+        """Largest noise sd of a diagonal entry of the whitened coarse matrix."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -218,10 +218,10 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
-        """Return the sum of products of whitened rows: of the coarse matrix, and of a second one where that is weak.
+        """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
 
-        Both are combined in the axes of the coarse matrix, of which the weak ones have most of its noise. Rows of the
-        second are held by what the weakest direction has at least, beyond noise: it must be told by this matrix.
+        Both are combined along the axes of the coarse matrix; its weak axes have most of its noise. The radius of the
+        second matrix is set by the least information of the weakest direction, which this matrix must determine.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -236,17 +236,17 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return a question for products or squares of rows, held where its noise is a chosen part of the rows.
+        """Return a question for products or squares of rows, shortened so that noise is a chosen share of the rows.
 
         Parameters
         ----------
         question : Sum
         unit : float
-            Noise of an entry of rows that are held at 1.
+            Noise sd of an entry if rows are shortened to length 1.
         start : Start
-            Its predictors are the rows.
+            Its whitened predictors are the rows.
         noise : float
-            sqrt(m) standard deviations of an entry's noise, in rows.
+            The chosen share: sqrt(m) noise sds of an entry, over the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -255,18 +255,18 @@ class PerturbedSquares(OneStep):
     # 2. the clip
     @cached_property
     def limit(self) -> float:
-        """Largest clip of a residual: no row reaches it."""
+        """Largest clip of a residual, which no row reaches."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
-        """Return the set of rows whose losses are minimised.
+        """Return the set of row losses over which the mechanism minimises.
 
         Parameters
         ----------
         radius : float
-            Longest score.
+            Largest length of a score.
         curvature : float
-            Largest weight times squared length.
+            Largest weight times squared length of a row.
         """
         start, stretched = self.start, self.limit / radius
         most = start.largest_residual / start.sigma
@@ -275,35 +275,35 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the question for the minimiser, a step from the start in residual scales."""
+        """Return the question for the minimiser, as a step from the start in residual scales."""
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
         return Values("coefficients", rows, within=within, keep=self.levels.keep)
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Law of the tilt, and the ridge, of scores and curvatures up to 1."""
+        """Law of the linear perturbation, and the ridge, if scores and curvatures are at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
     @cached_property
     def curvature(self) -> float:
-        """Largest curvature of a row: as large as the largest of `BOUNDED_RIDGES` lets it be."""
+        """Limit on the curvature of a row, for the largest of `BOUNDED_RIDGES`."""
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row that a ridge of this part of the rows allows."""
+        """Return the largest curvature of a row for which a ridge of this size per row is sufficient."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper ends of bins of sizes of scores; sizes beyond `LONGEST_SIZE` share the last one."""
+        """Upper ends of bins of score lengths; lengths beyond `LONGEST_SIZE` share the last bin."""
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
     @property
     def largest_score(self) -> float:
-        """The largest |w| |residual| over the box, by a lattice: between points the larger of neighbouring values."""
+        """Upper bound of |w| |residual| over the box, from the larger of neighbouring values on a lattice of points."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -322,10 +322,10 @@ class PerturbedSquares(OneStep):
         return min(crude, float((length * np.minimum(residual, self.limit * start.sigma)).max()))
 
     def lengths(self, w: Start) -> Lengths:
-        """Release sizes of scores at the start.
+        """Release the histogram of score lengths at the start.
 
-        Rows with more than the largest curvature lose a part of their score whatever the clip is: they are counted
-        apart, by what they lose.
+        A row with more than the largest curvature is shortened, whatever the clip is: such rows are also counted by
+        the length that their scores lose.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -337,8 +337,8 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clip with the shortest interval.
 
-        Where sizes do not add up to what residuals of unit variance have, rare outcomes lie beyond all visible bins:
-        their residuals have one sign, so that all of them may lie along one coefficient.
+        If the visible squares do not add up to those of residuals of unit variance, there are rare outcomes beyond all
+        visible bins. Their residuals have the same sign, so that they may all lie along one coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -348,7 +348,7 @@ class PerturbedSquares(OneStep):
 
     # 3. the minimiser
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the pull of the ridge at the minimiser."""
+        """Return the gradient of the ridge at the minimiser."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -358,9 +358,9 @@ class PerturbedSquares(OneStep):
         assert self.bread is not None
         return replace(self.bread, to_theta=last.at.sigma * self.bread.to_theta)
 
-    # 4. what scores vary by
+    # 4. the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
-        """Return the variance of each coordinate of the score, from released squares."""
+        """Return a diagonal variance of the score, from released squares."""
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(bread.back)
@@ -368,9 +368,9 @@ class PerturbedSquares(OneStep):
         return self.meat_of_squares(of, clip, last, level).mapped(bread.back)
 
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, bread: Bread) -> FloatArray:
-        """Return what clipping may have moved each coordinate by: sizes beyond the clip lie where squares of scores do.
+        """Return the bias bound of each coordinate: scores beyond the clip are divided like squared scores.
 
-        What the sum of squares says is missing may lie anywhere, in full, and what far rows lose as visible rows may.
+        Squares missing from the histogram may all lie along one coordinate; losses of shortened rows count as visible.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(bread.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -378,48 +378,48 @@ class PerturbedSquares(OneStep):
         return clip.excess - self.beyond(lengths, clip, self.m) + each
 
     def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return what the clip takes off sizes of scores along one of m coordinates."""
+        """Return the bias that the clip causes along one of m coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
     # 5. the equation
     @property
     def signal_of_row(self) -> float:
-        """Standard deviation of residuals that noise may have left unexplained, in residual scales."""
+        """Largest standard deviation of residuals that noise may hide, in residual scales."""
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what noise of the matrix and far rows may have moved."""
+        """Return noise of the matrix times the step, and bias bounds for rows far out in wide bounds."""
         at, A, back = step.last.at, step.bread.matrix, step.bread.back
-        W = at.W @ back  # of A's coordinates: in its axes noises of entries do not correlate
+        W = at.W @ back  # maps to A's coordinates, in whose axes V noises of entries are uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # of A in a step of that size
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times a step of that size
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": at.sigma},
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what the reader must know of levels, bounds and tails, the response's bounds included."""
+        """Return notes on levels, on wide bounds of columns and response, and on clamped responses."""
         reach = (1 + abs(self.start.center)) / self.start.frame.scale
         far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return what clips may have moved beyond `clipped` if rows far out in wide bounds lie along that column."""
+        """Return bias bounds for the case that all clipped rows lie along one column with wide bounds."""
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
 
 
 @dataclass(frozen=True, eq=False)
 class CutBread(Bread):
-    """A Hessian of rows that are held at a radius.
+    """A Hessian of shortened rows.
 
     Parameters
     ----------
     cut : float
-        What that cuts off at most, along the direction of one coefficient.
+        Upper bound of the removed information along one coefficient.
     """
 
     cut: float
@@ -427,34 +427,34 @@ class CutBread(Bread):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """The same of Huber's loss, whose residuals are clipped at its own threshold as well.
+    """The minimiser of a perturbed Huber loss, whose residuals are clipped at its own threshold as well.
 
-    Residuals are in released scales. Scores are not linear in theta, so that the Hessian is released where the loss is
-    smallest: rows inside the threshold, held at a radius. The squares of all rows add up to m a row, as they are
-    whitened, so that what the Hessian lacks of that bounds what the radius cut off.
+    Residuals are in released scales. Scores are not linear in theta, so the Hessian is released at the minimiser, from
+    shortened rows with residuals inside the threshold. Rows are whitened, so that all squares have mean m: the
+    Hessian's difference from m per row bounds the information that the radius removes.
     """
 
     @property
     def tilt_share(self) -> float:
-        """Part of the coefficients' budget that the tilt has: psi is bounded, so that curvature cuts long rows."""
+        """Share of the linear perturbation in the coefficients' budget, if psi is bounded."""
         return BOUNDED_TILT
 
     @cached_property
     def limit(self) -> float:
-        """Largest clip of a residual: the loss's own."""
+        """Largest clip of a residual: the threshold of the loss."""
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
-        """Release sizes of scores at the start."""
+        """Release the histogram of score lengths at the start."""
         of = ProductSizes(self.start.P, self.start.residual / self.start.sigma, np.inf, self.ends[-1], self.limit)
         question = Sum("score sizes", of, Shells(1, self.ends), self.keep)
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval, and the bound of curvature, which takes off a part of far rows.
+        """Return the clip with the shortest interval, and the curvature limit, which shortens scores of long rows.
 
-        A score of length l whose residual is at the threshold k is of a row of length l / k: the bound L leaves
-        ``L k^2 / l`` of it.
+        A score of length l with a residual at the threshold k belongs to a row of length l / k; a curvature limit L
+        shortens it to ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -466,19 +466,19 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return what the clip and the bound of curvature take off sizes of scores along one of m coordinates."""
+        """Return the bias that the clip and the curvature limit cause along one of m coordinates."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return what a clip at each radius and the bound of curvature leave of sizes, shape (5 * bins, k)."""
+        """Return the length of a score after a clip at each radius and the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return the same: the Hessian is released where the loss is smallest."""
+        """Return this fit unchanged: its Hessian is released at the minimiser."""
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
-        """Return the sum of products of rows whose residuals the loss does not clip."""
+        """Release the sum of products of rows whose residuals lie inside the threshold."""
         at, m = last.at, self.m
         hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)
         question = self.held(hessian, entry_sd(self.ask, hessian, self.by), at, HELD_NOISE)
@@ -487,7 +487,7 @@ class PerturbedHuber(PerturbedSquares):
         return CutBread(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what is so of squares, and what the Hessian's radius cut off times the step."""
+        """Add the information that the Hessian's radius removes, times the step, to the noises of the base class."""
         doubts = super().doubts(step)
         sd = step.bread.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

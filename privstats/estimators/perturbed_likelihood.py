@@ -1,11 +1,11 @@
-"""Counts and gamma responses by one perturbed minimiser, whose rows' scores are clipped row by row.
+"""Counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
-The noise of a released Hessian multiplies the error of a step; a perturbed minimiser has the exact Hessian inside, and
-needs a released one for its ridge and for inference only. After a rough fit, as steps have, the stages are, as the
-comments number them: 1 a first step; 2 sizes of scores; 3 coefficients; 4 Hessian and squares of scores.
+With Newton steps the noise of a released Hessian multiplies the error of the step. A perturbed minimiser uses the exact
+Hessian inside the mechanism; a released one is needed only to remove the ridge and for inference. After the same rough
+fit as for Newton steps the stages are: 1 a first step; 2 score lengths; 3 coefficients; 4 Hessian and squared scores.
 
-With theta the minimiser, A the Hessian there and E the sum of what clips and weights take off scores, the solution of
-the scores' own equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order.
+With theta the minimiser, A the Hessian there and E the sum that clips and weights remove from scores, the solution of
+the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-FARTHEST_PSI = 2.0**10  # a threshold of gamma scores at most: beyond none is bounded
-FARTHEST_ETA = 300.0  # of a linear predictor, its thresholds' logarithms included
-LARGEST_RESPONSE = 2.0**40  # over its threshold
+FARTHEST_PSI = 2.0**10  # largest threshold of gamma scores; scores are shorter
+FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of its threshold
+LARGEST_RESPONSE = 2.0**40  # largest response, over its threshold
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class PerturbedLogLink:
     Parameters
     ----------
     noises : Noises
-        Of all other questions.
+        Mechanisms of all questions except the coefficients.
     loss : Likelihood
     tail : {"usual", "cautious"}
-        How hidden counts of large scores may fall.
+        Assumption on the counts of large scores beyond the released histogram.
     margins : bool
         Whether average marginal effects are released as well.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is that of the family.
+        "HC", or "nonrobust": the variance of a response is given by the family.
     shares : mapping of str to float
     """
 
@@ -110,7 +110,7 @@ class PerturbedLogLink:
 
 @dataclass(frozen=True, eq=False)
 class BreadNear(Bread):
-    """A Hessian, and where it is taken.
+    """A Hessian, and the coefficients at which it was released.
 
     Parameters
     ----------
@@ -122,29 +122,29 @@ class BreadNear(Bread):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """The fit: what each stage asks, and what it makes of the releases."""
+    """The fit of a log-link likelihood by a perturbed minimiser: questions of each stage, and inference."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the metric of the information that made-up rows have at the pilot, rows of rare levels held."""
+        """Return the whitening matrix at the pilot: information of synthetic rows plus the ridge of rare levels."""
         start = pilot.start
         W = self.start.W
         return whitening(self.made_up.rows, self.information(start), (W.T * self.levels.ridge) @ W)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the made-up rows in coordinates of w."""
+        """Return the synthetic rows in coordinates of w."""
         return self.made_up.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # 1. a step toward the solution
     def pilot(self) -> Pilot:
-        """Return the start after a step along a clipped score, less what noise may have made of it.
+        """Return the start after a step along a clipped score, shrunk by the noise's share of its square.
 
-        Least squares of a transform miss the coefficients, most of all the constant, where responses are not quite of
-        the family, and the ridge keeps a part of what they miss. Where they miss much, most scores are long: the clip
-        is as large as noise allows. Where all means are to be 1 + c times as large scores say c, and eta log(1 + c).
+        Least squares on a transformed response gives biased coefficients, most of all a biased intercept, if responses
+        do not follow the family, and the ridge would keep a part of this bias. The clip is as large as noise allows,
+        because a large bias makes most scores long. Scores of 1 + c times the mean call for a change of log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -158,7 +158,7 @@ class TiltedLogLink(LikelihoodStep):
         return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
-        """Return the root mean square of what a step in coordinates of w changes eta of made-up rows by."""
+        """Return the root mean square change of eta by a step in coordinates of w, over synthetic rows."""
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # 2. the clip
@@ -175,19 +175,19 @@ class TiltedLogLink(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def unit_law(self, w: Start) -> TiltLaw:
-        """Return the law of the tilt, and the ridge, of scores and curvatures up to 1."""
+        """Return the law of the linear perturbation, and the ridge, if scores and curvatures are at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row that a ridge of this part of the rows allows."""
+        """Return the largest curvature of a row for which a ridge of this size per row is sufficient."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval, and the bound of curvature.
+        """Return the clip with the shortest interval, and the limit on row curvature.
 
-        Scores of small counts are skewed, and rows whose scores are long may be too few to be seen: what a clip takes
-        off them is that of made-up rows if the model is right.
+        Scores of small counts are skewed, and rows with long scores may be too few to be visible: the expected bias of
+        the clip is therefore computed on synthetic rows if the model is right.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -200,10 +200,10 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return what a clip at each radius and the bound of curvature leave of scores of each size, shape (sizes, k).
+        """Return the length of a score after a clip at each radius and the curvature limit, by its size: (sizes, k).
 
-        Rows of a long score are long ones, in proportion to squared length where sizes fall as those of a finite
-        variance may; their responses are large. Mean over made-up rows.
+        A long score belongs to a long row with a large response: rows are weighted by squared length, as in tails of
+        finite variance. The mean is over synthetic rows.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -219,7 +219,7 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the sum that a clip at each radius takes off made-up rows' scores, shape (k,)."""
+        """Return the length of the expected sum that a clip at each radius removes from scores, shape (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -234,19 +234,19 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # 3. the minimiser: a step from w, at which scores add up to ridge and tilt; and where the ridge is taken off
+    # 3. the minimiser, at which scores add up to ridge and linear perturbation; then the ridge is removed
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the pull of the ridge at the minimiser."""
+        """Return the gradient of the ridge at the minimiser."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def near(self, last: LastRelease) -> Start:
-        """Return half way to where the ridge is taken off."""
+        """Return the coefficients half way between the minimiser and the estimate without ridge."""
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
-    # 4. Hessian, and what scores vary by
+    # 4. Hessian, and variance of scores
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
         """Return the released products of Hessian rows."""
         near = self.near(last)
@@ -256,7 +256,7 @@ class TiltedLogLink(LikelihoodStep):
         return BreadNear(matrix, last.at.to_theta, np.eye(self.m), self.rows, near)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: BreadNear) -> Meat:
-        """Return the variance of each coordinate of the score, from released squares."""
+        """Return a diagonal variance of the score, from released squares."""
         m, at, level = self.m, bread.near, max(clip.variance, SQUARES_NOISE * self.rows)
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
@@ -264,10 +264,10 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return what rests on too few rows, and whether the minimiser lies too far from its start.
+        """Return coefficients with too few effective rows, and whether the minimiser is too far from its start.
 
-        Lengths are changes of eta: beyond `farthest_step`, whether the whole way or that of the ridge alone,
-        information and sizes of scores are other ones and the equation is not linear.
+        Lengths are changes of eta. If the whole step, or the ridge's part of it, exceeds `farthest_step`, information
+        and score lengths have changed, and the equation is not linear.
         """
         names, near = self.box.design.names, step.bread.near
         to_original = self.box.design.to_original(response=False)[0]

@@ -1,6 +1,6 @@
-"""Objective perturbation of the rows as the design scales them: one question, which has the whole budget.
+"""Objective perturbation of rows scaled by their bounds: one question, which has the whole budget.
 
-Nothing is released beside the minimiser, so nothing is known of its sampling error, or of the information on it.
+Only the minimiser is released, so neither its sampling error nor its information is known.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # of a smoothed check loss, as a share of its curvature: sets the smoothing
+SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss over its curvature: determines the smoothing
 SMOOTHED = (1e-3, 0.3)  # half-widths of smoothed check losses, in half-ranges of the response
-SPLIT = 0.93  # the least mean distance to the truth in `benchmarks.knorm_figure2`, at eps from 1/16 to 2
+SPLIT = 0.93  # minimises the mean distance to the truth in `benchmarks.knorm_figure2`, at eps from 1/16 to 2
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,26 @@ class PlainPerturbedLikelihood:
     r"""The minimiser of a perturbed logistic likelihood of scaled rows (Awan and Slavkovic 2021, Algorithm 2).
 
     Privacy: `ObjectivePerturbation`. Columns are scaled to [-1, 1], so that a row x has length at most 1 (linf), the
-    root of m (l2) or m (l1), less where dummies exclude one another; the set moves rows there whatever they are. A
-    row's score is at most that long, its curvature p (1 - p) x x' has rank one. With `theta_bound` B the slope of a
-    row's loss stays what it is at B where its linear predictor is farther than B (plus the offset) from zero: |p - y|
-    is at most expit(B) then, and noise and penalty shrink. The released minimiser is moved to the nearest point of the
-    ball ``|theta|_1 <= B``, which is post-processing. Where the ball is not active this is the minimiser on it.
+    root of m (l2) or m (l1), less if dummies exclude one another; the set enforces these lengths. A row's score is at
+    most that long, and its curvature p (1 - p) x x' has rank one. With `theta_bound` B, the slope of a row's loss is
+    constant where its linear predictor is farther than B (plus the offset) from zero. Then |p - y| is at most
+    expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``,
+    which is post-processing; if it lies inside, it is the minimiser on the ball.
 
     Parameters
     ----------
     loss : Likelihood
     norm : {"linf", "l1", "l2"}
-        Of the scores.
+        Norm in which the length of the score is measured.
     split : float
-        q: share of the budget that the random linear term has; the penalty that privacy needs has the rest.
+        Share q of the random linear term in the budget; the penalty that privacy requires has the rest.
     ridge : float, optional
-        Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. The penalty that privacy needs
-        counts toward it.
+        Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. It includes the penalty that
+        privacy requires.
     theta_bound : float, optional
-        Bound of the sum of absolute coefficients, of predictors scaled to [-1, 1].
+        Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
-        Refused if true: marginal effects come with intervals.
+        Refused if True, because marginal effects need intervals.
     """
 
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
@@ -104,11 +104,11 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return the matrix S: theta + S theta is without the penalty that privacy asked for beyond `ridge`.
+        """Return the matrix S: ``theta + S theta`` is without the penalty that privacy requires beyond `ridge`.
 
-        The step ``H^-1 gamma theta`` has the Hessian of rows that fill their bounds; those of other rows are mostly
-        smaller, so that a part of the penalty stays. With x = gamma / H in a direction, ``x (1 - x)`` is taken in place
-        of x, and nothing where x exceeds 1: there theta is all noise, which the penalty keeps small.
+        The step ``H^-1 gamma theta`` uses the Hessian H of rows that fill their bounds, which is larger than that of
+        most data, so that a part of the penalty stays. With x = gamma / H along a direction, ``x (1 - x)`` replaces x;
+        it is 0 where x exceeds 1, since theta is mostly noise there, which the penalty limits.
         """
         wanted = float(self.ridge or 0.0)
         values, vectors = np.linalg.eigh(hessian)
@@ -116,7 +116,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row, clamped where the coefficients are bounded."""
+        """Return the loss of a row, with clamped slope if the coefficients are bounded."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -125,20 +125,20 @@ class PlainPerturbedLikelihood:
 
 @dataclass(frozen=True)
 class PlainPerturbedQuantile:
-    """The minimisers of perturbed smoothed check losses of scaled rows, one for each order.
+    """The minimisers of perturbed smoothed check losses of scaled rows, one for each tau.
 
     Privacy: `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; a smoothed check loss has slopes of at most
-    max(tau, 1 - tau). The ridge falls as the loss is smoothed over wider intervals: the half-width is public, such that
-    the ridge is a fixed part of the curvature that rows with usual residuals have.
+    max(tau, 1 - tau). The ridge decreases with the half-width of the smoothing. This half-width is public: it makes the
+    ridge a fixed share of the curvature for rows with typical residuals.
 
     Parameters
     ----------
     taus : tuple of float
-        Orders of the quantiles, ascending.
+        Probabilities of the quantiles, ascending.
     norm : {"linf", "l1", "l2"}
-        Of the scores.
+        Norm in which the length of the score is measured.
     split : float
-        Share of the budget that the random linear term has; the ridge has the rest.
+        Share of the random linear term in the budget; the ridge has the rest.
     """
 
     taus: tuple[float, ...] = (0.5,)
@@ -163,7 +163,7 @@ class PlainPerturbedQuantile:
     def _of_order(
         self, ask: Ask, public: PublicFacts, box: PublicBox, by: ObjectivePerturbation, tau: float
     ) -> Release:
-        """Release the minimiser of one order."""
+        """Release the minimiser for one tau."""
         item = item_of(self.taus, tau)
         rows = LossRows(np.eye(box.width)[:, : box.c], offset_alone(box))
 

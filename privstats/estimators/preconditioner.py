@@ -202,10 +202,10 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """0d. Release mean squares of standardised products of columns; sums of columns do not determine them.
+    """0d. Release mean squares of standardised product columns, which sums of columns do not determine.
 
-    Rows with large products are the longest, and the coarse matrix shortens them: from it alone a squared number
-    appears half as dispersed as it is. A row contributes ``(z / WIDE)^2`` for each product, clamped to [0, 1]
+    Rows with large products are the longest, and the coarse matrix shortens them: the variance of a squared column
+    computed from it is about half the true one. A row contributes ``(z / WIDE)^2`` for each product, clamped to [0, 1]
     (`Fractions`): replacing a row moves each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
@@ -230,12 +230,12 @@ def coarse(
 ) -> Start:
     """1. Release a coarse second-moment matrix of columns and response; return whitened predictors and the start.
 
-    Rows are shortened to a public radius. Directions about which the kept rows have no information are left out.
+    Rows are shortened to a public radius. Directions without information in the kept rows are left out.
 
     Parameters
     ----------
     known : KnownMoments, optional
-        Entries of the matrix known from sums of columns. If given, the matrix is kept for inference, too.
+        Entries of the matrix computed from sums of columns. If given, inference uses the matrix, too.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -267,10 +267,10 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """1b. Whiten a second time if the coarse matrix may be nearly singular, with smallest eigenvalue below the noise.
+    """1b. Whiten a second time if the coarse matrix may be nearly singular: its smallest eigenvalue is below the noise.
 
-    Without it the noise of the later Hessian would exceed that eigenvalue, too, and nearly collinear columns would
-    have no coefficients.
+    Otherwise the noise of the later Hessian would exceed that eigenvalue, too, and nearly collinear columns would have
+    no estimates.
     """
     if not ask.decide("second matrix", start.unclear):
         return start
@@ -285,7 +285,7 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared radius to which rows of a matrix for inference are shortened; `unit`: noise sd at radius 1."""
+    """Return the squared length to which rows of a matrix for inference are shortened; `unit`: noise sd at length 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 
@@ -301,7 +301,7 @@ class Coarse:
     sigma, most_sigma : float
         Residual scale, in units of the response's scale, and its upper limit given the noise.
     unclear : bool
-        Whether the smallest eigenvalue was raised, so that a second matrix is worth its share.
+        Whether the smallest eigenvalue was raised, so that a second matrix is needed.
     moments : NoisyMatrix, optional
         The released sum for predictors and response, for inference.
     """
@@ -384,8 +384,8 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis of standardised predictors without the directions on which the kept rows have no information."""
-    if not 0 < hidden.shape[1] < frame.c:  # with all directions hidden, the basis is that of none hidden
+    """Return a basis of standardised predictors without directions that have no information in the kept rows."""
+    if not 0 < hidden.shape[1] < frame.c:  # if no direction has information, keep all
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -393,7 +393,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix in which eigenvalues that do not differ from their mean by more than noise are set to it.
+    """Return a noisy matrix whose eigenvalues are replaced by their mean if they differ from it by less than noise.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Quantile regression: steps along smoothed check scores or a perturbed minimiser, then two by the check score itself.
 
-The check score is bounded, so that no residual needs a clip; what a row weighs is limited by the length of its whitened
-predictors alone. Before the last steps the iterate must lie where the loss is about quadratic: smoothed scores over
-wide intervals lead there, since their loss has a known curvature whatever the density of the responses is. That it is
-quadratic there cannot be known: both last steps use one Hessian, and what the second score shows that the first one and
-the Hessian did not foretell is what the Hessian may be wrong by. The numbers of comments are stages.
+The check score is bounded, so residuals need no clip; a row's influence is limited by the length of its whitened
+predictors alone. Before the last steps the iterate must lie where the loss is nearly quadratic. Scores smoothed over
+wide intervals lead there: the curvature of their loss is known whatever the density of the responses is. Both last
+steps use the same Hessian; a change of the score that this Hessian does not predict bounds the Hessian's error.
+The numbers of comments are stages.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ class QuantileSteps:
     ----------
     noises : Noises
     taus : tuple of float
-        Orders of the quantiles, ascending.
+        Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        How hidden counts of long rows may fall.
+        Assumption on the counts of long rows beyond the released histogram.
     """
 
     noises: Noises = NORMAL
@@ -128,7 +128,7 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
@@ -148,13 +148,13 @@ class PerturbedQuantile:
     Parameters
     ----------
     noises : Noises
-        Of all questions but the minimiser.
+        Mechanisms of all questions except the minimiser.
     taus : tuple of float
-        Orders of the quantiles, ascending. Intervals are given at .5 only.
+        Probabilities of the quantiles, ascending. Only the median, 0.5, has intervals.
     split : float
-        Share of the minimiser's budget that the linear perturbation has; the ridge has the rest.
+        Share of the linear perturbation in the budget of the minimiser; the ridge has the rest.
     tail : {"usual", "cautious"}
-        How hidden counts of long rows may fall.
+        Assumption on the counts of long rows beyond the released histogram.
     shares : mapping of str to float
     """
 
@@ -171,7 +171,7 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the steps arrive (`first_stage`)."""
+        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -188,23 +188,23 @@ class PerturbedQuantile:
 
 
 def check_orders(taus: tuple[float, ...]) -> None:
-    """Refuse orders that are no quantiles, or not ascending."""
+    """Refuse probabilities that are not strictly between 0 and 1 or not ascending."""
     if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
         raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the density at the outermost quantile over that at the median, if it is logistic."""
+    """Return the density at the outermost quantile over the density at the median, of a logistic distribution."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
-    """Return what tells the questions about one order from those about the others."""
+    """Return a label that distinguishes the questions of one tau from those of the others."""
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
 def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEstimate:
-    """Return the estimate of one order, or of several whose sampling errors are correlated."""
+    """Return the estimate of one quantile, or of several quantiles whose sampling errors are correlated."""
     if len(fits) == 1:
         return fits[0].solve(names)
     notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
@@ -217,18 +217,18 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What all orders have in common: whitened predictors, a start, and lengths of rows.
+    """Releases used by the fits of all quantiles: whitened predictors, a start, and lengths of rows.
 
     Parameters
     ----------
     problem : Problem
-        Its start is in half-ranges of the response, whose released scale is the start's sigma.
+        Its start is in half-ranges of the response; the start's sigma is the released scale of the response.
     size : float
-        Standard deviation that linear predictors have at most: the response's, released by its moments, or its scale.
+        Largest standard deviation of linear predictors: the larger of the response's two released scales.
     center : ndarray, shape (c,)
-        Coefficients of the constant that is the response's released median.
+        Coefficients of a constant fit at the response's released median.
     leverages : Lengths
-        Of whitened predictors.
+        Histogram of the lengths of whitened predictors.
     """
 
     problem: Problem
@@ -238,7 +238,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Ask what all orders need: optional questions take a part of the share of the first one's score."""
+        """Ask the common questions; optional questions take their share from the score of the first quantile."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -262,14 +262,14 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Return the equation of each order."""
+        """Return the equation of each quantile."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
-    """Return a median of the response less offset, and a scale about it, in half-ranges, each by its rank."""
+    """Release the median of the response less offset, and a scale about it, both by ranks, in half-ranges."""
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most = 1.0 + box.offset_reach
     middle = StretchedResiduals(theta, 1.0)
@@ -282,7 +282,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> float:
-    """Return a quantile of ``|y - z'theta - center|``, on a logarithmic scale, by its rank."""
+    """Release a quantile of ``|y - z'theta - center|`` by its rank, on a logarithmic scale."""
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
     return float(np.exp(ask(question, by=Rank((order,))).value[0]))
@@ -290,16 +290,16 @@ def log_size(
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals about their quantile of order tau.
+    """Released quantile, density and scale of the residuals.
 
     Parameters
     ----------
     quantile : float
-        Of the residuals: 0 at the true coefficients.
+        The tau-quantile of the residuals: 0 at the true coefficients.
     density : float
-        There.
+        Density of the residuals at that quantile.
     sigma : float
-        Standard deviation of the normal law that has this density at its own quantile.
+        Standard deviation of the normal law that has this density at its own tau-quantile.
     """
 
     quantile: float
@@ -309,12 +309,12 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class Centred(Pilot):
-    """A start near the quantile.
+    """Starting coefficients near the quantile.
 
     Parameters
     ----------
     residuals : Residuals
-        About it.
+        Quantile, density and scale of the residuals at these coefficients.
     """
 
     residuals: Residuals
@@ -322,14 +322,14 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """A start after one step along the check score, which tells how far the loss is from quadratic.
+    """Coefficients after one step along the check score; the next score shows how far the loss is from quadratic.
 
     Parameters
     ----------
     first : LastRelease
         The score before the step.
     bread : Density
-        The Hessian there.
+        The Hessian before the step.
     step : ndarray, shape (m,)
     """
 
@@ -338,9 +338,9 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the part of a change of the score that the Hessian does not foretell, as far as noise lets it be seen.
+        """Return the relative error of the change of the score predicted by the Hessian, less noise; at most 1.
 
-        Were the loss quadratic, the scores would differ by the Hessian times the step, but for noise.
+        For a quadratic loss the two scores differ by the Hessian times the step, and noise.
         """
         foretold = self.bread.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - foretold
@@ -350,13 +350,13 @@ class Tried(Centred):
         return min(float(np.sqrt(beyond / (float(foretold @ foretold) + explained))), 1.0)
 
     def unforetold(self, last: LastRelease, least: float) -> float:
-        """Return the mean square of a coordinate of the last change of the score that the Hessian does not foretell.
+        """Return the mean square of a coordinate of the last change of the score that the Hessian does not predict.
 
         Parameters
         ----------
         last : LastRelease
         least : float
-            Part of the change, at least.
+            Lower limit of the unpredicted share of the change.
         """
         change = max(float(last.value @ last.value - np.trace(last.noise.covariance())), 0.0)
         return max(self.wrong(last), least) ** 2 * change / len(last.value)
@@ -364,15 +364,15 @@ class Tried(Centred):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
-    """What the fits of one order share.
+    """Common steps of the fit of one quantile; subclasses find the start.
 
     Parameters
     ----------
     tau : float
     item : str
-        What tells its questions from those of other orders.
+        Label that distinguishes its questions from those of other quantiles.
     size, center, leverages
-        Of `Shared`.
+        As in `Shared`.
     """
 
     tau: float = field(kw_only=True)
@@ -383,11 +383,11 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Standard deviation that linear predictors have at most."""
+        """Largest standard deviation of linear predictors."""
         return self.size
 
     def spread(self, at: Start) -> float:
-        """Return the density of normal residuals at the quantile, in their standard deviations."""
+        """Return the standard normal density at the tau-quantile: the typical score in units of residual scales."""
         return _density(self.tau)
 
     @property
@@ -399,7 +399,7 @@ class OneOrder(OneStep):
         return f"{item} {self.item}".strip()
 
     def residuals(self, start: Start, item: str) -> Residuals:
-        """Release the quantile of the residuals, and their scale about it, by ranks."""
+        """Release the tau-quantile of the residuals, and their scale about it, by ranks."""
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
         question = Values(
@@ -413,16 +413,16 @@ class OneOrder(OneStep):
         return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
-        """Return the start with its constant moved to the residuals' quantile."""
+        """Return the start with its intercept moved by the quantile of the residuals."""
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
     @abstractmethod
     def near(self) -> Centred:
-        """Return a start near the quantile."""
+        """Return starting coefficients near the quantile."""
 
     def pilot(self) -> Tried:
-        """Return that start after a step along the check score, shrunk toward none by what noise has of its length."""
+        """Return these coefficients after one step along the check score, shrunk by the noise's share of its square."""
         near = self.near()
         start, clip = near.start, self.clip(near, near.start, self.leverages)
         question = self.smooth_score("first score", "", start, 0.0, clip.radius)
@@ -434,7 +434,7 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), near.residuals, first, bread, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the question for the score of the loss smoothed over h, of rows held at a radius."""
+        """Return the question for the score of the check loss smoothed over h, with rows shortened to a radius."""
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
             Ball(self.m, self.largest * radius),
@@ -442,22 +442,22 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the score of rows held at a radius, with its products where these are free."""
+        """Return the question for the score of rows shortened to a radius, with products if they cost nothing extra."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return lengths of rows, which all orders share: scores are about as long."""
+        """Return the histogram of row lengths, used for all quantiles: scores are about as long as rows."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the radius at which rows are held in the last score."""
+        """Return the radius to which rows are shortened in the last score."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the Hessian of the step before; count rows at the quantile, where the score may jump."""
+        """Return the Hessian from the previous step, with the released excess of rows at the quantile (an atom)."""
         density, start = pilot.bread, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         near = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -469,7 +469,7 @@ class OneOrder(OneStep):
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, near: Centred, clip: Clip) -> Density:
-        """Release the Hessian through a kernel, and its level from counts near the quantile."""
+        """Release the Hessian by a kernel, and the density's level from counts of rows near the quantile."""
         start, residuals = near.start, near.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
@@ -490,18 +490,18 @@ class OneOrder(OneStep):
         return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the radius of rows of the Hessian, its kernel's half-width, and the half-width at the least radius.
+        """Return the radius of Hessian rows, the kernel's half-width, and the half-width at the smallest radius.
 
-        A larger radius has more noise, so that the kernel must be wider. The radius is where this noise and what is cut
-        off, both in parts of the rows in the kernel, are smallest together.
+        A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the mass
+        that shortening rows removes, both relative to the number of rows in the kernel.
 
         Parameters
         ----------
         unit : float
-            Noise of the Hessian at radius 1: about the largest eigenvalue that noise alone has.
+            Largest eigenvalue of the Hessian's noise at radius 1.
         residuals : Residuals
         radius : float
-            Of rows in the score: longer ones enter the Hessian with length ``sqrt(radius |w|)``.
+            Radius of rows in the score: longer rows enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         near = 2 * residuals.density * sigma  # part of the rows in a kernel of half-width sigma
@@ -516,7 +516,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return all that the density of the last step may be wrong by."""
+        """Return noise and bias bounds from the released density's error, and whether the last step was too long."""
         m, density, names = self.m, step.bread, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
@@ -541,20 +541,20 @@ class OneOrder(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class Density(Bread):
-    """The Hessian of the check loss: density-weighted second moments. Rows times density is what is usual.
+    """The Hessian of the check loss: second moments weighted by the density at the quantile.
 
     Parameters
     ----------
     width : float
-        Half-width of a kernel for rows of usual length: about as far the loss is quadratic.
+        Half-width of the kernel for rows of typical length; the loss is nearly quadratic over about this distance.
     wide : float
-        Half-width of the kernel in residual scales: where these vary with predictors, wide ones see other densities.
+        The same in residual scales: a wide kernel is biased if these vary with the predictors.
     relative : float
-        Standard deviation of the density's level, over it.
+        Relative standard error of the density's level.
     narrow : float
         Half-width of the kernel that gives the density's level.
     atom : float
-        Rows in excess of the density in the nearest neighbourhood of the quantile, where the score then jumps.
+        Number of rows at the quantile beyond those expected from the density: the score jumps there.
     """
 
     width: float
@@ -566,12 +566,12 @@ class Density(Bread):
 
 @dataclass(frozen=True, eq=False)
 class CheckSteps(OneOrder):
-    """Newton steps for one order."""
+    """Newton steps for one quantile."""
 
     def near(self) -> Centred:
         m, n = self.m, self.rows
 
-        # 2. where the quantile is, about; steps whose loss has a known curvature, which cannot overshoot
+        # 2. an approximate quantile; then steps along losses of known curvature, which cannot overshoot
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -593,7 +593,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # 4. the check score, of rows as long as the interval is shortest; its Hessian through a kernel
+    # 4. the check score with the clip of the shortest interval; its Hessian by a kernel
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -607,14 +607,14 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean eigenvalue that the meat has by the histogram of lengths, if the model is right."""
+        """Return the mean eigenvalue of the score variance if the model is right, from the histogram of lengths."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
-        """Return the mean eigenvalue of a noisy meat, moved toward the usual one by what noise explains of its gap.
+        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the noise's share of the gap.
 
-        Squares of scores are 1/4 at tau = .5, whatever the model is: there it is the usual one.
+        At tau = .5 the square of a score is 1/4 under any model, so that `usual` is exact.
         """
         if self.tau == 0.5:
             return usual
@@ -624,7 +624,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the loss smoothed over h; eigenvalues are raised to a share of the usual ones."""
+        """Release the Hessian of the loss smoothed over h; raise small eigenvalues to a share of the typical one."""
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
@@ -635,7 +635,7 @@ class CheckSteps(OneOrder):
 
 @dataclass(frozen=True, eq=False)
 class Perturbed(OneOrder):
-    """A perturbed minimiser of the smoothed loss as the pilot, and one step by the check score, for one order.
+    """A fit of one quantile: the minimiser of a perturbed smoothed loss, then one step by the check score.
 
     Parameters
     ----------
@@ -645,25 +645,25 @@ class Perturbed(OneOrder):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def near(self) -> Centred:
-        # 2. where the quantile is, about, and how wide the loss is smoothed
+        # 2. an approximate quantile, and the half-width over which the loss is smoothed
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         radius = self.clip(None, start, self.leverages).radius
         h = self.half_width(start, residuals, radius)
 
-        # 3. the minimiser, and about where its ridge is taken off
+        # 3. the perturbed minimiser, with the shrinkage by its ridge approximately removed
         law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
         drawn = self.ask(self.question(start, h, radius), by=self.mechanism)
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-    # 4. the check score there, and its Hessian through a kernel
+    # 4. the check score at the minimiser, and its Hessian by a kernel
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, bread: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the half-width at which the ridge, which falls with it, is a known share of the curvature."""
+        """Return the half-width at which the ridge, which decreases with it, is `PILOT_RIDGE` of the curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
@@ -685,6 +685,6 @@ class Perturbed(OneOrder):
 
 
 def _density(tau: float) -> float:
-    """Return the standard normal density at the quantile of order tau."""
+    """Return the standard normal density at the tau-quantile."""
     z = float(ndtri(tau))
     return float(np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))

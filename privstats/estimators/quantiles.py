@@ -2,8 +2,8 @@
 
 An interval for a quantile needs no density estimate: its ends are order statistics, too. Their ranks differ from the
 quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism draws all quantiles of a
-column and all ends at once, at little more than the cost of one quantile; with other mechanisms the ends are a second
-release.
+column and all ends at once, at little more than the cost of one quantile; other mechanisms need a second release for
+the ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # largest factor in the note on too few rows
+MOST_TIMES = 1e6  # largest factor given in the note on too few rows
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
@@ -86,7 +86,7 @@ class Quantiles(ABC):
     grid: Grid = None
     neighbors: Neighbors = REPLACE_ROW
 
-    together: ClassVar[bool] = False  # whether one release has the quantiles and the ends of their intervals
+    together: ClassVar[bool] = False  # whether one release contains both the quantiles and the ends of their intervals
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", orders(self.q))
@@ -121,7 +121,7 @@ class Quantiles(ABC):
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
     def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
-        """Return the number of rows in each group, from which follow the possible intervals and the grid."""
+        """Return the number of rows in each group, which determines the possible intervals and the grid."""
         if public.offered is not None and not grouping.groups:
             return RowNumbers.public(public.offered, certain=public.used is not None)
         return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
@@ -129,7 +129,7 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns on grids coarse enough for the budget, in each group that has an interval."""
+        """Return the columns on grids coarse enough for the budget in each group that has an interval."""
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
             draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}
@@ -255,7 +255,7 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ProposeTestReleaseQuantiles(ChosenQuantiles):
-    """Quantiles by propose-test-release: a quantile is not given if a private test finds that few rows could move it.
+    """Quantiles by propose-test-release: a quantile is not given if a private test finds that few rows could change it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Least squares from the moments of the box: one noisy matrix of whole rows, and a meat of clipped scores."""
+"""Least squares from one noisy matrix of second moments of rows in their bounds, and a variance of clipped scores."""
 
 from __future__ import annotations
 
@@ -40,28 +40,27 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 7.5  # sds of a level's released count from which on it is a divisor: noise_to_signal is .4 there
+LEVEL_SEEN = 7.5  # least released count of a level as a divisor, in noise sds: noise_to_signal is .4 there
 
-Z = float(ndtri(0.975))  # of a 95 % interval
+Z = float(ndtri(0.975))  # quantile for a 95 % interval
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """The whole budget for the moments of the box and for a meat.
+    """Least squares that spends the whole budget on the moments of columns and response, and on the score variance.
 
     Parameters
     ----------
     noises : Noises
-        Their `matrix` answers both questions.
+        Its `matrix` mechanism answers both questions.
     cov_type : str
-        "HC", or "nonrobust": errors of equal variance, which need no meat.
+        "HC", or "nonrobust": errors of equal variance, whose score variance follows from the moments.
     ridge : float or "adaptive", optional
-        Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6);
-        "adaptive": as much as the number of rows, and the weakest direction of slopes, lack of the noise. Then only
-        coefficients are given.
-        Where nothing but coefficients is wanted it is adaptive by default, so that each is a number.
+        Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
+        "adaptive" raises the number of rows and the smallest eigenvalue of the slopes' moments above the noise; it
+        is the default without intervals. Penalised fits have no intervals.
     """
 
     noises: Noises = NORMAL
@@ -88,24 +87,24 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """Least squares of a response within its bounds, whose scores are not clipped."""
+    """Least squares of a response within its bounds, so that scores need no clip."""
 
     @property
     def signal(self) -> float:
-        """Root sum of squares of the response, of which unidentified directions explain a part."""
+        """Root of the sum of squares of a response at its bounds."""
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
         """Return the largest root sum of squares that an unidentified direction may explain.
 
-        This part of the response stays in the residuals, so it is at most that of the residuals and of the response.
+        What it explains remains in the residuals: it is limited by the residuals' size and the response's.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
-        """Release the sum of products of whitened scores, clipped at a radius that few normal scores would exceed.
+        """Release the sum of products of whitened scores, clipped at a radius that few normal scores exceed.
 
-        Rare outcomes may have scores beyond the clip: then the mean variance is at least that of equal errors.
+        Rare outcomes may have scores beyond the clip; the mean variance is at least that of errors of equal variance.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -127,19 +126,19 @@ class UnclippedSquares(Problem):
 
 @dataclass(frozen=True, eq=False)
 class Moments(UnclippedSquares):
-    """Moments of (1, columns, response): their Hessian and score share one noise.
+    """Least squares from the moments of (1, columns, response), whose Hessian and score share one noise.
 
     Parameters
     ----------
     ridge : float or "adaptive", optional
-        Penalty; then only coefficients are given.
+        Penalty; a penalised fit has no intervals.
     """
 
     ridge: float | str | None = None
 
     @cached_property
     def entries(self) -> Entries:
-        """Entries of the moments: levels of factors are entries, unless the noise is that of "hull"."""
+        """Entries of the released matrix: one per level of a factor, unless the mechanism is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -159,7 +158,7 @@ class Moments(UnclippedSquares):
     def length(self) -> float:
         """Return the predicted interval length relative to no privacy: a harmonic mean over slopes.
 
-        Slopes below noise have infinite length, and lengthen the intervals of correlated slopes: they count twice.
+        Slopes below noise have infinite length. They enter twice, as they lengthen the intervals of correlated slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -176,13 +175,13 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the number of rows of a level exceeds the noise of the moments."""
+        """Return whether a level with this number of rows exceeds the noise of the moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
 
     def estimate(self) -> Estimate:
-        """Release moments and meat, and solve."""
+        """Release the moments and the score variance, and solve."""
         within = self.within
         moments = NoisyMatrix.of(self.ask(self.question, by=self.by.matrix))
         counted, one = self.entries.counted, self.entries.constant
@@ -198,12 +197,12 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None and self.public.intervals else here.penalised(both)
 
     def penalised(self, both: NoisyMatrix) -> Estimate:
-        """Return penalised coefficients, without std errors: the bias is not known."""
+        """Return penalised coefficients, without std errors: their bias is unknown."""
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
         penalty, size = np.zeros(c), "adaptive" if self.ridge is None else self.ridge
         if isinstance(size, str):
-            if intercept is not None:  # a released number of rows may be none, or less
+            if intercept is not None:  # the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             center = schur_complement(A.value + np.diag(penalty), intercept)
@@ -223,7 +222,7 @@ class Moments(UnclippedSquares):
         return estimate if self.public.intervals else replace(estimate, noise=noise)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note on a response whose released mean and variance are those of values at its bounds."""
+        """Return a note on a response whose released mean and variance imply values at its two bounds only."""
         one, rows = self.box.intercept, self.sizes.rows
         if one is None:
             return ()
@@ -236,7 +235,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the response's std dev, or without an intercept its root mean square; NaN where noise hides it."""
+        """Return the response's std dev, or without an intercept its root mean square; NaN where it is below noise."""
         one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
         if one is not None:
             about[one] = -both.value[one, -1] / rows
@@ -245,9 +244,9 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors by number, with the design's rows at their levels, (levels, c), and what picks one, (c, levels).
+        """Factors as (index, design rows at the levels (levels, c), coefficients of level indicators (c, levels)).
 
-        A row of the design times the latter is 1 at its level, and 0 at others.
+        A design row times the last matrix is the vector of level indicators.
         """
         box = self.box
         found: list[tuple[int, FloatArray, FloatArray]] = []
@@ -262,20 +261,21 @@ class Moments(UnclippedSquares):
         return found
 
     def seen(self, factor: int) -> float:
-        """Return how many sds of its released count make a level visible.
+        """Return the least released count of a level, in noise sds, at which it is visible.
 
-        The mean at a level is a quotient. Where its divisor is shown from `HIDDEN` sds on, those that are shown by luck
-        make quotients too small, by more than their std errors: of a rare reference level in each coefficient.
+        The mean at a level is a quotient. A threshold of `HIDDEN` sds selects counts with large positive noise, which
+        makes quotients too small by more than their std errors: each coefficient of a rare reference level has this
+        bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the score in the design's columns, longer where counts are uncertain divisors.
+        """Return the noise of the score in the design's columns, enlarged where a level's noisy count is a divisor.
 
-        The mean at a level is a quotient S / N, whose std err at the estimate is too small where noise made N large and
-        the estimate small. The interval of Fieller (1954) has all t with ``|S - t N|`` at most z standard deviations of
-        that, at t: with the noise of N there ``r N / z``, and w the variance of all other noise, its farther end solves
-        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise at the level is as long as it is there.
+        The mean at a level is a quotient t = S / N. Its std error at the estimate is too small if noise made N large
+        and t small. The interval of Fieller (1954) has all t with ``|S - t N|`` at most z standard deviations, taken
+        at t. With r N / z the noise sd of N and w the variance of all other noise, its far end solves
+        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to its size at this end.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -293,7 +293,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return directions of theta, each that of a level among entries whose count may be noise, shape (c, l)."""
+        """Return directions of theta, shape (c, l): the levels whose released count may be noise alone."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -302,9 +302,9 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
-        """Return a note on each level that noise hides and that coefficients which are not given are about."""
+        """Return a note on each level whose count is below noise, if it makes coefficients "not given"."""
         found, names, columns = [], self.box.design.names, both.first(self.box.c)
-        shown = estimate.mapped(*self.box.design.to_original())  # as the reader sees it
+        shown = estimate.mapped(*self.box.design.to_original())  # in the units of the summary
         for k, _, one in self.levelled:
             factor = self.box.design.factors[k]
             sds = np.sqrt(columns.variance_along(one))
@@ -325,9 +325,9 @@ class Moments(UnclippedSquares):
         return tuple(found)
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Return the released meat at `start`, shape (m, m), in the coordinates of the start of this problem.
+        """Release the score variance at `start`; return it in coordinates of the problem's start, shape (m, m).
 
-        The levels of one factor are kept apart where they can be: then most products are zero, and get no noise.
+        Levels of one factor have separate coordinates where possible: most products are then zero, without noise.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -342,22 +342,22 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return a meat in which a response of two values has, at each level of a factor, the variance of its mean.
+        """Return a score variance in which each level of a factor has the variance of a two-valued response.
 
-        A rare level at which a rare outcome is frequent has scores that no sum over all rows shows. Of mean a on
-        [low, high] a response of two values has the variance ``(high - a)(a - low)``, any other one less: so it is
-        taken to have two values where residual squares are about the sum of that over all levels.
+        The scores of a rare outcome that is frequent at a rare level are not visible in a sum over all rows. A response
+        of mean a on [low, high] has at most the variance ``(high - a)(a - low)`` of two values. It is taken to have two
+        values if the sum of squared residuals is nearly the sum of this bound over levels.
 
         Parameters
         ----------
         meat : ndarray, shape (m, m)
-            In the coordinates of the start.
+            In the coordinates of the start of this problem.
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
-            From differences of theta to the coordinates.
+            Maps changes of theta to these coordinates.
         squares : float
-            Sum of squared residuals, or its noise.
+            Sum of squared residuals, or its noise if that is larger.
         """
         A = both.value
         low, high = self.box.design.response_bounds
@@ -376,10 +376,10 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return how large coefficients may be where noise hides some; None without factors.
+        """Return the range of coefficients in which hidden ones lie; None without factors or without hidden directions.
 
-        Levels may have far less information along a direction than noise can hide, as all columns of a factor add up
-        to it. Numbers that fill a part of their bounds have about as much along all.
+        A level may have much less information along a direction than noise hides, since the columns of a factor add up
+        to it. Numeric columns that fill a part of their bounds have about equal information in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -405,7 +405,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, blur * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # the noise fitted some of itself
+        else:  # adds the squares that fitting to noise removed
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
@@ -428,13 +428,13 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors w = z'whole of a design's columns z: one for each level of a factor, zero at all others.
+    """Whitened predictors w = z'whole, one for each level of a factor: it is zero for rows at other levels.
 
     Parameters
     ----------
     whole : ndarray, shape (c, c)
     of_row : ndarray, shape (c, 1 + others)
-        To the predictor of the row's own level, and to those that belong to no level.
+        Maps columns to the predictor of the row's own level, and to the predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -442,20 +442,20 @@ class LevelCoordinates:
 
 
 def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
-    """Return coordinates in which predictors have the identity as second moments, and levels stay apart.
+    """Return coordinates in which second moments are the identity, and each level of a factor has its own coordinate.
 
-    With e the indicators of levels, n_g the rows at a level, x other columns and M their means at the levels, they are
-    ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``: two levels never meet, and x - M'e has no product with e. Rows at a
-    level, and eigenvalues of the moments of x - M'e, are at least what noise may hide.
+    With e the indicators of levels, n_g the rows at a level, x the other columns and M their means at the levels, the
+    coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``: products of two levels are zero, and x - M'e is
+    orthogonal to e. Level counts, and eigenvalues of the moments of x - M'e, are at least their noise.
 
     Parameters
     ----------
     one : ndarray, shape (c, levels)
-        From columns to e.
+        Maps columns to e.
     columns : NoisyMatrix
         Second moments of the columns.
     rows : float
-        n.
+        The number n of rows.
     """
     other = np.eye(len(one))[:, ~one.any(axis=1)]
     counts = quadratic_forms(columns.value, one)
@@ -477,7 +477,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return moments of all rows and levels that depend on no earlier release."""
+    """Return the moments of all rows and levels, which depend on no earlier release."""
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
@@ -497,13 +497,13 @@ def _first(loading: Loading, c: int) -> Loading:
 
 
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
-    """Return the largest variance of the noise in a product of column j with another column, or half its square's."""
+    """Return the largest noise variance of a product of column j with another column, or half its square's."""
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
-    """Return the moments of the other columns about the mean, where `first` is the intercept."""
+    """Return the second moments of the other columns about their means, where `first` is the intercept."""
     if first is None:
         return A
     others = [j for j in range(len(A)) if j != first]

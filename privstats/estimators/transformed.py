@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
-The start only has to be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few
-scales, is near enough. The questions are those of `beginning`, about rows with the transformed response.
+A start only needs to be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few
+scales, is close enough. The questions are those of `beginning`, about rows with the transformed response.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class TransformedAsk:
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
-        """Look at the same rows through another design."""
+        """Ask the following questions about the same rows through another design."""
         self.ask.through(design)
 
     def close(self) -> None:
-        """Ask no more."""
+        """End the questions."""
         self.ask.close()
 
 
