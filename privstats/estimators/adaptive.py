@@ -117,7 +117,7 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # the Hessian gets the same share; the coefficients get the rest
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # the same for moments and minimiser
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # left for either branch
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -172,7 +172,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # harmonic mean: an interval that is not given has infinite length
+        if len(self.branches) > 1:  # harmonic means: intervals that are not given count as infinitely long
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -186,7 +186,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # replaced by the value from moments if there is one
+        response = {"response_sd": scales.response_sd}  # moments give a better value, which replaces it
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(

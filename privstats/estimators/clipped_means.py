@@ -86,7 +86,7 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # a rare value: no histogram shows it
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # histograms hide a rare value
         return length if length <= MOST_STEPS and not two else np.inf
 
 

@@ -33,7 +33,7 @@ HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits, over m, of the squared length to whi
 # --- the perturbed minimiser of least squares (perturbed_least_squares)
 TILT_SHARE = 0.94  # the linear perturbation's share of the coefficients' budget in least squares; the rest: ridge
 BOUNDED_TILT = 0.88  # the same for BOUNDED_RIDGES: a larger curvature limit shortens fewer long scores
-BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges per row for losses with limited row curvature
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, per row, if the curvature of a row's loss is limited
 SUM_SEEN = 0.3  # sums of squares below this share of their expectation are taken to miss rare large values
 SQUARES_NOISE = 0.5  # squares of scores are clipped until noise is this share of their variance; least variance as well
 
@@ -86,11 +86,11 @@ FAR_PSI = 60.0  # limit of an unbounded psi; times root m, of Hessian rows and o
 EVERY_MADE_UP = 4  # every fourth synthetic row is used in sums over all responses
 UNUSUAL = 8.0  # a coefficient that the last step moves by more than this many times its expected change is not given
 FEW_OUTCOMES = 8.0  # least rows that determine a coefficient; least rare outcomes at the start
-ETA_SIGNAL = 2.0  # largest root mean square of eta from unidentified directions, ridges, steps of the constant
+ETA_SIGNAL = 2.0  # largest root mean square change of eta by unidentified directions, ridges, steps of the constant
 
 # --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # quantile of the lengths of synthetic rows; Hessian rows up to it are not shortened
-HESSIAN_NOISE = 0.07  # the Hessian's share is its relative noise at the whole budget, over this
+HESSIAN_NOISE = 0.07  # target relative noise of the Hessian: its share is the noise at the whole budget over this
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's share
 PILOT_RIDGE = 0.3  # ridge of a check loss over its curvature; also the lower limit of its Hessian's eigenvalues
 

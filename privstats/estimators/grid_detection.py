@@ -19,8 +19,8 @@ from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
 CANDIDATES = 3  # number of decimal steps tested: the coarsest ones that fit into the range
-OFF = 0.03  # share of the rows that may lie off a grid
-DOUBT = 1.3  # standard errors of a count that are allowed beyond that share
+OFF = 0.03  # largest share of values that do not lie on a grid for the grid to be accepted
+DOUBT = 1.3  # standard errors by which a released count may exceed this share
 CLEAR = 0.1  # largest error of a count, as a share of the rows, at which values count as unrounded
 BLUR = 0.28  # largest standard error of a count, as a share of the rows: separates half of the rows from all
 

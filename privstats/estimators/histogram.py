@@ -61,7 +61,7 @@ TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
     "far": Tail(0.5, slow=True),  # scores, if bounds of predictors are far from their rows
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # scores of a bounded psi: about as long as their rows
-    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # of counts and gamma responses: bounded curvature
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # scores of counts and gammas: bounded curvature
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # lengths of rows, used for scores that are about as long
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),

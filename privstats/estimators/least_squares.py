@@ -252,7 +252,7 @@ class Steps(OneStep):
         """Return notes on levels, on wide bounds of columns, and on clamped responses."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
-    # 1b to 4. second matrix to score variance: the pilot
+    # 1b to 4. the pilot: second matrix, leverages, Hessian, first step and score variance
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
@@ -384,7 +384,7 @@ class Steps(OneStep):
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
         return float(one @ products @ one) / self.scores
 
-    # 6. the equation
+    # 6. the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the variance of the final score per row, in standardised coordinates."""
         inverse, m = M.metric.inverse, len(M.value)

@@ -142,13 +142,13 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.made_up.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.made_up.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # least squares subtracted it
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # offset that the fit left out
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # of the fit at the mean row, c / |c|^2
+    mean = float(fit @ c) / float(c @ c)  # the fit at the mean row, which is c / |c|^2
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
@@ -344,12 +344,12 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows are in the first coordinates of w, and w was remapped since
+        # synthetic rows have the start's coordinates: map them to those of w
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
-        tried = np.r_[tried[tried < size.max()], size.max()]  # above the largest size nothing is clipped
+        tried = np.r_[tried[tried < size.max()], size.max()]  # larger radii clip nothing
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
@@ -478,7 +478,7 @@ class NewtonSteps(LikelihoodStep):
         rows, family, eta = self.made_up.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
-        of = rows @ through.T  # change of each coefficient per score of a row
+        of = rows @ through.T  # change of each coefficient per unit score of a row
         influence = (low + high)[:, None] * of**2
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
@@ -520,7 +520,7 @@ def effective_share(
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # change of eta with each coefficient, at one std error
+    moved, shares = rows @ inverse @ error / sd, []  # change of eta if a coefficient changes by one std error
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2

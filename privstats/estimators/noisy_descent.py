@@ -40,14 +40,14 @@ LENGTH = math.sqrt(2.0)  # C: the length up to which rows are not shortened
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that fills its bounds uniformly, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in the response's unit
 SCALE_STEP = 2.0  # step size for log sigma along its score
-BREAD_EDGE = 0.5  # least eigenvalue of the Hessian, over the edge of its noise; no coefficient is given if it exceeds
-USUAL_PART = 0.8  # this share of the eigenvalues of rows with typical scales, the largest curvature over p
+BREAD_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise alone (`edge`)
+USUAL_PART = 0.8  # largest such limit at which coefficients are given, over a typical eigenvalue: largest curvature / p
 MOST_QUESTIONS = 1000  # largest number of steps, each of which is a question of a plan
 MOST_LEFT = 0.4  # largest remaining share of the start's error in a direction that is given
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients in directions that are not given, in scales of the response
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their largest length in residual scales
-WORTH_SAYING = 1.05  # relative length of intervals from which a note names the shorter ones
-AMPLE = 0.1  # largest noise_to_signal for this note (`benchmarks.noisy_optimisation`): else the others are longer
+WORTH_SAYING = 1.05  # least ratio of interval lengths at which a note names the method with shorter intervals
+AMPLE = 0.1  # largest noise_to_signal for this note: beyond, they are not shorter (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 
@@ -410,6 +410,6 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return the code of the method with shorter intervals, for notes."""
+    """Return the code for the method with shorter intervals, such as mech='newton', for notes."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

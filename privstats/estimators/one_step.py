@@ -222,7 +222,7 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row: corner times scores
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row is corner times scores
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 

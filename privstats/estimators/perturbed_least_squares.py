@@ -116,7 +116,7 @@ class TwoStrips(Lengths):
 class PerturbedSquares(OneStep):
     """Least squares by a perturbed minimiser: a second matrix, score lengths, coefficients, and squared scores.
 
-    Scores and residuals are in residual scales; A is a sum over rows.
+    Scores and residuals are in residual scales; A is the sum of ww' over rows.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ class PerturbedSquares(OneStep):
         """Return the bias that the clip causes along one of m coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
-    # 5. the equation
+    # 5. the estimating equation
     @property
     def signal_of_row(self) -> float:
         """Largest standard deviation of residuals that noise may hide, in residual scales."""
@@ -390,7 +390,7 @@ class PerturbedSquares(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return noise of the matrix times the step, and bias bounds for rows far out in wide bounds."""
         at, A, back = step.last.at, step.bread.matrix, step.bread.back
-        W = at.W @ back  # maps to A's coordinates, in whose axes V noises of entries are uncorrelated
+        W = at.W @ back  # maps to the coordinates of A; noises of its entries are uncorrelated along the axes V
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2

@@ -56,7 +56,7 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-FARTHEST_PSI = 2.0**10  # largest threshold of gamma scores; scores are shorter
+FARTHEST_PSI = 2.0**10  # largest threshold of psi for gamma responses
 FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of its threshold
 LARGEST_RESPONSE = 2.0**40  # largest response, over its threshold
 

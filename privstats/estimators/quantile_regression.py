@@ -182,7 +182,7 @@ class PerturbedQuantile:
         if not public.intervals:
             return PointEstimate.alone(estimate)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
-        if public.by_unit:  # the sampling variance is that of independent rows
+        if public.by_unit:  # the sampling variance assumes independent rows
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 
@@ -504,10 +504,10 @@ class OneOrder(OneStep):
             Radius of rows in the score: longer rows enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
-        near = 2 * residuals.density * sigma  # part of the rows in a kernel of half-width sigma
+        near = 2 * residuals.density * sigma  # share of the rows in a kernel of half-width sigma
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # beyond no kernel is wide enough
+        most = np.sqrt(MATRIX_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # larger radii need too wide a kernel
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * near))
         width = np.clip(wide, *KERNEL_WITHIN)

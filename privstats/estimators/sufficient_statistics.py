@@ -405,7 +405,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, blur * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # adds the squares that fitting to noise removed
+        else:  # add the squares that the fit removed by explaining noise
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T

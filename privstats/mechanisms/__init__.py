@@ -1,4 +1,4 @@
-"""The only code that draws noise: one file, one theorem. A line of `ADDITIVE` names the noise of a mechanism."""
+"""Privacy mechanisms, the only code that draws noise: each file has one theorem. `ADDITIVE` names the noise laws."""
 
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian

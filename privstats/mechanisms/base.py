@@ -1,6 +1,6 @@
-"""Mechanisms: a privacy theorem and its sampler. A mechanism spends at most the promise given to its question.
+"""Mechanisms: a privacy theorem and its sampler. A release costs at most the guarantee given to its question.
 
-A new additive mechanism is one method, `Additive.noise`: the law of noise that keeps a promise at a given sensitivity.
+A new additive mechanism has one method, `Additive.noise`: the noise law for a guarantee and a sensitivity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # log2 of the points of a grid for scaled 53-bit uniform numbers: at least 2^20 numbers per point
+DRAWN_BITS = 30  # log2 of the grid points for scaled 53-bit uniform numbers: at least 2^20 numbers per point
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -47,12 +47,12 @@ class ProvedBound(Protocol):
 
 
 class SealedValues(Protocol):
-    """The values of rows, sealed: only a mechanism may look at them."""
+    """The values of rows, accessible to mechanisms only."""
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Return the results of `take` for each part of the values, shape (m, dim). A scan may be a pass over the data.
+        """Yield the results of `take` for parts of the values, shape (m, dim). A scan may be a pass over the data.
 
-        A part may lie in another process: `take` has to be a record that can be sent, and to return less than it gets.
+        A part may be in another process: `take` must be a picklable record, and return less data than it gets.
         """
 
     def parts(self) -> Sequence[FloatArray]:
@@ -62,7 +62,7 @@ class SealedValues(Protocol):
         """Return all values, shape (n, dim), gathered in memory."""
 
     def cell(self, k: int) -> SealedValues:
-        """Return the values of one cell of a partition, sealed as well."""
+        """Return the values of one cell of a partition, also accessible to mechanisms only."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         promise : Promise
-            Guarantee that the release has to keep.
+            Guarantee that the release has to satisfy.
         within : Set
             Set of the contributions of a row.
         relation : Relation
@@ -102,14 +102,14 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        """Return the release, which keeps `promise`.
+        """Return the release, which satisfies `promise`.
 
         Parameters
         ----------
         name : str
             Label of the question.
         exact : Total or RowValues
-            The exact answer, or sealed values. Only the gate has them, and it hands them to mechanisms alone.
+            The exact answer, or the values of rows. Only the gate has them, and passes them to mechanisms only.
         promise, within, relation
             See `law`.
         rng : Rng
@@ -119,7 +119,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScaledLaw(ABC):
-    """A standard law times a public `scale`, shape (dim,), by coordinate; coordinates are uncorrelated."""
+    """A standard law times a public `scale`, shape (dim,); coordinates are uncorrelated."""
 
     scale: FloatArray
 
@@ -148,7 +148,7 @@ class ScaledLaw(ABC):
 class Additive(Mechanism):
     """Noise of a known law, scaled to the sensitivity, added to an exact total.
 
-    The sampled law is also the returned law, so that inference uses the law of the noise that was added.
+    Inference uses the same law object from which the noise was drawn.
 
     Attributes
     ----------
@@ -160,12 +160,12 @@ class Additive(Mechanism):
 
     @abstractmethod
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
-        """Return the law of the noise that keeps the promise at this sensitivity of the total."""
+        """Return the noise law that satisfies the guarantee at this sensitivity of the total."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
             law = self.noise(promise, within.sensitivity(self.norm, relation))
-        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # each coordinate gets noise
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # each coordinate needs noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law
 

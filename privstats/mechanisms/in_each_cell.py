@@ -1,4 +1,4 @@
-"""Parallel composition: a mechanism that answers for each cell of a partition."""
+"""Parallel composition: apply a mechanism to each cell of a partition."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 class InEachCell(Mechanism):
     """Apply `each` to the values, or the total, of every cell of a partition, in the order of cells.
 
-    Privacy: a row is in one cell only, and a row that appears or vanishes changes the values of that cell alone. So the
-    releases of all cells together keep the guarantee of `each` (McSherry 2009, Theorem 4). Neighbours are up to
-    ``rows`` such steps apart where rows come and go, and twice as many where rows are exchanged, since a row may leave
-    one cell and enter another. `each` keeps the promise of one step (`of_one_step`), so that all steps together keep
-    the whole promise. Number and sizes of the cells' values are not public.
+    Privacy: a row is in one cell only, and adding or removing it changes the values of that cell alone. So the releases
+    of all cells together have the guarantee of `each` (McSherry 2009, Theorem 4). Neighbours differ by up to ``rows``
+    added or removed rows, or twice as many if rows are replaced, since a replaced row may leave one cell and enter
+    another. `each` gets the guarantee for one such step (`of_one_step`), so that all steps together satisfy the whole
+    guarantee. The number of rows in a cell is not public.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class InEachCell(Mechanism):
         return self.each.gathers
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
-        """Return the law in one cell."""
+        """Return the noise law in one cell."""
         return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -66,14 +66,14 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the promise of one row that appears or vanishes; steps of pure mechanisms are counted in eps."""
+    """Return the guarantee for adding or removing one row; for pure mechanisms it is divided in eps."""
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)
     return (promise.as_pure() if pure else promise).for_group(steps)
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the sealed values of a cell, or its part of a total."""
+    """Return the values, or the part of the total, of one cell."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

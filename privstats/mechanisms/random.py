@@ -1,8 +1,8 @@
-"""Chance: the only file that makes random numbers.
+"""Random numbers: the only file that generates them.
 
 Every stream is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
-A seed given on request is hashed with the digest of the plan and the index of the call, so that the same
-call repeats itself and no two different ones share noise; such results are labelled "seeded: not private".
+If the user gives a seed, it is hashed with the digest of the plan and the index of the call: the same call gets
+the same noise, and different calls get independent noise. Such results are labelled "seeded: not private".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NoiseSource:
     Parameters
     ----------
     seed : int, optional
-        None draws every key from the operating system.
+        The seed; by default every key comes from the operating system.
     """
 
     seed: int | None = None
@@ -55,13 +55,13 @@ class NoiseSource:
 
 
 def source(rng: Any) -> NoiseSource:
-    """Return the source that the argument ``rng`` of a verb names.
+    """Return the source of random numbers for the argument ``rng`` of a public function.
 
     Parameters
     ----------
     rng : None, int or numpy Generator
-        None for the operating system's randomness. An int is a seed; a Generator gives a fresh seed at
-        each call. Both are for tests and vignettes.
+        None for the operating system's randomness. An int is a seed; a Generator gives a new seed at
+        each call. Both are for tests and vignettes only.
 
     Returns
     -------
@@ -90,21 +90,21 @@ KINDS = ("question", "key", "rehearsal")
 
 
 def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
-    """Return the streams of one fit: of a kind and a label, the random numbers.
+    """Return a function that gives the random number generators of one fit by kind and label.
 
     Parameters
     ----------
     seed : int or None
-        None draws the key of each stream from the operating system, so that no two calls, forked processes included,
-        share noise. A seed gives the same streams again.
+        With None, the key of each stream comes from the operating system, so that no two calls share noise, even in
+        forked processes. With a seed, the same streams are repeated.
     digest : str
-        Of the plan.
+        Digest of the plan.
 
     Returns
     -------
     callable
-        Of a kind ("question", "key" or "rehearsal") and a label: a generator. No label reaches the streams of another
-        kind.
+        Maps a kind ("question", "key" or "rehearsal") and a label to a generator. Streams of different kinds are
+        independent.
 
     Examples
     --------
@@ -122,5 +122,5 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
 
 
 def public_stream(index: int) -> Generator:
-    """Return a fixed stream for post-processing: simulation of laws that are public, never noise."""
+    """Return a fixed stream for post-processing, such as simulation of public laws; never used for noise."""
     return _stream(_key("simulation", index))

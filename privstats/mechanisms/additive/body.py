@@ -13,10 +13,10 @@ K contains every difference. K_2: ``|2 z^2 - 2 z'^2| = 2 a |z + z'|``, where ``|
 ``|u_jk| = 2 |s_j t_k + s_k t_j| <= a_j + a_k - a_j a_k <= 4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
 
 K is an intersection of cylinders, larger than the hull of the differences (Awan and Slavkovic 2021, Section 6.1, call
-it a union and take it for the hull). The *hull* is nearer: K cut by sets ``|w.u| <= h(w)``, where h(w) is the range,
-largest less smallest value, of the quadratic polynomial ``z -> w.t(z)`` over the cube. Every such set contains every
-difference, whatever w, and all of them together leave the closed hull. `_CUTS` lists, for q = 2 and 3, those w that
-cut most; they leave .67 and .23 of the volume of K. For other q, nothing is cut off.
+it a union and use it as the hull). A smaller body, named *hull* here, is K intersected with sets ``|w.u| <= h(w)``,
+where h(w) is the range, largest less smallest value, of the quadratic polynomial ``z -> w.t(z)`` over the cube. Each
+of these sets contains every difference, and the intersection over all w is the closed hull. `_CUTS` lists, for q = 2
+and 3, the w that remove most volume; .67 and .23 of the volume of K remain. For other q, K itself is used.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, Rng
 
-CELLS = 2048  # of the step envelope on [0, 1]
-BATCH = 4096  # proposals at a time
-POINTS = 1 << 14  # of the quadrature for second moments
+CELLS = 2048  # number of cells of the piecewise constant envelope on [0, 1]
+BATCH = 4096  # largest number of proposals in a batch
+POINTS = 1 << 14  # number of quadrature points for second moments
 Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
 
-_CUTS = {  # orbits of w, as integers in the order of the coordinates of t
+_CUTS = {  # representatives w of orbits, as integers in the order of the coordinates of t
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -49,7 +49,7 @@ _CUTS = {  # orbits of w, as integers in the order of the coordinates of t
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# Second moments of what the cuts leave: to be simulated afresh when the cuts change.
+# second moments of the hull, simulated: to be repeated when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
@@ -86,14 +86,15 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     That leaves the target ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) / 2) J^{q - k}``, at most ``prod_A
     g_k(d_i)``, ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}``, ``M_k(d) = int_0^1 (1 - (d - t)_+ /
     2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, by ``1 - x <= e^{-x}`` and Hoelder's inequality. Each
-    g_k falls, so steps that take its value at the left end of each cell lie above it. Proposed are k with weight
-    ``C(q, k) (int steps)^k``, then k independent d from the steps, accepted with probability target / steps.
+    g_k decreases, so steps with its values at the left ends of cells lie above it. A proposal draws k with weight
+    ``C(q, k) (int steps)^k`` and k independent d from the steps; it is accepted with probability target / steps.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)  # A: any k, alike likely
+        # the k coordinates in A are a uniform random subset
+        d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
         squares[new] = (2 - 2 * np.maximum(d, 0.0) ** 2) * rng.uniform(-1.0, 1.0, d.shape)
@@ -103,7 +104,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
 
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the hull: by rejection from K."""
+    """Draw `size` independent uniform points of the hull, by rejection from K."""
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
         points = sample_body(rng, min(BATCH, 6 * missing), q)
@@ -114,9 +115,9 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 
 @cache
 def second_moments_body(q: int) -> tuple[float, float, float]:
-    """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 where there is none).
+    """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 if there is none).
 
-    Given d in A all else is integrated out in closed form; d runs through a fixed lattice (multiples of 2^(i / (k +
+    Given d in A the rest is integrated in closed form; d takes the points of a fixed lattice (multiples of 2^(i / (k +
     1)), i = 1..k, mod 1) mapped to the steps, with weight target / steps. Relative error below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
@@ -132,7 +133,7 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
-    """Return the same of the hull: for q = 2 and 3 simulated by `benchmarks/hull_moments.py`, to four digits."""
+    """Return the same second moments of the hull: for q = 2, 3 from `benchmarks/hull_moments.py`, to four digits."""
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
@@ -144,7 +145,7 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights of k = 0..q, heights of the steps (row k - 1), and their normalised cumulative sums from 0 to 1."""
+    """Return weights of k = 0..q, heights of the steps (row k - 1), and their cumulative sums, normalised to 1."""
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
     M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
@@ -155,7 +156,7 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return d = a - 1 of the accepted among so many proposals, in the order proposed; A comes first in each row."""
+    """Return d = a - 1 of the accepted proposals, in the order proposed; coordinates in A come first."""
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
     d = np.empty((proposals, q))
@@ -173,16 +174,16 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return target over steps at d = `above`, shape (n, k), where J is the integral of h."""
+    """Return target / steps at d = `above`, shape (n, k), where J is the integral of h."""
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss's nodes t and masses, shape (n, m), between all neighbouring d: there h has degree at most k.
+    """Return Gauss-Legendre nodes t and masses, shape (n, m), between neighbouring d, where h has degree at most k.
 
-    The masses, times a polynomial of the given degree at the nodes, sum to its integral against h exactly.
+    The sum of the masses times a polynomial of the given degree at the nodes is its exact integral against h.
     """
     n, k = above.shape
     ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]
@@ -208,11 +209,11 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return target over steps, and its products with the mean u^2 of each kind given d in A; shape (4, n)."""
+    """Return target / steps, and its products with the mean u^2 of each kind given d in A; shape (4, n)."""
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # pairs with one in A
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # pairs, one in A
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
     cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)
@@ -222,7 +223,7 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 
 @cache
 def _cuts(q: int) -> FloatArray:
-    """Return all w / h(w), one a column: `_CUTS` under the permutations and sign changes of z, which leave h alone."""
+    """Return all w / h(w) as columns: `_CUTS` under permutations and sign changes of z, which do not change h."""
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)
     pair = np.zeros((q, q), dtype=int)
@@ -242,9 +243,9 @@ def _range(w: FloatArray, q: int) -> float:
     """Return h(w) for integer w.
 
     Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
-    Hessian is regular, or the polynomial would be constant along a line that reaches a smaller face. So one
-    candidate a face is enough: its stationary point, clipped (every candidate's value is attained), or its centre.
-    The Hessian is of integers, so regular means ``|det| >= 1``. The last factor covers rounding.
+    Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one
+    candidate per face is enough: its stationary point, clipped (each candidate's value is attained), or its centre.
+    The Hessian has integer entries, so regular means ``|det| >= 1``. The last factor allows for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

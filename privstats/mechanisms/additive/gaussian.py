@@ -25,9 +25,9 @@ class NormalLaw(ScaledLaw):
 class Gaussian(Additive):
     """Normal noise, scaled to the l2 sensitivity.
 
-    Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). Weighted coordinates have sd size / mu: along the line
-    that joins two neighbouring totals the release is N(0, 1) against N(t, 1) with t at most mu, and across it the laws
-    agree. Neighbouring relation: that of the sensitivity.
+    Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). Weighted coordinates have sd size / mu. Along the line
+    through two neighbouring totals the test is N(0, 1) against N(t, 1) with t at most mu; orthogonally to it the laws
+    are equal. Neighbouring relation: that of the sensitivity.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -1,4 +1,4 @@
-"""Hull noise: the K-norm mechanism of the smallest body we know that holds all differences of moments."""
+"""Hull noise: the K-norm mechanism of the smallest known body that contains all differences of moments."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # entries of z up to which the true hull is used; above, the intersection of cylinders K
+LARGEST_HULL = 3  # largest number of entries of z for which the hull is used; above, the intersection of cylinders K
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
     """Density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
 
-    K is the body of `body` (its squares count double), the box ``[-2, 2]^dim`` where no first-order
-    products are released; and where a count is, the product with [-1, 1].
+    K is the body of module `body` (its squares count double), or the box ``[-2, 2]^dim`` if no first-order products are
+    released; if a count is released, its product with [-1, 1].
     """
 
     pairs: Pairs
@@ -41,7 +41,7 @@ class HullLaw(ScaledLaw):
 
     @property
     def _kinds(self) -> NDArray[np.int_]:
-        """For each coordinate 0, 1, 2, 3: first-order product, square, cross product, count."""
+        """Kind of each coordinate: 0 first-order product, 1 square, 2 cross product, 3 count."""
         i, j = self.pairs
         return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
 
@@ -78,10 +78,10 @@ class HullLaw(ScaledLaw):
 class Hull(Additive):
     """Hull noise, scaled to the hull norm.
 
-    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: that of the sensitivity. K holds the differences of
-    moments of any two rows: it is an intersection of half-spaces and cylinders each of which does (Awan and Slavkovic
-    2021, section 6, who take the intersection of cylinders for the hull itself; up to two predictors we cut it down
-    further). Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
+    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: that of the sensitivity. K contains the differences
+    of moments of any two rows: it is an intersection of half-spaces and cylinders that contain them (Awan and Slavkovic
+    2021, section 6, use the intersection of cylinders as the hull; up to two predictors, further half-spaces are used
+    here). Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
     """
 
     label: ClassVar[str] = "hull"

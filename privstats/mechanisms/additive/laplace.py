@@ -25,7 +25,7 @@ class Laplace(KNorm):
     """Laplace noise on every coordinate, scaled to the joint l1 sensitivity.
 
     Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: that of the sensitivity. Noise: independent
-    Laplace numbers (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), whose tails are as fine as their centre.
+    Laplace numbers (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full precision in the tails.
     """
 
     label: ClassVar[str] = "laplace"

@@ -2,24 +2,24 @@
 
 The law of a symmetric matrix has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
-Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, put
+Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, let
 ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
 t^2)``, and the change of variables has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So with ``s_k = s - (K - k) / 2``
 for a matrix of order K, M has the same law with s_(k-1), w has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)`` and
-t to ``(1 + t^2)^-s_k``, all independent (Hua 1963, section 2.3, who takes the symmetric root: then the first part of m
-is ``w' M w``). A *hollow* matrix has W_00 = 0, and the recursion starts from it. So a corner of a matrix of `beyond`
-more rows has the law of a matrix of its own order, with s less beyond / 2.
+t to ``(1 + t^2)^-s_k``, all independent (Hua 1963, section 2.3, uses the symmetric root: then the first part of m is
+``w' M w``). A *hollow* matrix has W_00 = 0, and the recursion starts from it. So a principal submatrix without the last
+`beyond` rows has the law of a matrix of its own order, with s less beyond / 2.
 
-The triangular root grows with W: its old part becomes ``R C`` with ``C C' = I + w w'``, and its new corner squared is
+The triangular root is extended with W: its old part becomes ``R C`` with ``C C' = I + w w'``; its new corner squared is
 ``(1 + |w|^2)(1 + t^2)``.
 
 Large matrices are bordered by b rows at once. From ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, with
 ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2)
 det(I + w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
 s - b / 2, T with s, and w, k x b, has density proportional to ``det(I + w'w)^-(2 s - (b+1) / 2)``, all independent. The
-last is that of ``Z C^-1``, Z of standard normal entries and ``C C'`` of Wishart's law with ``4 s - k - b - 1`` degrees
-of freedom: given it the rows of w are normal, and its integral is Wishart's constant. C is triangular, with normal
-entries and roots of chi-squares on its diagonal (Bartlett 1933). Above b = 1 this is the step from row to row.
+last is the law of ``Z C^-1`` with Z of standard normal entries and ``C C'`` Wishart with ``4 s - k - b - 1`` degrees of
+freedom: given C the rows of w are normal, and the integral is Wishart's constant. C is triangular, with normal entries
+and roots of chi-squares on its diagonal (Bartlett 1933). For b = 1 this is the row-by-row step.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return s of the law of a matrix of this order: any above order / 2 is private, this one has small variances.
+    """Return the exponent s for a matrix of this order: any s above order / 2 is private, this one has small variances.
 
-    Of a corner of a matrix that is private, where this has `beyond` more rows.
+    With `beyond`, return the exponent of a principal submatrix of a private matrix with that many more rows.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
@@ -54,11 +54,11 @@ class Part:
     Parameters
     ----------
     indices : ndarray, shape (order,)
-        Its rows and columns.
+        Row and column indices of the submatrix.
     inside : ndarray, shape (dim,)
-        Which packed entries belong to it.
+        Mask of the packed entries that belong to it.
     hollow : bool
-        Whether its first entry is not released, so that its noise is zero there.
+        Whether its first entry is not released, so that its noise is zero.
     """
 
     indices: NDArray[np.intp]
@@ -79,9 +79,9 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Entries `pairs` of a symmetric W with density proportional to ``det(I + W^2)^-s``.
 
-    Where no first-order entry (0, j) is released the count (0, 0) is a matrix of its own; where (0, 0) is not
-    released and (0, j) are, the law lives on the matrices with W_00 = 0. In simulations W may be the corner of a matrix
-    of `beyond` more rows; noise is the whole matrix.
+    If no first-order entry (0, j) is released, the count (0, 0) is an independent matrix; if (0, j) are released and
+    (0, 0) is not, the law is on matrices with W_00 = 0. In simulations W may be a principal submatrix of a matrix with
+    `beyond` more rows; noise is always the whole matrix.
     """
 
     pairs: Pairs
@@ -104,7 +104,7 @@ class MatrixTLaw(ScaledLaw):
         return variance
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``: squares of one part are correlated, all else is not."""
+        """Return the covariance of ``onto @ draw``: only the squares in one part are correlated."""
         covariance = super().covariance(onto)
         for part in parts(self.pairs):
             _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
@@ -153,7 +153,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return rows and columns of the coordinates, or refuse coordinates that are no entries of a matrix."""
+    """Return row and column indices of the coordinates; refuse coordinates that are not entries of a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -167,7 +167,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     rng : Rng
         Source of randomness.
     size, order : int
-        How many, and of how many rows.
+        Number of matrices, and of their rows.
     s : float
         Exponent, above order / 2.
     hollow : bool
@@ -196,7 +196,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent matrices of order k + b: one of order k, bordered by b rows."""
+    """Return `size` independent matrices of order k + b: matrices of order k, bordered by b rows."""
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)
     C[:, range(b), range(b)] = np.sqrt(2 * rng.standard_gamma((4 * s - k - b - 1 - np.arange(b)) / 2, (size, b)))
@@ -234,8 +234,8 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
     """Return E W_0j^2, E W_ij^2 and E W_jj^2 for different i, j > 0, from the first steps of the recursion.
 
-    Rotations of the indices (but 0, if hollow) leave the law as it is, so ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2`` and
-    all other pairs of entries are uncorrelated.
+    The law is invariant under rotations of the indices (except 0, if hollow), so ``E W_ii W_jj = E W_jj^2 - 2 E
+    W_ij^2`` and all other pairs of entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:

@@ -1,8 +1,8 @@
-"""Draws whose far tails are as fine as their centre: exponential numbers, and decisions that are made with them.
+"""Draws with full precision in the tails: exponential numbers, and random decisions based on them.
 
-A point of a grid is never drawn by inverting one uniform number: such a number has 53 bits, so that of 2^50 points some
-are hit by 7 uniform numbers and others by 8, in a pattern that the values around them fix. What is drawn among many
-points is drawn among whole numbers, all alike (`Rng.integers` is exact), and kept by a decision of this file.
+A grid point is never drawn by inverting one uniform number: such a number has 53 bits, so that of 2^50 points some are
+hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a point is
+drawn as a uniform whole number (`Rng.integers` is exact) and accepted by a decision of this file.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray, Rng
 
-CHOICE_BITS = 61  # weights are whole parts of so many bits of their sum, or one part more
+CHOICE_BITS = 61  # weights are rounded to multiples of 2^-61 of their sum, plus one such part
 TAIL_BLOCK = 16  # tails are drawn in blocks of this length, each from fresh random bits
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:
     """Draw exponential numbers of mean 1.
 
-    The law has no memory: how many blocks a draw passes, how many whole units of the last one, and the fraction are
-    independent, each a truncated exponential. So far tails have all their bits and no end, which the logarithm of one
-    uniform number has.
+    The law is memoryless: the number of blocks, the whole units in the last block and the fraction are independent, and
+    the latter two truncated exponential. So draws in the far tail have full precision and no upper limit, unlike the
+    logarithm of a single uniform number.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 
 
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
-    """Decide each entry alone: true with probability ``exp(-fall)``, however small that is.
+    """Decide each entry independently: true with probability ``exp(-fall)``, however small it is.
 
-    The probability is right to a part of about 1e-9 of itself for each factor of e^-16 in it: each of these is one
-    number out of 2^53 e^-16, or 1e9.
+    The probability has a relative error of about 1e-9 for each factor of e^-16 in it, since each factor is one uniform
+    number with 2^53 values, of which 2^53 e^-16, or 1e9, are below it.
 
     Parameters
     ----------
     rng : Rng
     fall : float or ndarray
-        Where it is negative, by rounding, the decision is true; where it is infinite, false.
+        The decision is true if it is negative by rounding, and false if it is infinite.
 
     Returns
     -------
@@ -69,19 +69,19 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
 
 
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
-    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small that is.
+    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small it is.
 
-    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
-    in proportion to c, exactly, and kept with probability w / c, so that its probability is w up to a factor: that by
-    which ``log w`` and a decision (`passes`) are rounded, in parts of w itself and not of the sum. What is drawn among
-    whole numbers is below 2^62, and drawn again where it is beyond all c: how much of a stream is read depends on no
-    last bit of a weight, in which processors differ, so that a seed gives the same numbers on all of them.
+    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn in
+    proportion to c, exactly, and accepted with probability w / c, so that its probability is w with a small relative
+    error: that of ``log w`` and of a decision (`passes`), relative to w and not to the sum. The whole number is drawn
+    below 2^62, and again if it is beyond all c. So the use of the random stream does not depend on last bits of a
+    weight, in which processors differ, and a seed gives the same numbers on all of them.
 
     Parameters
     ----------
     rng : Rng
     log_weights : ndarray, shape (m,)
-        Of any size, -inf for a weight of zero; at least one is finite.
+        Any finite values, or -inf for a weight of zero; at least one is finite.
     size : int
         Number of independent draws.
 

@@ -1,1 +1,1 @@
-"""Mechanisms that are kept for comparison with the papers: nothing takes them unless they are named."""
+"""Mechanisms from papers, for comparison only: they are used only if the user names them."""

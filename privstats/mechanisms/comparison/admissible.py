@@ -1,16 +1,16 @@
-"""Shapes of noise for smooth sensitivity: by how much a shape may be shifted and stretched within a price.
+"""Noise for smooth sensitivity: the largest shift and change of scale for which a law satisfies the guarantee.
 
-Neighbours release ``T + N Z`` with scales N and N' whose ratio is e^beta at most, and T differs by at most alpha times
-the smaller of them. Each function here returns the largest alpha at which the two laws are then within the price, in
-both directions, as a function of beta, shape (betas,); 0 where there is none.
+Neighbours release ``T + N Z`` with scales N and N' whose ratio is at most e^beta, and values T that differ by at most
+alpha times the smaller scale. Each function returns the largest alpha at which the two laws satisfy the guarantee, in
+both directions, as a function of beta, shape (betas,); 0 if there is none.
 
-*Any beta of such a curve may be chosen by the data*, if the shape of Z is fixed: with ``N = min over beta of S_beta /
-alpha(beta)``, let N' be the smaller of neighbours' scales and beta' its minimiser. T differs by at most alpha(beta')
-N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the pair (alpha(beta'), beta') of the curve holds.
+*The data may choose beta*, if the law of Z is fixed: with ``N = min over beta of S_beta / alpha(beta)``, let N' be the
+smaller of two neighbours' scales and beta' its minimiser. T differs by at most alpha(beta') N', and ``N <= S_beta' /
+alpha(beta') <= e^beta' N'``: the conditions hold for the pair (alpha(beta'), beta').
 
-In units of the smaller scale let rho in [1, e^beta] be the larger, and a <= alpha the shift. For any symmetric unimodal
-densities ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the sum over heights of overlaps of two intervals, which
-a pushes apart: delta grows with a. How it depends on rho is said for each shape.
+In units of the smaller scale let rho in [1, e^beta] be the larger scale, and a <= alpha the shift. For symmetric
+unimodal densities ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights of the overlaps of two
+intervals, which decrease in a: delta increases with a. The dependence on rho is derived for each law.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # larger beta, and larger eps where e^eps is needed, are of no use: noise has vanished
+STEEPEST = 40.0  # limit of beta, and of eps where e^eps is computed: larger values make no difference
 HALVINGS = 60
-LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln`: least variance if S_beta falls like 1 / beta
+LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln`: least variance if S_beta is proportional to 1 / beta
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
-    """Return the public values of beta among which data may choose."""
+    """Return the public values of beta from which the data may choose."""
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of Cauchy noise of pure eps; no delta.
+    """Return the alphas of Cauchy noise for pure eps, without delta.
 
     The largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) /
     (2 rho)``. So ``a^2 <= 2 rho cosh eps - 1 - rho^2``, which is concave in rho: it holds if it does at rho = 1, where
-    it says ``a <= 2 sinh(eps / 2)``, and at e^beta. Every beta <= log(2 cosh eps - 1) is free.
+    it is ``a <= 2 sinh(eps / 2)``, and at e^beta. So every beta <= log(2 cosh eps - 1) is possible.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -49,11 +49,11 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of Laplace noise of (eps, delta), exactly: the worst pair within them has this delta.
+    """Return the alphas of Laplace noise for (eps, delta), exactly: the least favourable pair has this delta.
 
-    For a <= eps both directions are worst at rho = e^beta. The wide law against the narrow one: the set where the ratio
-    exceeds e^eps does not hold the centre of the wide one, so stretching adds to it. The narrow one against the wide:
-    that set lies within rho of the wide centre, where its density falls as it is stretched.
+    For a <= eps, rho = e^beta is least favourable in both directions. Wide law against narrow law: the set where the
+    ratio exceeds e^eps does not contain the centre of the wide one, so a larger scale adds to it. Narrow against wide:
+    this set lies within rho of the wide law's centre, where its density decreases with its scale.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -64,11 +64,11 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta of Laplace laws of scales e^beta and 1, a <= eps apart: wide against narrow, narrow against wide.
+    """Return delta of Laplace laws of scales e^beta and 1, shifted by a <= eps: wide against narrow, and the reverse.
 
     beta <= eps. Wide p against narrow q: ``p = e^eps q`` at x1 < 0 and x2 > a, and the tails beyond contribute
-    ``(rho - 1) p``. The other way the set is [-left, right] about the narrow centre, where the log ratio is at its
-    peak; it ends before the wide centre, where the log ratio is beta - a.
+    ``(rho - 1) p``. In the other direction the set is [-left, right] about the narrow law's centre, where the log ratio
+    is largest; it ends before the wide law's centre, where the log ratio is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
@@ -81,17 +81,17 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of normal noise of (eps, delta).
+    """Return the alphas of normal noise for (eps, delta).
 
-    For a^2 <= 2 eps, wide against narrow is worst at rho = e^beta, as for `laplace`, and exact there. Narrow against
-    wide, for every rho: the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is ``beta + a^2 / 2 - a x`` at
-    most, so delta is at most that of N(0, 1) against N(a, 1) at eps - beta.
+    For a^2 <= 2 eps, rho = e^beta is least favourable for wide against narrow, as for `laplace`, and delta is exact.
+    Narrow against wide, for every rho: the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta +
+    a^2 / 2 - a x``, so delta is at most that of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta of normal laws shifted by a: wide against narrow, and a bound of narrow against wide."""
+    """Return delta of normal laws shifted by a: wide against narrow, and an upper bound for narrow against wide."""
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
@@ -111,18 +111,18 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
     """Return (alpha, beta) of noise ``X e^(sigma Y)``, X Laplace and Y standard normal, sigma = LN_SPREAD.
 
     (c^2 / 2)-concentrated if ``beta / sigma + e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3), for
-    the largest c that `concentrated` allows; each term takes half. sigma is that of the least variance if S_beta falls
-    like 1 / beta.
+    the largest c that `concentrated` allows; both terms are equal. This sigma has the least variance if S_beta is
+    proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2
 
 
 def concentrated(eps: float, delta: float) -> float:
-    """Return the largest known rho such that rho-zCDP implies (eps, delta).
+    """Return the largest known rho for which rho-zCDP implies (eps, delta).
 
     Canonne, Kamath and Steinke (2020), Proposition 12: ``delta = e^((a - 1) (a rho - eps)) / (a - 1) (1 - 1 / a)^a``
-    for any order a > 1. Each order gives a rho; the largest is taken.
+    for any order a > 1. Each order gives a rho; the maximum is returned.
     """
     order = 1 + np.geomspace(1e-4, 1e9, 2000)
     log_ratio = math.log(delta) + np.log(order - 1) - order * np.log1p(-1 / order)
@@ -130,7 +130,7 @@ def concentrated(eps: float, delta: float) -> float:
 
 
 def largest(holds: Callable[[FloatArray], NDArray[np.bool_]], top: FloatArray) -> FloatArray:
-    """Return the largest a in [0, top] that a condition, true up to some a, is seen to hold at; 0 if none is."""
+    """Return by bisection the largest a in [0, top] at which a condition holds that is true up to some a; or 0."""
     low, high = np.where(holds(top), top, 0.0), top
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Draws of a location in many dimensions, where boxes do not fit: the end of a Markov chain."""
+"""Draws of a location with many coordinates, where boxes are too slow: the last state of a Markov chain."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid, Units, least_location_score
 from privstats.numerics.law import FloatArray, Rng
 
-EXACT_DIM = 3  # boxes fit the density in so many dimensions
-STEPS = 2000  # of the chain in more
-UNIFORM, CELL = 0.05, 0.05  # shares of the proposals: anywhere, and in the cell of the median
-DESCENT = 60  # most steps towards the geometric median, by either measure
+EXACT_DIM = 3  # largest number of coordinates for exact draws by boxes
+STEPS = 2000  # number of steps of the chain with more coordinates
+UNIFORM, CELL = 0.05, 0.05  # shares of proposals that are uniform, and that lie in the cell of the median
+DESCENT = 60  # largest number of steps to the geometric median, by the loss and by the score
 
 
 def exact_location_for(dim: int) -> bool:
-    """Return whether locations of `dim` coordinates are drawn from the stated law itself, and not by a Markov chain.
+    """Return whether locations of `dim` coordinates are drawn from the exact law, and not by a Markov chain.
 
     >>> exact_location_for(3), exact_location_for(4)
     (True, False)
@@ -26,24 +26,24 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the way from each row to theta, shape (d, m), and the row's count over its length: 0 for rows at theta."""
+    """Return the vectors from rows to theta, shape (d, m), and the rows' counts over their lengths; 0 at theta."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d), of the rows that are not there."""
+    """Return the derivative of the score at theta, shape (d, d), without rows at theta."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return nearly the point of the least score, of at least one row.
+    """Return approximately the point of least score; there must be at least one row.
 
-    The loss, which is convex, leads to where its rounding hides the way; the score from there on. Steps are those of
-    Newton, whole or short, and of Weiszfeld (from a row as in Vardi and Zhang 2000), or to the nearest row.
+    Steps first reduce the convex loss as far as its rounding allows, and then the score. They are full or shortened
+    Newton steps, Weiszfeld steps (at a row as in Vardi and Zhang 2000), or steps to the nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -64,7 +64,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return where to go from theta: nowhere, if its score is zero."""
+    """Return candidates for the next point; none if the score at theta is zero."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -77,11 +77,11 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """Where the chain looks: near the median as the linearised score would have it, in its cell, or anywhere.
+    """The proposal law of the chain: near the median by the linearised score, in the median's cell, or uniform.
 
-    Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the ball on the score's scale
-    comes back as a location through the inverse: `slopes` are the eigenvalues of rate times the curvature, along the
-    columns of `axes`.
+    Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the l2 ball in the score is
+    mapped to a location by the inverse: `slopes` are the eigenvalues of rate times the curvature, along the columns of
+    `axes`.
     """
 
     median: FloatArray
@@ -91,7 +91,7 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal for rows, neither narrower than a cell nor wider than the cube."""
+        """Return the proposal for the rows, at least as wide as a cell and at most as wide as the cube."""
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
@@ -120,11 +120,11 @@ class Proposal:
 
 
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
-    """Draw from nearly the law of `sample_geometric`, in any dimension.
+    """Draw from approximately the law of `sample_geometric`, in any dimension.
 
-    The draw is the end of an independence Metropolis-Hastings chain of `steps` steps, which must be public. It lives on
-    the cells around the grid points, so that its stationary law is the very law of `sample_geometric`. How near it
-    comes depends on the rows and is not proved.
+    The draw is the last state of an independence Metropolis-Hastings chain of `steps` steps, a public number. Its
+    states are in cells around the grid points, so that its stationary law is exactly that of `sample_geometric`. The
+    distance of the draw's law from it depends on the rows, and nothing is proved about it.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

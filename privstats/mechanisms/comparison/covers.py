@@ -1,13 +1,13 @@
-r"""Sets that cover the low levels of a residual on the l1 ball: volumes, uniform draws and dual bounds.
+r"""Sets that contain the level sets of a residual's norm on the l1 ball: volumes, uniform draws and dual bounds.
 
-Notation: the residual is ``e = A theta - b``, its size ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of
-dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the size splits without remainder into
+Notation: the residual is ``e = A theta - b``, its norm ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of dual
+norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
 
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
-and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)``: weak duality, true of every y,
-optimal or not. A `Cover` keeps d of the summands, as linear coordinates of theta, and forgets the rest:
-forgetting can only enlarge a set, so it always contains the level set that it is asked for.
+and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)``, weak duality, for every y, optimal or
+not. A `Cover` uses d of the summands, as linear coordinates of theta, and omits the others. Omission can only enlarge
+a set, so it always contains the required level set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first are left to the ball: any choice of rows is a valid cover
+RANK = 1e-11  # pivots below this share of the first are left to the ball: any choice of rows gives a valid cover
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -32,17 +32,17 @@ class Cover:
     r"""All theta whose d coordinates ``M theta - shift`` lie in a product of three simple sets.
 
     1. A corner, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
-       coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``; by the integral of
-       Dirichlet over k curved and m linear coordinates its volume is
-       ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod (plus + minus)``.
+       coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``; by Dirichlet's integral with
+       k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod
+       (plus + minus)``.
     2. A ball of the norm, radius gamma, over `balls` residual coordinates.
-    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `lean` is given, the simplex
-       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |lean_j|``, sign that of
-       lean_j: the corner lets theta_j pass zero against that sign by no more than delta_j.
+    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `lean` is not empty, the simplex
+       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |lean_j|`` and the sign of
+       lean_j: in the corner, theta_j exceeds zero against that sign by at most delta_j.
 
-    If `slope` is positive, the last linear coordinate is ``c'theta``, taken over the coordinates of theta that
-    are no rows themselves: it is measured from ``slope * (t - sum |theta_j|)``, the sum over the others, which
-    shears the set and keeps its volume.
+    If `slope` is positive, the last linear coordinate is ``c'theta``, over the coordinates of theta that are not rows
+    themselves: it is measured from ``slope * (t - sum |theta_j|)``, with the sum over the other coordinates, a shear
+    that does not change the volume.
     """
 
     norm: str
@@ -55,10 +55,10 @@ class Cover:
     anchor: FloatArray
     slope: float
     lean: FloatArray  # empty for the l1 ball
-    signs: FloatArray  # 1 where a row of M is a coordinate of theta, else 0
+    signs: FloatArray  # 1 if a row of M is a coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the logarithm of the volume at every level."""
+        """Return the log volume for every level."""
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
         rest = d - m - k - self.balls
@@ -73,8 +73,8 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point for each level, shape (len(gamma), d).
 
-        In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more
-        exponential for the slack, divided by their sum, are the law of Dirichlet, which is the uniform one.
+        In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more exponential
+        for the slack, divided by their sum, have a Dirichlet law, which gives the uniform point.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -133,10 +133,10 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return the covers {||k residuals|| <= gamma, |d - k coordinates|_1 <= t}, for k from 0 to the rank.
 
-    k = 0 is the l1 ball, k = d the level set of the residual itself; those between serve a set that is thin in k
-    directions and wider than the ball in the others, as when A is singular. The best k rows span the largest
-    volume: of a symmetric semidefinite matrix that is a principal minor, found greedily by Cholesky with
-    pivots; under l2 any rotation of the residual will do, which is a QR with pivots.
+    k = 0 is the l1 ball, k = d the level set of the residual; the others are for sets that are thin in k directions and
+    wider than the ball in the rest, for example if A is singular. The best k rows span the largest volume: in a
+    symmetric semidefinite matrix this is a principal minor, found by a greedy Cholesky factorisation with pivots; under
+    l2 the residual may be rotated, and a QR factorisation with pivots is used.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -181,15 +181,15 @@ def corner(
 ) -> Cover:
     r"""Return the cover of {||A theta - b|| <= gamma, |theta|_1 <= t} that is tight at a minimum on the boundary.
 
-    It holds, with ``rise >= gamma - G(t)``, because of the identity at the head of this file:
+    It contains this set, with ``rise >= gamma - G(t)``, by the identity in the module's docstring:
 
     * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j) <= rise`` minus the other summands, each term non-negative;
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
-    * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` and the linear summands
-      agree, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
+    * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` equals the sum of the linear
+      summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
 
-    Which coordinates are kept is a matter of speed alone: those of the largest determinant once each row is
-    divided by its extent, found greedily by a QR with pivots. The levels given serve only for that.
+    The choice of coordinates affects speed only: they have the largest determinant when each row is divided by its
+    extent, by a greedy QR factorisation with pivots. The given levels are used for this choice only.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())
@@ -248,7 +248,7 @@ def corner(
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return y of dual norm at most 1 with a large b'y - radius |A'y|_inf; zero if none is found.
 
-    Whatever the solvers return is only a proposal: every y gives a lower bound.
+    The solvers need not be accurate: every y gives a valid lower bound.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))
@@ -268,13 +268,13 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     y = lagrange[:d] - lagrange[d : 2 * d]
     if norm == "linf":
         return y / max(1.0, float(np.abs(y).sum()))
-    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # where it is not zero, y must be its sign
+    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # where this is nonzero, y must be its sign
     tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
     return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
 
 
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Minimise ||A theta - b||_2 on the l1 ball, well enough: the caller only needs a good point."""
+    """Minimise ||A theta - b||_2 on the l1 ball approximately: the caller only needs a good point."""
     d = A.shape[1]
     free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)
     if np.abs(free).sum() <= radius:
@@ -292,7 +292,7 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     gram = A[:, on].T @ A[:, on]
     even = max(
         float(np.abs(gram).max(initial=0.0)), TINY
-    )  # the multiplier in units of the matrix, for the solver's sake
+    )  # the multiplier in units of the matrix, for a better-conditioned system
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)
     polished[on] = scipy.linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]

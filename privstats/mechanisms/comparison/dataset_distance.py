@@ -1,7 +1,7 @@
-"""Dataset distance: how many rows must change before a statistic is a given number; and draws that this decides.
+"""Dataset distance: the number of rows that must change for a statistic to equal a given number; and draws by it.
 
-Gillenwater and Munoz Medina (2020) call its negative Duff. Values are whole numbers on a public grid and so are the
-answers, hence distances, their level sets and the number of points in each are exact.
+Gillenwater and Munoz Medina (2020) call its negative Duff. Values and answers are whole numbers on a public grid, so
+distances, their level sets and the number of points in each are exact.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from privstats.mechanisms.additive.tails import choose
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
 FINEST_LEVEL = 10**6  # largest denominator of a quantile's order
-QUANTILE_BITS = 52  # grids of at most 2^52 steps: floats count them exactly
-MEAN_BITS = 30  # at most 2^30 steps: sums of fewer than 2^32 values, doubled, are int64
+QUANTILE_BITS = 52  # grids have at most 2^52 steps, which floats count exactly
+MEAN_BITS = 30  # grids of at most 2^30 steps: doubled sums of fewer than 2^32 values are int64
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of `unit` between `low` and `high`, its ends rounded to it; offsets count from the lower end."""
+    """The multiples of `unit` from `low` to `high`, which are rounded to it; offsets count from the lower end."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid of `step`, or, where that has more than 2^bits points, of the least 2^j step that has not."""
+        """Return the grid of step `step`, or of the least 2^j `step` that gives at most 2^bits points."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
@@ -61,12 +61,12 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be replaced before x is the quantile of order p/q, the ceil(n p/q)-th smallest.
+    """Return the number of values to be replaced for x to be the quantile of order p/q, the ceil(n p/q)-th smallest.
 
-    With L below x and G above it: ``max(0, L - (m - 1), G - (n - m))``, ``m = max(1, ceil(n p/q))``. Additions and
-    removals at the same price do not shorten it: with ``F = (1 - p/q)(L + a) - (p/q) G`` and a the number of equal
-    values, x is the quantile iff ``0 <= F < a``, and no step of any kind moves F or a - F by more than 1, which is
-    what replacing a value by x does.
+    With L values below x and G above it: ``max(0, L - (m - 1), G - (n - m))``, ``m = max(1, ceil(n p/q))``. Counting
+    additions and removals as one change each does not reduce it: with ``F = (1 - p/q)(L + a) - (p/q) G`` and a the
+    number of equal values, x is the quantile iff ``0 <= F < a``, and each change moves F or a - F by at most 1, as
+    replacing a value by x does.
 
     Parameters
     ----------
@@ -84,17 +84,17 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be added or removed before x is the quantile, arguments as in `quantile_replacing`.
+    """Return the number of additions and removals for x to be the quantile, with arguments as in `quantile_replacing`.
 
-    x must be there: e = 1 addition where it is not. Then, with a, F as above, removing a value above x raises F by p/q
-    and adding an x by 1 - p/q; removing one below raises a - F by 1 - p/q and adding an x by p/q. The larger of
-    the two, M, is the best step either way, and none overshoots: ``e + ceil(-F / M)`` where F < 0,
-    ``e + floor((F - a) / M) + 1`` where F >= a, and e otherwise.
+    x must be among the values: e = 1 addition if it is not. Then, with a, F as above, removing a value above x
+    increases F by p/q, and adding an x by 1 - p/q; removing one below increases a - F by 1 - p/q, and adding an x by
+    p/q. The larger of the two, M, is the best step in either direction, and no step goes too far: ``e + ceil(-F / M)``
+    if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
     a = equal + missing
-    F = (q - p) * (below + a) - p * above  # times q
+    F = (q - p) * (below + a) - p * above  # q times the F of the docstring
     M = max(p, q - p)
     return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
 
@@ -103,7 +103,7 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return runs of grid points at one distance: between neighbouring values, then at values.
+    """Return runs of grid points with equal distance: between neighbouring values, then at values.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
     Returns
     -------
     starts, counts, distances : ndarray of int, shape (2 m + 1,)
-        For m different values: first point, number of points (perhaps 0) and distance of each run.
+        For m distinct values: first point, number of points (possibly 0) and distance of each run.
     """
     points, equal = np.unique(offsets, return_counts=True)
     passed = np.concatenate([[0], np.cumsum(equal)])
@@ -131,7 +131,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
 def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
     """Return a grid point with probability proportional to ``exp(-rate * distance)``.
 
-    First the distance, then one of the points at it, all alike (Gillenwater and Munoz Medina 2020, Section 5).
+    A distance is drawn first, then a uniform point at it (Gillenwater and Munoz Medina 2020, Section 5).
 
     Parameters
     ----------
@@ -161,10 +161,10 @@ def _level(rng: Rng, points: FloatArray, rate: float) -> int:
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:
-    """Return how near the top the mean comes with k of the values replaced, k = 0, ..., n, rounded up.
+    """Return the smallest distance of the mean from the top after replacing k values, k = 0, ..., n, rounded up.
 
-    The furthest are replaced by the top: a gap of ``W_k / n``, W_k the sum of all gaps but the k largest. Additions and
-    removals at the same price lead no further: k additions of the top are best, and removals of the furthest k.
+    The lowest values are replaced by the top, which gives ``W_k / n``, W_k the sum of all gaps but the k largest.
+    Additions of the top and removals of the lowest values, as one change each, achieve no more.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return how near the top the mean comes with k additions and removals, k = 1, ..., n + 1, rounded up.
+    """Return the smallest distance of the mean from the top after k additions or removals, k = 1, ..., n + 1.
 
-    With r of them removals, of the furthest, and the others additions of the top: ``W_r / (n + k - 2 r)``. One more
-    removal helps iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k rises with r, so that
-    the best r for each k is found by merging. Removals alone lead to finitely many means only, and are left out:
-    k >= 1, one of them an addition. Arguments and result as in `lift_replacing`.
+    With r removals of the lowest values and k - r additions of the top it is ``W_r / (n + k - 2 r)``. One more removal
+    reduces it iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k increases with r, so the
+    best r for each k is found by merging. Removals alone give finitely many means only, and are left out: k >= 1 with
+    at least one addition. Arguments and result, rounded up, as in `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -199,7 +199,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sum of all entries but the first r, r = 0, ..., n."""
+    """Return the sums of all entries but the first r, r = 0, ..., n."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 
@@ -208,7 +208,7 @@ LIFT = {"replace": lift_replacing, "add_remove": lift_adding}
 
 
 def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntArray]:
-    """Return the grid points that the mean can reach with k changes, one interval for each k.
+    """Return the grid points that the mean can have after k changes, as one interval for each k.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     Returns
     -------
     lowest, highest : ndarray of int, shape (n + 1,)
-        Nested, the last one (0, top); ``lowest = highest + 1`` where there is no grid point.
+        Nested intervals, the last one (0, top); ``lowest = highest + 1`` if there is no grid point.
     """
     ascending = np.sort(offsets)
     return LIFT[kind](ascending[::-1]), top - LIFT[kind](top - ascending)

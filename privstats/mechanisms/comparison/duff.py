@@ -1,4 +1,4 @@
-"""Dataset-distance mechanisms: choose a number that few changes of rows would make the true answer."""
+"""Dataset-distance mechanisms: choose a number that would be the exact answer after few changes of rows."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from privstats.privacy.release import Release
 class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
-    k(x) is how many values must change before the statistic of the values, rounded to the grid, is x.
+    k(x) is the number of values that must change for the statistic of the values, rounded to the grid, to be x.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance to a set of data sets moves by at most 1 with
-    each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than 1"), the normaliser by as
-    much again; up to ``relation.rows`` rows change. Where rows are added and removed, values appear and vanish; where
-    they are replaced, values are replaced, and where rows may be missing, appear and vanish as well: the distance in
-    which all three are one step is the same function, so it costs nothing not to know n. Every grid point is a
-    candidate, those that hold values too, so that values which are all equal are found; k there is exact, not that of
-    the gaps beside it. Sampled exactly: first k, then one of the points at k, counted in whole numbers. k is drawn by
-    `choose` of `mechanisms/additive/tails.py`, which replaces the paper's "racing" (Algorithm 1, whose exponent has the
-    wrong sign): a race needs one uniform number a level, and numbers of 53 bits leave out or coarsen what is less
-    likely than 2^-53, which is what privacy is about. Bounds on the error: `benchmarks/duff_bounds.py`.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance to a set of data sets changes by at most 1 with
+    each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than 1"), the log normaliser by
+    as much again; up to ``relation.rows`` rows change. If rows are added or removed, so are values; if rows are
+    replaced, values are replaced, and if rows may be missing, also added or removed: the distance in which each of the
+    three is one step is the same function, so it costs nothing that n is private. Every grid point is a candidate,
+    including the values, so that a common value of all rows is found; k there is exact, and not that of the gaps beside
+    it. Sampled exactly: first k, then a uniform whole number for the point at k. k is drawn by `choose` of
+    `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
+    racing uses one uniform number per level, whose 53 bits distort or omit probabilities below 2^-53, on which privacy
+    depends. Bounds on the error: `benchmarks/duff_bounds.py`.
     """
 
     gathers = True
@@ -61,9 +61,9 @@ class DuffQuantile(Duff):
     """Choose a quantile: the ceil(level n)-th smallest value.
 
     Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding it is the rank mechanism
-    (Smith 2011): where rows are added and removed, k is |rank - level n| / max(level, 1 - level). It need not rise at
-    every step away from the quantile: a value may beat both gaps beside it, since no copy of it must be added. The
-    paper's two branches for the median define k twice at values, assume that no two are equal, and have "k even" for
+    (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). It may decrease at a step
+    away from the quantile: a value may have a smaller k than both gaps beside it, since no copy of it must be added.
+    The paper's two branches for the median define k twice at values, assume distinct values, and have "k even" for
     "n even".
     """
 
@@ -78,12 +78,12 @@ class DuffQuantile(Duff):
 class DuffMean(Duff):
     """Choose a mean.
 
-    Privacy: `Duff`, with k(x) the least k whose interval of `mean_levels` holds x. Where rows are added and removed,
-    removals alone are left out, so k(x) >= 1 is the distance but on finitely many points; it still moves by at most 1:
-    what k changes reach, one of them an addition, k + 1 of them, one an addition, reach from a neighbour. The intervals
-    are found in O(n) after sorting; the paper asks for a dynamic program. Where rows are replaced its error is up to
-    twice that of Laplace noise. Grids of more than 2^30 points are coarsened to that, whatever n: no sum of fewer than
-    2^32 values can overflow; more do not fit into a frame in memory.
+    Privacy: `Duff`, with k(x) the least k whose interval of `mean_levels` contains x. If rows are added or removed,
+    removals alone are left out, so k(x) >= 1 is the distance except at finitely many points. It still changes by at
+    most 1: a value reached by k changes with an addition is reached from a neighbour by k + 1 changes with an addition.
+    The intervals are found in O(n) after sorting, instead of the paper's dynamic program. If rows are replaced, the
+    error is up to twice that of Laplace noise. Grids of more than 2^30 points are coarsened to that, for each n, so
+    that no sum of fewer than 2^32 values overflows; more do not fit into a data frame in memory.
     """
 
     label, bits = "duff mean", MEAN_BITS

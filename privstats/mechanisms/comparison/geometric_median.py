@@ -1,14 +1,14 @@
-"""Draws of a location whose score is small: quantiles on a line, geometric medians in a cube.
+"""Draws of a location with a small score: quantiles of one column, geometric medians of several.
 
 All points lie on a grid and are given in its units, as whole numbers. The loss is a sum of one convex function for each
-row, smooth but at the row itself. There its subgradients fill an interval or a unit ball, and the score is the shortest
-subgradient of the whole sum. So rows that tie make their common value a likely draw, where the gradient "almost
-everywhere" of a continuous law would never notice them.
+row, smooth except at the row itself. There its subgradients form an interval or a unit ball, and the score is the
+shortest subgradient of the whole sum. So tied rows make their common value a likely draw, unlike in a continuous law
+with a gradient "almost everywhere".
 
-A box of the grid has a lower bound on its scores: the score at its centre, less how far each row's unit vector can turn
-within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the ratio: the
-accepted point has exactly the wanted law, whatever the boxes. The box of a rejected point is split, which only looks at
-points that are thrown away and so leaves the law as it is. "Exactly" means: up to the rounding of float64.
+A box of grid points has a lower bound on its scores: the score at its centre, less the largest change of each row's
+unit vector within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the
+ratio: the accepted point has exactly the target law, for all boxes. The box of a rejected point is split; this depends
+on rejected points only, and so does not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
-ROUND = 32  # boxes for each further try before those that failed are split
-SLOW = 2.0**10  # rate at which draws still take seconds where rows are in exact balance along a line
-WIDER = 1 + 2.0**-48  # so that rounding leaves no corner of a box outside the ball around it
-CACHED_POINTS = 1 << 13  # rows at a time, which stay in the cache
+ROUND = 32  # number of boxes per additional proposal before rejected boxes are split
+SLOW = 2.0**10  # limit of the rate: draws then take seconds even if rows are in exact balance along a line
+WIDER = 1 + 2.0**-48  # factor against rounding: the ball around a box contains all its corners
+CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Different rows, shape (d, m) with coordinates first, and how often each occurs, shape (m,)."""
+    """Distinct rows, shape (d, m) with coordinates first, and their frequencies, shape (m,)."""
 
     points: FloatArray
     counts: FloatArray
 
     @classmethod
     def of(cls, units: Units) -> DistinctRows:
-        """Return what is left of rows, shape (n, d), when equal ones are joined."""
+        """Return the distinct rows of given rows, shape (n, d)."""
         points, counts = np.unique(units, axis=0, return_counts=True)
         return cls(np.ascontiguousarray(points.T, dtype=float), counts.astype(float))
 
 
 class LocationGrid(NamedTuple):
-    """The whole numbers from `first` to `last`, both included, in every coordinate: below 2^52 in absolute value."""
+    """The whole numbers from `first` to `last`, inclusive, in every coordinate: below 2^52 in absolute value."""
 
     first: int
     last: int
 
 
 class LocationBox(NamedTuple):
-    """Grid points from `low` to `high`, both included, and a lower bound on the score there."""
+    """Grid points from `low` to `high`, inclusive, and a lower bound on their scores."""
 
     low: Units
     high: Units
@@ -78,11 +78,11 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     Parameters
     ----------
     rng : Rng
-        Where the draw comes from.
+        Source of randomness.
     units : ndarray of int, shape (n,)
         On the grid, in any order.
     level : float
-        Order of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     grid : LocationGrid
         Public.
     rate : float
@@ -93,11 +93,11 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     int
     """
     points, counts = np.unique(units, return_counts=True)
-    above = np.concatenate([[0], np.cumsum(counts)])  # rows below each gap
+    above = np.concatenate([[0], np.cumsum(counts)])  # number of rows below each gap
     target = level * len(units)
     at_gaps = np.abs(above - target)
     at_points = np.maximum(np.maximum(above[:-1] - target, target - above[1:]), 0.0)
-    starts = np.concatenate([[grid.first], points + 1])  # of the gaps
+    starts = np.concatenate([[grid.first], points + 1])  # first points of the gaps
     sizes = np.concatenate([points, [grid.last + 1]]) - starts
     with np.errstate(divide="ignore"):
         log_mass = np.concatenate([np.log(sizes.astype(float)) - rate * at_gaps, -rate * at_points])
@@ -110,9 +110,9 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the geometric median's score within `radius` of a centre; the score itself at radius 0.
 
-    Seen from a ball of radius rho, a row at the distance r > rho of its centre turns by the angle asin(rho / r) at
-    most, so its unit vector moves by that angle's chord at most. Rows inside the ball, or at the very point, may pull
-    one unit in any direction.
+    From a ball of radius rho, a row at distance r > rho from its centre is seen within the angle asin(rho / r), so its
+    unit vector changes by at most the chord of this angle. The unit vector of a row inside the ball, or at the very
+    point, may have any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -134,13 +134,13 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
     """Draw theta from ``grid^d`` with probability proportional to ``exp(-rate score(theta))``, exactly.
 
     The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the sum of the unit vectors from rows
-    to theta, shortened by the number of rows at theta itself. Only the time depends on how well the boxes fit, which
-    they do in few dimensions.
+    to theta, shortened by the number of rows at theta. The boxes affect the time only: they are
+    efficient in few dimensions.
 
     Parameters
     ----------
     rng : Rng
-        Where the draw comes from.
+        Source of randomness.
     units : ndarray of int, shape (n, d)
         On the grid.
     grid : LocationGrid
@@ -156,7 +156,7 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """The boxes of one set of rows, of which every draw leaves better ones; for the arguments of `sample_geometric`."""
+    """The boxes for one set of rows, which each draw improves; for the arguments of `sample_geometric`."""
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:
         dim = units.shape[1]
@@ -165,7 +165,7 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return one draw, independent of those before: whatever the boxes are, its law is the same."""
+        """Return one draw, independent of earlier draws: the law does not depend on the boxes."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
@@ -178,7 +178,7 @@ class LocationBoxes:
                 self.split(chosen)
 
     def split(self, chosen: int) -> None:
-        """Put the halves of a box, in every coordinate, in its place."""
+        """Replace a box by its halves in every coordinate."""
         first, *others = _split(self.rows, self.boxes[chosen])
         self.boxes[chosen], self.log_masses[chosen] = first, _log_mass(first, self.rate)
         self.boxes += others
@@ -186,7 +186,7 @@ class LocationBoxes:
 
 
 def _split(rows: DistinctRows, box: LocationBox) -> list[LocationBox]:
-    """Return the halves of a box in every coordinate, each with its bound; one point has itself and its score."""
+    """Return the halves of a box in every coordinate, each with its bound; the bound of a single point is its score."""
     middle = (box.low + box.high) >> 1
     sides = [[(a, m), (m + 1, b)] if a < b else [(a, b)] for a, m, b in zip(box.low, middle, box.high, strict=True)]
     parts = []

@@ -1,4 +1,4 @@
-"""Least squares by a choice of theta: a density that falls with the size of its score, or with its loss."""
+"""Least squares by a choice of theta with a density that decreases with the size of its score, or with its loss."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from privstats.privacy.release import Release
 class KNormGradient(Mechanism):
     """Choose theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds how far neighbours move the score at
-    theta in the norm K (`SquaredLosses`), so the exponent moves by at most eps / 2, and the normaliser by as much
-    again: on a bounded parameter set the factor 1/2 is needed. The sensitivity may depend on theta, which makes the
-    bound of the parameter set nearly irrelevant for accuracy: `theta_bound=` replaces the base measure of the paper's
-    Remark 4.2 (without either, the density falls to a constant and has no integral). Sampled exactly by rejection
-    (`level_sets`), no Markov chain. The law that is returned is that of the score at the chosen theta: K-norm noise, up
-    to the edge of the parameter set, which n times the distance to least squares tends to (Theorem 3.2;
-    `benchmarks/kng_limit.py`).
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta
+    between neighbours in the norm K (`SquaredLosses`), so the exponent changes by at most eps / 2, and the log
+    normaliser by as much again: on a bounded parameter set the factor 1/2 is needed. Since the sensitivity may depend
+    on theta, the bound on the parameters hardly affects accuracy: `theta_bound=` replaces the base measure of the
+    paper's Remark 4.2 (without either, the density tends to a constant and has no integral). Sampled exactly by
+    rejection (`level_sets`), without a Markov chain. The returned law is that of the score at the chosen theta: K-norm
+    noise, which neglects the boundary of the parameter set; n times the distance to least squares tends to it (Theorem
+    3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        K.
+        Norm K of the score.
     """
 
     label = "kng"
@@ -54,10 +54,10 @@ class KNormGradient(Mechanism):
 class Exponential(Mechanism):
     """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on its parameter set.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): neighbours move the loss by at most D anywhere in the set,
-    and the normaliser by as much again. Sampled exactly by rejection (`level_sets`). Its error is of the order of
-    sampling error itself, however many rows there are: shipped for comparison. The law that is returned is that of the
-    score, multiplied by the inverse root of its Hessian: standard normal, up to the edge of the parameter set.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): neighbours change the loss by at most D anywhere in the set,
+    and the log normaliser by as much again. Sampled exactly by rejection (`level_sets`). Its error is of the order of
+    the sampling error for any number of rows: included for comparison. The returned law is that of the score times the
+    inverse root of its Hessian: standard normal; it neglects the boundary of the parameter set.
     """
 
     label = "expmech"

@@ -19,27 +19,27 @@ from privstats.privacy.release import Release
 class KNGMedian(Mechanism):
     """Choose theta on the public grid in [low, high]^d, in proportion to ``exp(-eps |score(theta)| / (2 D))``.
 
-    The score is the shortest subgradient of the sum of losses: of the quantile loss at the wanted level for one
-    coordinate, of ``sum |theta - x_i|_2`` (the geometric median, whatever the level) for more.
+    The score is the shortest subgradient of the sum of losses: for one coordinate, of the quantile loss at the given
+    level; for more, of ``sum |theta - x_i|_2`` (the geometric median, for any level).
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). A row adds a set of
-    subgradients to the sum, so neighbours move the set of all of them by at most the distance D between two such sets
-    (Hausdorff), and the distance from it to zero by no more. D is k times, for k rows of a unit,
+    subgradients to the sum, so neighbours change the set of all of them by at most the Hausdorff distance D of two such
+    sets, and its distance from zero by no more. For k rows of a unit, D is k times
 
-    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or what is between: D = 1 where
-      a row is replaced, which covers rows that vanish or appear, and max(t, 1 - t) where one is added or removed;
-    - more: a row adds a unit vector, or at theta itself the unit ball: D = 2, which covers the same, and 1.
+    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between: D = 1 if a
+      row is replaced, which includes rows that become missing, and max(t, 1 - t) if one is added or removed;
+    - more coordinates: a row adds a unit vector, or at theta itself the unit ball: D = 2 and 1, respectively.
 
-    The factor 1/2 pays for the normaliser, which moves as much. Corrected against the paper: D for one coordinate is
-    not 2 (1 - t), which is too small for t > 1/2 and more than is needed for t < 1/2; theta must lie in a bounded set;
-    the gradient that exists "almost everywhere" is completed by the shortest subgradient, so that tied rows count. The
-    paper's Theorem 3.2 asks for a Hessian, which a quantile's loss has not: its limit is a law over the gaps between
-    values, and no Laplace noise, at any number of rows (`benchmarks/kng_limit.py`).
+    The factor 1/2 is for the normaliser, which changes by as much. Corrections of the paper: D for one coordinate is
+    not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2; theta must lie in a bounded set;
+    the gradient "almost everywhere" is completed by the shortest subgradient, so that tied rows count. The paper's
+    Theorem 3.2 assumes a Hessian, which a quantile's loss does not have: its limit is a law over the gaps between
+    values, and not Laplace noise, for any number of rows (`benchmarks/kng_limit.py`).
 
-    Up to three coordinates theta is drawn exactly, by rejection. For more (see `exact_for`) it is the end of a Markov
-    chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of the
-    range are refused then, as points are not drawn as whole numbers. How long a draw takes depends on the rows. For
-    more than one coordinate the rate is at most `SLOW`: a larger eps buys no more.
+    Up to three coordinates (`exact_for`) theta is drawn exactly, by rejection. With more it is the last state of a
+    Markov chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of
+    the range are then refused, as points are not drawn as whole numbers. The time of a draw depends on the rows. For
+    more than one coordinate the rate is at most `SLOW`: a larger eps has no further effect.
     """
 
     gathers = True
@@ -63,7 +63,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return how far one unit moves the score (`KNGMedian`)."""
+    """Return D, the largest change of the score by one unit (`KNGMedian`)."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

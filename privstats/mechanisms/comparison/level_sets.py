@@ -1,12 +1,12 @@
-r"""Exact draws on the l1 ball by the layer cake: no Markov chain, hence no bias to add to a privacy guarantee.
+r"""Exact draws on the l1 ball from level sets: without a Markov chain, whose bias would weaken the guarantee.
 
-For a potential ``s >= s0`` on a set, ``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``: theta has the wanted
-density if (h, theta) is uniform in mass ``exp(-h) dh dtheta`` over the pairs with ``s(theta) <= s0 + h``. The ball is
-cut into shells of |theta|_1 and h into bins; in every cell the level set of the upper edge of h is covered
-by a set of known volume. A cell is drawn by its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h in it by its
-density exp(-h); theta uniformly from the cover; all are kept together if theta lies in the shell and
-``s(theta) <= s0 + h``, and all are drawn again if not. The kept pair has the wanted law, whatever the shells, bins
-and covers, provided that s0 is a lower bound of s on the shell and that each cover holds its level set.
+For a potential ``s >= s0`` on a set, ``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``: theta has the target
+density if (h, theta) has density proportional to ``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is
+divided into shells of |theta|_1 and h into bins; in every cell the level set of the upper edge of h is covered by a
+set of known volume. A cell is drawn by its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h in it by its density
+exp(-h); theta uniformly from the cover. They are accepted if theta lies in the shell and ``s(theta) <= s0 + h``, and
+all drawn again otherwise. The accepted pair has the target law, for all shells, bins and covers, provided that s0 is a
+lower bound of s on the shell and that each cover contains its level set.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from numpy.typing import NDArray
 from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
 
-FIRST, MOST = 32, 1 << 15  # proposals in the first batch, and at most
-LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of d: heights above the minimum for which corners are chosen
+FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch, and in the largest
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of d: heights above the minimum for which corners are computed
 TINY = float(np.finfo(float).tiny)
-STEEP = 1e4  # rates above are drawn at this one: a lower rate is more private, and float64 resolves it up to n = 1e7
-FLAT = 40.0  # above the level where the ball is the best cover; only speed depends on it
+STEEP = 1e4  # limit of the rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
+FLAT = 40.0  # margin above the level where the ball is the best cover; it affects speed only
 
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Pairs of a shell ``inner < |theta|_1 <= t`` and a bin ``h0 <= h < h1``, with the levels their covers need."""
+    """Pairs of a shell ``inner < |theta|_1 <= t`` and a bin ``h0 <= h < h1``, with the levels for their covers."""
 
     inner: FloatArray
     t: FloatArray
-    floor: FloatArray  # s0
+    floor: FloatArray  # the lower bound s0 of the potential
     h0: FloatArray
     h1: FloatArray
     gamma: FloatArray
@@ -45,7 +45,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density laid out in cells: all that is computed once, whatever the number of draws."""
+    """A density divided into cells: everything that is computed once for any number of draws."""
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -57,9 +57,9 @@ class Union:
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
         """Return independent exact draws, shape (size, d).
 
-        They are the first accepted of a sequence of independent proposals; batches only hasten the search.
-        Comparisons allow for the rounding of the numbers compared, so that the search ends even where
-        one unit of the potential cannot be resolved; elsewhere this is far below anything that shows.
+        They are the first accepted of a sequence of independent proposals; batches only save time. Comparisons allow
+        for the rounding of the compared numbers, so that the search ends even if the potential's rounding
+        exceeds one unit; otherwise the effect is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -75,7 +75,7 @@ class Union:
                     rng, *(level[at[here]] for level in (cells.gamma, cells.curve, cells.rise, cells.t))
                 )
             length = np.abs(theta).sum(axis=1)
-            flat = self.which[at] == 0  # the ball is narrowed to the shell
+            flat = self.which[at] == 0  # points drawn from the ball are mapped to the shell
             share = (length[flat] / cells.t[at[flat]]) ** d
             hole = (np.maximum(cells.inner[at[flat]], 0.0) / cells.t[at[flat]]) ** d
             theta[flat] *= (cells.t[at[flat]] * (hole + (1.0 - hole) * share) ** (1.0 / d) / length[flat])[:, None]
@@ -96,7 +96,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
 
     On the shell ``t0 < |theta|_1 <= t1`` the level ``s <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``: a level
-    set of the residual, for which `polytope` has covers. A lower bound of the residual's size is, on the shell,
+    set of the residual, for which module `covers` has sets. Lower bounds of the residual's norm on the shell are
 
     * ``b'y - t1 |A'y|_inf`` for any y of dual norm 1, by weak duality;
     * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|theta|_1 <= kappa ||A theta||``.
@@ -110,8 +110,8 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     b : ndarray, shape (d,)
         The gradient at theta is ``A theta - b``.
     rate : float
-        Positive: eps / 4 when one row moves the gradient by at most ``2 (1 + |theta|_1)``.
-        Above 1e4 it counts as 1e4, which is the more private.
+        Positive: eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``.
+        Above 1e4, 1e4 is used, which is more private.
     norm : {'l1', 'l2', 'linf'}
         Norm of the gradient.
     radius : float
@@ -126,14 +126,14 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Lay out the density of `sample_gradient`."""
+    """Divide the density of `sample_gradient` into cells."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
     inner[0] = -1.0
     size, y = residual_bounds(norm, A, b, inner, outer, radius)
     fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
-    if np.any(y != 0.0) and fine > 1.0:  # the density climbs towards the boundary
+    if np.any(y != 0.0) and fine > 1.0:  # the density increases toward the boundary
         thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
         inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
         size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
@@ -159,8 +159,8 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
 def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
     r"""Draw theta from ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
-    The exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law cut to the
-    ball. With ``A = B'B``, about any point p of the ball and with ``c = b - A p``, ``mu = |c|_inf``,
+    The exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law truncated to the
+    ball. With ``A = B'B``, for any point p of the ball and with ``c = b - A p``, ``mu = |c|_inf``,
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
@@ -176,7 +176,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
     b : ndarray, shape (d,)
         Linear part of the loss.
     rate : float
-        Positive: eps / (2 Delta) for a loss of sensitivity Delta. Above 1e4 it counts as 1e4.
+        Positive: eps / (2 Delta) for a loss of sensitivity Delta. Above 1e4, 1e4 is used.
     radius : float
         Positive: the l1 norm of theta is at most this.
 
@@ -189,17 +189,17 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Lay out the density of `sample_loss`."""
+    """Divide the density of `sample_loss` into cells."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # a floor under the root keeps the part of b outside the range of A in view; it moves p a little, and p is free
+    # a lower limit of the root retains b's part outside the range of A; it changes p slightly, and any p is valid
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
     mu = float(np.abs(c).max())
-    slack = max(mu * radius - float(c @ p), 0.0)  # the lower bound lies this far below loss(p)
+    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) less the lower bound
     covers = nested("l2", B, B @ p)
 
     def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -230,7 +230,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Return the cells, the cover of least volume in each, and the running sum of their masses."""
+    """Return the cells, the index of the cover of least volume in each, and the cumulative sum of their masses."""
     d = len(covers[0].M)
     every = np.arange(len(outer))
     near = levels(np.full(len(outer), float(d)), every)
@@ -252,12 +252,12 @@ def lay_out(
 
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
-    """Return the rounding of ||A theta - b|| in any norm, and of theta times it, on the ball."""
+    """Return a bound on the rounding of ||A theta - b|| in any norm, and of theta times it, on the ball."""
     return 8.0 * len(b) * ULP * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
 
 
 def shells(d: int, radius: float) -> FloatArray:
-    """Return edges from 0 to the radius over which ``1 + |theta|_1`` grows by a factor of about ``1 + 1/d``."""
+    """Return edges from 0 to the radius between which ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``."""
     count = math.ceil(max(1.0, math.log1p(radius) * d))
     edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))
     edges[-1] = radius
@@ -265,7 +265,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` less what rounding may have added: a lower bound of the residual's size."""
+    """Return ``b'y - t |A'y|_inf`` less its possible rounding: a lower bound of the residual's norm."""
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
     return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))
@@ -274,7 +274,7 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost."""
+    """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost shell."""
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]
     left = float(norm_of(norm, A @ solution - b)) + 8 * d * ULP * float(np.abs(b).sum() + np.abs(A).sum())

@@ -1,9 +1,9 @@
-"""The local model: the half of each protocol that belongs to the holder of one row.
+"""The local model: the part of each protocol that the holder of one row computes.
 
 A holder adds noise before anything is sent, so that nobody else is trusted with the row. Functions take the rows of
-several holders at once, as a simulation has them. Each row is computed by itself and has random numbers of its own:
-rows that are handed over one by one give the same answers, bit by bit. The collector's half, which turns answers into
-estimates, is `privstats.inference.local`.
+several holders at once, for simulations. Each row is computed separately, with its own random numbers: rows passed one
+by one give the same answers, bit by bit. The collector's part, which computes estimates from answers, is in
+`privstats.inference.local`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-FACTOR_BITS = 15  # of rows whose products are sent, below the root of the noise: products are 30 bits below the noise
-SMALLEST, LARGEST = 1e-6, 1e100  # sds of noise for which sums of answer and noise are exact
+FACTOR_BITS = 15  # grid of row entries: so many bits below the root of the noise; that of products: 30 below the noise
+SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise sd, within which sums of answer and noise are exact
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
-    """Return what holders of a yes or no send: the truth with probability ``e^eps / (1 + e^eps)``, else its opposite.
+    """Return holders' answers: their truth value with probability ``e^eps / (1 + e^eps)``, else its opposite.
 
-    Privacy: eps. Whatever is sent is e^eps times as likely under one truth as under the other (Warner 1965). The
-    probability of a lie is right to a part of about 1e-9 of itself (`passes`), and so is eps.
+    Privacy: eps. Each answer is at most e^eps times as likely under one truth as under the other (Warner 1965). The
+    probability of the opposite, and so of e^eps, has a relative error of about 1e-9 (`passes`).
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class RowHolder:
 
     With ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)`` the answers are normal noise plus
 
-    - `score`: ``-w psi x``. It is no longer than B = c C, so that the scores of two rows are at most 2 B apart (reached
-      by the same x of length C, y = +-inf). The noise has sd 2 B / mu.
+    - `score`: ``-w psi x``. Its length is at most B = c C, so the scores of two rows differ by at most 2 B (reached
+      by the same x of length C and y = +-inf). The noise has sd 2 B / mu.
     - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` is no longer than A = C.
     - `square`: the same where ``a = -w psi x`` is no longer than A = B.
 
@@ -59,21 +59,21 @@ class RowHolder:
     diagonal and ``A^2 / mu`` off it. In coordinates in which the Frobenius norm is the length, off-diagonal entries
     times sqrt(2), its sd is ``sqrt(2) A^2 / mu`` everywhere, and two matrices are at most mu such sds apart:
     ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds hold at every theta, so that mu^2 adds up over
-    answers even where theta is made of earlier answers (Corollary 3.3). An incomplete row is x = 0: its holder sends
-    noise alone, and zero is B, or A^2, from other answers at most. Neighbours: one row becomes another, or incomplete.
+    answers even if theta depends on earlier answers (Corollary 3.3). For an incomplete row, x = 0: its holder sends
+    noise alone, and zero is at most B, or A^2, from other answers. Neighbours: one row becomes another, or incomplete.
 
-    Answer and noise are added as whole numbers of a step, which is a function of their continuous sum (`add_noise`).
-    Scores, and the rows a of products, are first shortened by a part of 1e-12, which covers the rounding of their
-    lengths, and moved toward zero onto a grid; that lengthens none of them.
+    Answer and noise are added as multiples of a step; the sum is a function of their continuous sum (`add_noise`).
+    Scores, and the rows a of products, are first shortened by the relative amount 1e-12, which covers the rounding of
+    their lengths, and rounded toward zero on a grid, which lengthens none of them.
 
     Parameters
     ----------
     mu : float
-        Of one answer.
+        The guarantee of one answer.
     clip : float
-        c, in scales of the response.
+        Threshold c of residuals, in scales of the response.
     length : float
-        C, in scales of the predictors: rows that are longer count less.
+        Length C, in scales of the predictors: longer rows get a smaller weight.
     """
 
     mu: float
@@ -144,7 +144,7 @@ class RowHolder:
 
 
 def _residual(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return ``y - x'theta``, added up in the order of the columns; 0 where a theta that is no number was sent."""
+    """Return ``y - x'theta``, summed in the order of the columns; 0 if the theta received is not a number."""
     residual = np.array(y)
     with np.errstate(all="ignore"):
         for column, coefficient in zip(x.T, theta, strict=True):
@@ -159,7 +159,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangles of a a' plus noise: products of whole numbers of a step are exact."""
+    """Return the upper triangles of a a' plus noise; products of multiples of a step are exact."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])
@@ -167,6 +167,6 @@ def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
 
 
 def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
-    """Return answers, whole numbers of a step, plus normal noise, rounded to whole numbers of the step."""
+    """Return answers, multiples of a step, plus normal noise rounded to multiples of the step."""
     noise: FloatArray = sd * rng.standard_normal(exact.shape)
     return exact + np.floor(noise / step + 0.5) * step

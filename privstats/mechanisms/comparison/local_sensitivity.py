@@ -1,24 +1,24 @@
-"""Ladders of a quantile: how far it can be moved by few steps, and by few more at a data set that is few steps away.
+"""Ladders of a quantile: bounds on its change by a number of changed rows, at this and at nearby data sets.
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
-and high for i > n, so that T = low where there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1),
-... such that V(l) of one data set lies in V(l + 1) of each of its neighbours. With its widths W(l), and with neighbours
-up to r = `rows` steps apart:
+and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
+such that V(l) of one data set lies in V(l + 1) of each of its neighbours. Let W(l) be its widths, and let neighbours
+differ by up to r = `rows` steps:
 
-* T moves by at most W(r), since T' in V'(0) lies in V(r), as T does;
-* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of it: neighbours' differ by e^beta at most;
-* ``A = min {q : W(r (q + 1)) > eta}`` moves by at most 1, and r steps move T by at most eta where A > 0.
+* T changes by at most W(r), since T' in V'(0) lies in V(r), as T does;
+* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of it: its ratio for neighbours is e^beta at most;
+* ``A = min {q : W(r (q + 1)) > eta}`` changes by at most 1, and if A > 0, r steps change T by at most eta.
 
 Two ladders are known (the first is of sets of intervals; its W is the width of the widest):
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
-  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. The interval of the same
-  counts, one less where the step took a value from, holds the old one: a replaced or inserted value costs a gap, a
-  removed one none. It holds the new y_m, unless a removal leaves m one rank outside, for which there is the gap to
-  spare. So this ladder serves both kinds of neighbours, all levels, and numbers of values that are not public.
+  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. After a step, the interval
+  with the same counts, or one less where the step removed a value, contains the old one: a replaced or inserted value
+  costs one gap, a removed one none. It contains the new y_m, unless after a removal m is one rank outside, for which
+  the spare gap is used. So this ladder holds for both kinds of neighbours, all levels, and a private number of values.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
-  to the ceil((n + 1 - l) / 2)-th highest. Inserting leaves these two counts as they are at l + 1, and removing lowers
-  both by 1. It has half the gaps on each side.
+  to the ceil((n + 1 - l) / 2)-th highest. Inserting does not change these two counts at l + 1, and removing lowers both
+  by 1. It has half the gaps on each side.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-SLIDING = 1 << 12  # so many levels by the widest of their intervals, in time SLIDING^2
-REACH = 1 << 18  # so many in all, the rest by the interval that holds all of them; beyond is the whole range
+SLIDING = 1 << 12  # number of levels whose width is the largest of their intervals; this takes time SLIDING^2
+REACH = 1 << 18  # number of levels; those after SLIDING have the width of one interval that contains all others
 
 
 def ladder(
@@ -38,15 +38,15 @@ def ladder(
 ) -> tuple[float, FloatArray]:
     """Return the quantile and the widths W(0), W(1), ... of a ladder.
 
-    Cut off at REACH, where W becomes the whole range (and at SLIDING, beyond which sliding intervals are replaced by
-    [y_(m - l), y_(m + l)], which holds them): both keep the property of a ladder.
+    Beyond level REACH, W is the whole range; beyond SLIDING, sliding intervals are replaced by [y_(m - l), y_(m + l)],
+    which contains them: both preserve the property of a ladder.
 
     Parameters
     ----------
     values : ndarray, shape (n,)
         In [low, high], in any order.
     level : float
-        Of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     low, high : float
         Public range.
     centred : bool
@@ -73,12 +73,12 @@ def ladder(
 
 
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
-    """Return W(r), W(2 r), ... and the width of the whole range: how far r rows can move it, at each distance q."""
+    """Return W(r), W(2 r), ... and the range: the largest change by r rows, at data sets at each distance q."""
     return np.append(widths[rows::rows], whole)
 
 
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
-    """Return log S_beta, shape (betas,): of ``max_q moves[q] e^(-beta q)``."""
+    """Return log S_beta for each beta, shape (betas,), where S_beta is ``max_q moves[q] e^(-beta q)``."""
     q = np.flatnonzero(np.diff(moves, prepend=-1.0) > 0)
     with np.errstate(divide="ignore"):
         log_width = np.log(moves[q])
@@ -86,7 +86,7 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 
 
 def distance(moves: FloatArray, eta: float) -> float:
-    """Return A, how many steps away a quantile is that one step moves by more than eta; inf where there is none."""
+    """Return A, the distance of the nearest data set at which a step changes the quantile by more than eta; or inf."""
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 
 

@@ -1,14 +1,14 @@
-"""Strictly convex quadratics on an l1 ball, minimised to a distance that is proved for the very numbers returned.
+"""Strictly convex quadratics on an l1 ball, minimised with a proved bound on the error of the returned floats.
 
-Objective perturbation releases a minimiser; its privacy proof allows a solver a stated distance from it, on
-every data set. Nothing here trusts convergence: a fast float64 run is believed if its certificate holds, and if
-not the same steps are taken in exact rational arithmetic, where they end by a theorem. Nothing is raised.
+Objective perturbation releases a minimiser; its privacy proof allows a solver a stated distance from it, on every data
+set. Convergence is not assumed: the result of a fast float64 run is used if its certificate holds; otherwise the same
+steps are taken in exact rational arithmetic, in which they end by a theorem. No exception is raised.
 
-The steps are Wolfe's (1976, "Finding the nearest point in a polytope", Mathematical Programming 11). The ball is
-the hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose hull holds, inside,
-the minimiser over its affine hull. While some atom improves on a corral it joins, and atoms whose weight would
-become negative leave. An atom that improves lies outside the affine hull, so the corral stays independent and the
-next one's minimum is strictly lower: none returns, and there are finitely many. Ties make no exception.
+The steps are Wolfe's (1976, "Finding the nearest point in a polytope", Mathematical Programming 11). The ball is the
+hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose hull contains, in its
+interior, the minimiser over its affine hull. While some atom improves on a corral it is added, and atoms whose weight
+would become negative are removed. An improving atom lies outside the affine hull, so the corral stays independent and
+the next minimum is strictly lower: no corral is repeated, and there are finitely many. This includes ties.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from privstats.numerics.law import FloatArray
 
 Numbers = NDArray[Any]  # float64, or objects that are Fractions
 Solve = Callable[[Numbers, Numbers], Numbers]
-UNIT = 2.0**-53  # rounding of one float64 operation
-MOST_CHANGES = 10  # changes of the corral per coordinate, of the float64 run alone
+UNIT = 2.0**-53  # relative rounding error of one float64 operation
+MOST_CHANGES = 10  # largest number of changes of the corral per coordinate, in the float64 run
 
 
 def minimise_on_l1_ball(
@@ -34,15 +34,15 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return nearly the minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)``, whatever the input
-    (neither sum is believed to be what float64 makes of it): either by the certificate of `residual`, or because theta
-    is theta* rounded to float64, to a distance of ``2^-53 radius``.
+    With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)`` for every input, with
+    the rounding of both float64 sums included: either by the certificate of `residual`, or because theta is theta*
+    rounded to float64, with error at most ``2^-53 radius``.
 
     Parameters
     ----------
     A : ndarray, shape (d, d)
-        Finite, symmetric (only the lower triangle is read), with A + gamma I positive definite. Where it is not
-        there is no promise to keep, but a point of the ball is returned all the same.
+        Finite, symmetric (only the lower triangle is used), with A + gamma I positive definite. Otherwise the bound
+        does not hold, but a point of the ball is returned.
     b, tilt : ndarray, shape (d,)
         Finite.
     gamma : float
@@ -73,13 +73,13 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return a bound, rounding included, of the optimality residual of theta; inf or NaN if there is none.
+    r"""Return a bound on the optimality residual of theta, rounding included; inf or NaN if there is none.
 
-    `size_b` bounds the sizes of what was added to make b, which is wrong by as much as UNIT times it; the diagonal of A
-    is wrong by at most UNIT times itself, for it is a sum of positive numbers.
+    `size_b` bounds the absolute values that were added to make b, whose rounding is at most UNIT times it; the diagonal
+    of A has rounding of at most UNIT times itself, because it is a sum of positive numbers.
 
-    Let theta' = theta if it lies within the ball and theta' = theta radius / \|theta\|_1 if not, or if a
-    multiplier is at work; let g be a subgradient of the l1 norm at theta, hence at theta', and lambda >= 0.
+    Let theta' = theta if it lies within the ball, and theta' = theta radius / \|theta\|_1 if not, or if the multiplier
+    is positive; let g be a subgradient of the l1 norm at theta, hence at theta', and lambda >= 0.
     With r = A theta' - b + lambda g and delta = theta' - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
@@ -91,10 +91,10 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     <= A_jj. Returned is a bound of \|r\| + \|theta - theta'\| min A_jj: an upper bound of
     lambda_min \|theta - theta*\|.
 
-    Rounding: a computed entry of r(theta) is wrong by at most (d + 5) UNIT / (1 - (d + 5) UNIT) times its `terms`,
-    in any order of summation (Higham 2002, section 3.1); replacing theta by theta' changes it by
-    at most miss times its terms, and \|theta - theta'\| min A_jj <= miss d max(terms). The factor 3 d, where
-    sqrt(d) + d would do, covers the rounding of the bound.
+    Rounding: a computed entry of r(theta) has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times its `terms`,
+    in any order of summation (Higham 2002, section 3.1); replacing theta by theta' changes it by at most miss times its
+    terms, and \|theta - theta'\| min A_jj <= miss d max(terms). The factor 3 d, instead of sqrt(d) + d, covers the
+    rounding of the bound.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -108,8 +108,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
-    """Return what Wolfe's steps come to in float64: as a rule the minimiser, zeros if they break down."""
-    shift = -math.frexp(float(np.abs(A).max()))[1]  # brings A to the size of the constraint's ones
+    """Return the result of Wolfe's steps in float64: usually near the minimiser; zeros if they break down."""
+    shift = -math.frexp(float(np.abs(A).max()))[1]  # scales A to the size of the constraint's entries, 1
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
         theta = wolfe(np.ldexp(A, shift), np.ldexp(b, shift), radius, np.linalg.solve, slack, MOST_CHANGES * len(b))
@@ -119,7 +119,7 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 
 
 def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
-    """Return the exact minimiser, rounded to float64; a matrix that is not positive definite is first made so."""
+    """Return the exact minimiser, rounded to float64; make the matrix positive definite first if it is not."""
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):
         matrix, ridge = matrix + ridge * np.eye(len(vector), dtype=int), 2 * ridge
@@ -131,8 +131,8 @@ def wolfe(
 ) -> Numbers:
     """Minimise on the l1 ball by Wolfe's steps, in the arithmetic of the arguments.
 
-    A corral is kept as coordinates `at`, `signs` and `weights` that sum to the radius: theta = sum of
-    weight sign e_at. The signs of `start`, by default of the minimiser without the ball, make the first.
+    A corral is stored as coordinates `at`, `signs` and `weights` that sum to the radius: theta = sum of
+    weight sign e_at. The first one has the signs of `start`, by default of the minimiser without the ball.
     """
     free = solve(A, b)
     if np.abs(free).sum() <= radius:
@@ -149,7 +149,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # walk toward the minimiser of the affine hull, as far as the hull goes
+        if len(out) and step != most:  # move toward the minimiser over the affine hull, as far as the hull extends
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0
@@ -167,7 +167,7 @@ def wolfe(
 
 
 def fractions(values: FloatArray) -> Numbers:
-    """Return the very values as an array of Fractions."""
+    """Return the exact values as an array of Fractions."""
     return np.array([Fraction(value) for value in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 
@@ -190,7 +190,7 @@ def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
 
 
 def positive_definite(A: Numbers) -> bool:
-    """Whether all leading minors are positive (Sylvester's criterion), which elimination shows one by one."""
+    """Return whether all leading minors are positive (Sylvester's criterion); elimination computes them in turn."""
     table, previous = whole(A), 1
     for k in range(len(table)):
         if not table[k, k] > 0:

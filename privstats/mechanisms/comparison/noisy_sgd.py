@@ -1,4 +1,4 @@
-"""NoisySGD: noisy gradient steps on random subsamples of the rows, of which the last iterate is released."""
+"""NoisySGD: noisy gradient steps on random subsamples of the rows; the last iterate is released."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
-LARGEST_ENTRY = 1e150  # of gradients, before they are shortened: its square is a number
-MARGIN = 1 - 1e-12  # of lengths: covers the rounding of their computation
+LARGEST_ENTRY = 1e150  # limit of gradients' entries before shortening: their squares are finite
+MARGIN = 1 - 1e-12  # factor on lengths that covers the rounding of their computation
 
 
 class RowGradient(Protocol):
-    """The gradient of each row's loss by theta: a frozen record of public numbers.
+    """The gradient of each row's loss with respect to theta: a frozen record of public numbers.
 
-    A plan knows the mechanism before anything is released, so that releases enter through the rows. A row's gradient
-    depends on that row and theta alone; beyond that, gradients may be wrong without harm, since they are shortened.
+    A plan contains the mechanism before any release, so releases can enter through the rows only. A row's gradient is a
+    function of this row and theta only; errors in gradients do not affect privacy, since gradients are shortened.
     """
 
     def size(self, dim: int) -> int:
         """Return the length of theta for rows of length `dim`."""
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the gradients of rows, shape (k, dim): shape (k, len(theta))."""
+        """Return the gradients of rows, shape (k, dim), as an array of shape (k, len(theta))."""
 
 
 @dataclass(frozen=True)
 class LinearGradient:
-    """The gradient ``-w psi(x't + o; y) x`` of rows (w, x, y, o), as `WeightedLosses` holds them.
+    """The gradient ``-w psi(x't + o; y) x`` of rows (w, x, y, o), the format of `WeightedLosses`.
 
     Parameters
     ----------
     loss : Loss
-        Of the linear predictor, with `psi`.
+        A loss of the linear predictor, with `psi`.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # in order, so that each row is by itself
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # in the same order for every row
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 
@@ -69,38 +69,38 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release theta_T of ``theta <- theta - step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    Each sum is over the rows at m = `batch` of n = `rows` places, drawn without replacement and anew at each of T =
-    `steps`; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su 2022, Algorithm 1, with noise for
-    the sensitivity 2 C of replaced rows).
+    Each sum is over the rows at m = `batch` of n = `rows` places, newly drawn without replacement in each of T =
+    `steps` steps; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su 2022, Algorithm 1, with noise
+    for the sensitivity 2 C of replaced rows).
 
-    Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: a row that is drawn and
-    replaced moves the sum of the gradients, which lie in a ball of radius C, by at most 2 C, from whatever theta it is
-    taken. A row that is absent adds zero, which lies in the ball: places without a row are drawn like others. So given
-    the places the noisy sum is G_(1 / sigma)-DP, and without them C_q(G_(1 / sigma))-DP, q = m / n (Theorem 4.2, of
-    neighbours that replace a row and samples of fixed size). *T steps* keep the T-fold product, since each may depend
-    on the noisy sums before it (Theorem 3.2); theta_T is a function of these. The places and the other iterates are not
-    released. sigma is the noise multiplier of the product's price at (eps, delta): `noise_multiplier`. *Rounding*:
-    gradients are moved toward zero onto a public grid and added as whole numbers, and noise joins as a whole number
-    (`add_noise`): theta is computed from noisy sums on a public grid, and its own rounding tells nothing more.
+    Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
+    the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
+    which lies in the ball: places without a row are drawn like others. So given the places, the noisy sum is
+    G_(1 / sigma)-DP, and without them C_q(G_(1 / sigma))-DP, q = m / n (Theorem 4.2, for neighbours that replace a row
+    and samples of fixed size). *T steps* have the T-fold product, since each may depend on earlier noisy sums (Theorem
+    3.2); theta_T is a function of these. The places and the other iterates are not released. sigma is the noise
+    multiplier for which the product satisfies (eps, delta): `noise_multiplier`. *Rounding*: gradients are rounded
+    toward zero on a public grid and added as whole numbers, with noise as a whole number (`add_noise`): theta is
+    computed from noisy sums on a public grid, and its own rounding is post-processing.
 
-    Which place a row has does not matter to the law of a sample, so that the rows that are present have the first
-    places. If there were more than n of them, each would have a place all the same, and be drawn less often than is
-    paid for.
+    The law of a sample does not depend on the place of a row, so the rows that are present have the first places. If
+    there were more than n rows, each would have a place, and be drawn with a smaller probability than the proof
+    assumes.
 
-    No interval: the law of theta_T depends on the rows, through the noise of the samples.
+    No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
 
     Parameters
     ----------
     gradient : RowGradient
     rows : int
-        n, their public number: of those handed over, absent ones included.
+        The public number n of rows handed over, missing ones included.
     steps : int
-        T.
+        Number T of steps.
     batch : int
-        m, at most n.
+        Number m of rows in a subsample, at most n.
     step_size : float
     clip : float
-        C, in the l2 norm.
+        Length C to which gradients are shortened, in the l2 norm.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class NoisySGD(Mechanism):
 
     @property
     def q(self) -> float:
-        """Part of the rows in a subsample."""
+        """Share of the rows in a subsample."""
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
@@ -159,12 +159,12 @@ class NoisySGD(Mechanism):
         return Release(name, theta, None, promise, within)
 
     def iterates(self, rows: FloatArray, sigma: float, rng: Rng) -> Iterator[FloatArray]:
-        """Yield theta after each step; all but the last are for made-up rows only.
+        """Yield theta after each step; all but the last are for tests with synthetic rows only.
 
         Parameters
         ----------
         rows : ndarray, shape (k, dim)
-            Those that are present.
+            The rows that are present.
         sigma : float
             Noise multiplier.
         rng : Rng
@@ -178,7 +178,7 @@ class NoisySGD(Mechanism):
             yield theta
 
     def total(self, rows: FloatArray, theta: FloatArray) -> Total:
-        """Return the exact sum of the clipped gradients at theta: two of a subsample are at most 2 C apart."""
+        """Return the exact sum of clipped gradients at theta; it differs by at most 2 C between neighbours."""
         step = step_of(self.clip, SUM_BITS)
         total = Total.nothing(len(theta), step)
         for start in range(0, len(rows), MOST_ROWS):
@@ -189,7 +189,7 @@ class NoisySGD(Mechanism):
 
 
 def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
-    """Return vectors of any numbers, each moved toward zero until it is no longer than this; NaN becomes zero.
+    """Return vectors shortened to at most this length; NaN entries become zero, and entries may be infinite.
 
     Examples
     --------
@@ -208,10 +208,10 @@ def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
 
 
 def subsample(rng: Rng, n: int, m: int) -> IntArray:
-    """Draw m of the whole numbers below n, each set of m equally likely.
+    """Draw m of the whole numbers below n; each set of m is equally likely.
 
-    The first m different ones of a stream of independent uniform numbers: of those, each set has the same probability.
-    Of more than half of all, those that are left out are drawn.
+    These are the first m distinct numbers of a stream of independent uniform ones, so that each set has the same
+    probability. If m is more than half of n, the numbers left out are drawn instead.
     """
     if 2 * m > n:
         kept = np.ones(n, dtype=bool)

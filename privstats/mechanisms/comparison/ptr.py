@@ -16,22 +16,22 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # without a declared eta, it is the public range divided by this
+PART_OF_RANGE = 64  # the default of eta is the public range over this
 
 
 @dataclass(frozen=True)
 class ProposeTestRelease(Mechanism):
-    """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance says that few rows cannot move it.
+    """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance shows that it is stable.
 
-    The answer is NaN where ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is how many units away
-    the nearest data set is at which one unit moves the quantile by more than eta (`local_sensitivity`). eta is
-    declared, or (high - low) / 64. That there is no answer is an outcome as well, and covered.
+    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is the distance, in units,
+    of the nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`). eta is
+    declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
 
-    Privacy: (eps, delta) (Dwork and Lei 2009). Neighbours' A differ by at most 1. If a unit moves the quantile at this
-    data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer comes with probability
-    delta at most, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no answer, in S) + delta``. With the number of
-    changes that move the quantile *from where it is* by more than eta instead, as in some lecture notes, it is not
-    private: one row can change that from 51 to 2. Answers are rounded to a grid that hides their last bits.
+    Privacy: (eps, delta) (Dwork and Lei 2009). Neighbours' A differ by at most 1. If a unit changes the quantile at
+    this data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer is given with
+    probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no answer, in S) + delta``. If A
+    were the number of changes that move the quantile *from its current value* by more than eta, as in some lecture
+    notes, this would not be private: one row can change that from 51 to 2. Answers are rounded to a public grid.
 
     Raises
     ------

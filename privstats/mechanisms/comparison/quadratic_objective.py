@@ -1,4 +1,4 @@
-"""Least squares by objective perturbation: the minimiser of a randomly tilted sum of squares on an l1 ball."""
+"""Least squares by objective perturbation: the minimiser, on an l1 ball, of squares plus a random linear term."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-ACCURACY = 1e-9  # of the minimiser, certified: what the guard's noise hides
+ACCURACY = 1e-9  # certified accuracy of the minimiser; the guard's noise covers it
 
 
 @dataclass(frozen=True)
 class QuadraticPerturbation(Mechanism):
-    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` in |theta|_1 <= theta_bound, b noise.
+    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` in |theta|_1 <= theta_bound, b random.
 
-    Privacy: eps, of which `GUARD` pays for the guard below; write e for the rest and q for the split. *b* has density
-    proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score on the set: the b that leads
-    to a given theta moves by at most D between neighbours: cost q e. *gamma* = L / (exp((1 - q) e / k) - 1), L the
-    largest curvature of a row: the Jacobian of the map from theta to b is det(C + gamma I), a ratio that is bounded row
-    by row: each of the k rows of a unit, of rank one, changes it by a factor
-    between 1 and 1 + L / gamma. (Awan and Slavkovic 2021, Theorem 5.1, Kifer, Smith and Thakurta 2012; with
-    exp((1 - q) e) where the former print exp(e (q - 1)), and rank one as an assumption.) The constraint is the limit of
-    smooth penalties (Kifer et al., Theorem 1); outside the set the loss may be continued linearly, which the minimiser
-    cannot see, so D need hold on the set only. *Guard*: the computed minimiser is certified to lie within r of the true
-    one; l2 K-norm noise of sensitivity 2 r at `GUARD` of the budget makes the release private in its own right (the
-    shift is at most 2 r). The certificate never fails (`minimise_quadratic`).
+    Privacy: eps, of which the share `GUARD` is for the guard below; write e for the rest and q for the split. *b* has
+    density proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score on the set: the b that
+    gives a certain theta changes by at most D between neighbours: cost q e. *gamma* = L / (exp((1 - q) e / k) - 1), L
+    the largest curvature of a row: the Jacobian of the map from theta to b is det(C + gamma I), whose ratio is bounded
+    row by row: each of the k rows of a unit, of rank one, changes it by a factor between 1 and 1 + L / gamma. (Awan and
+    Slavkovic 2021, Theorem 5.1, Kifer, Smith and Thakurta 2012; with exp((1 - q) e) where the former print
+    exp(e (q - 1)), and rank one as an assumption.) The constraint is the limit of smooth penalties (Kifer et al.,
+    Theorem 1); outside the set the loss may be continued linearly without effect on the minimiser, so D is needed on
+    the set only. *Guard*: the computed minimiser is certified to lie within r of the true one; l2 K-norm noise of
+    sensitivity 2 r, with the share `GUARD` of the budget, makes the release of the computed one private, too (it shifts
+    by at most 2 r). The certificate always exists (`minimise_quadratic`).
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        K.
+        Norm K of the linear term.
     split : float
-        q, the share of the budget that b has; the ridge has the rest.
+        Share q of the linear term in the budget; the ridge has the rest.
     """
 
     label = "objpert"

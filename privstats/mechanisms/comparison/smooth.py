@@ -1,4 +1,4 @@
-"""Noise scaled to the smooth sensitivity of a quantile: little where few rows cannot move it."""
+"""Noise scaled to the smooth sensitivity of a quantile: small if few rows cannot change the quantile much."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # below, no noise may be left among the values of beta that are tried
+LEAST_DELTA = 1e-100  # for a smaller delta no alpha may be positive at the betas that are tried
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and how far one unit can move it at data sets so many units away.
+    """Return the quantile, and its largest change by one unit at data sets at each distance in units.
 
     Raises
     ------
     OptionError
-        If the grid is too fine to hide the last bits of the noise (`on_the_line`): see `check_grid`.
+        If the grid is so fine that last bits of the noise carry information (`on_the_line`); see `check_grid`.
     """
     check_grid(within.low, within.high, within.grid)
     centred = not relation.exchange and level == 0.5
@@ -37,10 +37,10 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
 
 
 def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
-    """Return the point in the public range and on the public grid, shape (1,): post-processing.
+    """Return the point, clamped to the public range and rounded to the public grid, shape (1,): post-processing.
 
-    Of the grid only each 2^j-th point is used, such that steps are at least 2^-30 of `largest`, a public bound of the
-    noise's scale: each has 2^20 numbers of the noise.
+    Only every 2^j-th grid point is used, so that steps are at least 2^-30 of `largest`, a public bound on the noise's
+    scale: each step then contains 2^20 possible numbers of the noise.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -48,12 +48,12 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
 
 def with_delta(promise: Promise) -> ApproxDP:
-    """Return a promise that has a delta of its own.
+    """Return the guarantee if it has a delta; otherwise refuse it.
 
     Raises
     ------
     BudgetError
-        If it has none, or one too small to compute with.
+        If it has no delta, or one too small to compute with.
     """
     if not isinstance(promise, ApproxDP) or promise.delta <= LEAST_DELTA:
         raise BudgetError(f"this mechanism needs a delta and the budget is {promise.budget}; add delta=1e-6 to eps=")
@@ -61,21 +61,21 @@ def with_delta(promise: Promise) -> ApproxDP:
 
 
 def laplace_number(rng: Rng) -> float:
-    """Draw a Laplace number of scale 1: the difference of two exponential ones."""
+    """Draw a Laplace number of scale 1, as the difference of two exponential ones."""
     first, second = exponential(rng, 2)
     return float(first - second)
 
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release ``T + N Z``: T the quantile, Z of a fixed shape, ``N = min over beta of S_beta / alpha(beta)``.
+    """Release ``T + N Z``: T the quantile, Z of a fixed law, ``N = min over beta of S_beta / alpha(beta)``.
 
-    Privacy: S_beta bounds how far a unit moves T, and neighbours' differ by e^beta at most (Nissim, Raskhodnikova and
-    Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added rows). Hence T
-    differs by at most alpha(beta) times the smaller N, and the N by e^beta, for a pair of a public curve, each of which
-    the shape admits under the promise (`admissible`; the data may choose among them, as is proved there). N is not
-    public, so no law is returned. A least N keeps the same properties. As N follows the rows, so do the last bits of
-    ``N Z``: they are rounded away (`on_the_line`).
+    Privacy: S_beta bounds the change of T by a unit, and those of neighbours have ratio at most e^beta (Nissim,
+    Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
+    rows). Hence T differs by at most alpha(beta) times the smaller N, and the N by a factor of at most e^beta, for a
+    pair of a public curve on which the law of Z satisfies the guarantee (`admissible`, which also proves that the data
+    may choose the pair). N is not public, so no law is returned. A lower limit of N keeps these properties. N, and so
+    the last bits of ``N Z``, depend on the rows: they are rounded away (`on_the_line`).
     """
 
     gathers = True
@@ -84,20 +84,20 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public alphas and betas, each pair admissible, shape (pairs,)."""
+        """Return public alphas and betas, each pair admissible under the guarantee, shape (pairs,)."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
         """Draw Z."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return N, of how far a unit can move the quantile at each distance."""
+        """Return N from the largest changes of the quantile by one unit at each distance."""
         alphas, betas = self.curve(promise)
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public bound of N: no S_beta exceeds the range."""
+        """Return a public upper bound of N: no S_beta exceeds the range."""
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -108,11 +108,11 @@ class Smooth(Mechanism):
 
 @dataclass(frozen=True)
 class SmoothCauchy(Smooth):
-    """Cauchy noise: eps, no delta.
+    """Cauchy noise, for eps without delta.
 
     Privacy: `Smooth`, with the exact distance of Cauchy laws (`admissible.cauchy`). Nissim, Raskhodnikova and Smith
-    (2007), Lemmas 2.6 and 2.7, take alpha = beta = eps / 6, also in Gillenwater and Munoz Medina (2020), Proposition 3:
-    valid, and six times the noise at the same beta.
+    (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, use alpha = beta = eps / 6,
+    which is valid but has six times the noise at the same beta.
     """
 
     label = "smooth cauchy"
@@ -129,10 +129,10 @@ class SmoothCauchy(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplace(Smooth):
-    """Laplace noise: (eps, delta).
+    """Laplace noise, for (eps, delta).
 
-    Privacy: `Smooth`, with the exact delta of the worst pair (`admissible.laplace`); the sufficient condition of Bun
-    and Steinke (2019), Theorem 34, is sufficient, and loose.
+    Privacy: `Smooth`, with the exact delta of the least favourable pair (`admissible.laplace`); the condition of Bun
+    and Steinke (2019), Theorem 34, is sufficient but not sharp.
     """
 
     label, needs_delta = "smooth laplace", True
@@ -148,10 +148,10 @@ class SmoothLaplace(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplaceLN(Smooth):
-    """Laplace noise times a log-normal number: (eps, delta); one fixed beta.
+    """Laplace noise times a log-normal number, for (eps, delta), with a fixed beta.
 
     Privacy: `Smooth`, with Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). Its normal number has
-    variance 1: Gillenwater and Munoz Medina (2020) state sigma^2, which counts sigma twice.
+    variance 1; with the variance sigma^2 in Gillenwater and Munoz Medina (2020), sigma would count twice.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -167,7 +167,7 @@ class SmoothLaplaceLN(Smooth):
 
 @dataclass(frozen=True)
 class SmoothGaussian(Smooth):
-    """Normal noise: (eps, delta).
+    """Normal noise, for (eps, delta).
 
     Privacy: `Smooth`, with `admissible.gaussian`. Noise of 2 S_beta / eps, as in some lecture notes, is not
     (eps, delta): it lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With that,

@@ -1,1 +1,1 @@
-"""Mechanisms that choose among or between the values of a column."""
+"""Mechanisms that choose one of the possible values of a column, or numbers between them."""

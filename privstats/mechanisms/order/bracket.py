@@ -1,12 +1,12 @@
 """The ends of an interval and the quantile between them, drawn exactly by the largest error of their ranks.
 
 J = 2 or 3 boundaries ``x_1 <= ... <= x_J`` have a density proportional to ``exp(-rate max_j |rank(x_j) - t_j|)``. As
-``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: a radius r, then a uniform point among the ordered
-ones of a box, whose side j holds the numbers with a rank in ``[t_j - r, t_j + r]``. Boundaries err together only as far
-as their order makes them; along the hull of all shifts (`joint`) those between two others may
-err for nothing. Where a gap is long, order keeps them from meeting in it.
+``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: draw a radius r, then a uniform ordered point of a
+box whose side j holds the numbers with a rank in ``[t_j - r, t_j + r]``. The errors of the boundaries depend on
+each other by their order only; in `joint`, an error between those of two neighbours costs nothing. In a long gap, the
+order keeps boundaries apart.
 
-Values are spread over the parts of a public grid's cells as in `joint`, and the boundaries' parts drawn exactly, as
+Values are spread over the parts of a public grid's cells as in `joint`; the boundaries' parts are drawn exactly, as
 whole numbers.
 """
 
@@ -22,15 +22,15 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # what the log density falls within the window beyond what the range could make up for
+RARE = 30.0  # the region beyond the window is proposed with probability of at most about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
     """Draw ordered boundaries, shape (J,), J in (2, 3), whose ranks are near `targets`, multiples of `FINE`.
 
-    Only a window of ranks is sorted. What lies beyond it is proposed at an upper bound of its mass and accepted with
-    the ratio of its mass to that. If it is not, boundaries are drawn by the law over all values: rejection that goes on
-    until it accepts has that law, too. So this is exact whatever the window, and no ties make it go on for ever.
+    Only a window of ranks is sorted. The region beyond it is proposed with an upper bound of its mass, and accepted
+    with the ratio of its mass to the bound. If it is not accepted, boundaries are drawn from the law over all values,
+    which is the law of rejection repeated until acceptance. So the law is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -55,7 +55,7 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of growing radius: sides `a` to `b`, shape (J, m), both ascending in each box, radii r, shape (m,).
+    """Boxes of increasing radius: sides from `a` to `b`, shape (J, m), ascending in each box, and radii r, shape (m,).
 
     Sides end at whole numbers of parts, so that all differences are exact before they become floats.
     """
@@ -66,7 +66,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes at `least` and at all radii up to `most` at which a side grows."""
+        """Return the boxes at radius `least`, and at all radii up to `most` at which a side becomes longer."""
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
         r = r[(r >= least) & (r <= most)]
@@ -80,10 +80,10 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return the volumes of the ordered points of each box.
+        """Return the volumes of the sets of ordered points of each box.
 
-        Given where boundary 2 is, the others have room f and g, both linear from kink to kink: their product is
-        integrated by its values at both ends, a sum of numbers that are not negative.
+        Given boundary 2, the ranges of the others have lengths f and g, both piecewise linear: their product is
+        integrated by its values at both ends of each piece, a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]
@@ -97,9 +97,9 @@ class RankBoxes:
     def draw(self, box: int, rng: Rng) -> IntArray:
         """Return the parts of a uniform point among the ordered ones of a box, ascending.
 
-        Of independent parts of the sides, those that ascend are kept; those that k boundaries share, once in k! times,
-        as often as k uniform numbers of one part are in order. One of J! is kept at least: whatever numbers fit the
-        sides in some order fit them in ascending order, as the ends of the sides ascend.
+        Independent parts of the sides are accepted if they ascend; if k boundaries share a part, once in k! times, the
+        probability that k uniform numbers in one part are in order. At least 1 in J! is accepted on average: numbers
+        that fit the sides in some order fit them in ascending order, as the ends of the sides ascend.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

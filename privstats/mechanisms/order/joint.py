@@ -1,23 +1,23 @@
-"""Several boundaries whose ranks among values are near given ones, drawn jointly and exactly.
+"""Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
 
 J boundaries ``x_1 <= ... <= x_J`` cut the values into cells of c_0, ..., c_J values. Their density on the ordered
 points of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the
-neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). It is constant where each boundary stays in one gap
+neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). It is constant while each boundary stays in one gap
 between sorted values. Boundaries are drawn gap by gap, last to first, after a forward pass that sums over all gaps, for
 each boundary with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
 
-*Windows.* Only values whose ranks are near a target are looked at. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0:
-the density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Each e_j moved into [-width, width] moves no two of them further
-apart, so that the density of the moved ones is nowhere smaller: an envelope. It is the same for all ranks beyond
-target_j +- width, so that all gaps between two windows are one to it, whatever values they hold. Boundaries are drawn
-by the envelope; where one lies beyond its own window, they are accepted with the ratio of the densities. If they are
-not, they are drawn again by the density itself, over all values: rejection that goes on until it accepts has that law,
-too. So this is exact, whatever the width, and no draw takes longer than one over all values.
+*Windows.* Only values whose ranks are near a target are read. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0: the
+density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance of
+any two of them, so that the density at the clamped errors is an upper bound, the envelope. It is constant for all ranks
+beyond target_j +- width, so that the values between two windows do not matter to it. Boundaries are drawn from the
+envelope; if one lies beyond its own window, they are accepted with the ratio of the densities. If they are rejected,
+they are drawn from the density itself, over all values, which is the law of rejection repeated until acceptance. So
+this is exact for every width, and no draw takes longer than one over all values.
 
-Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties do no harm: the
-law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell (`Parts`), so
-that a boundary's part is drawn exactly: all parts of a gap alike, as whole numbers. How wide the cells are is public.
-Values are sorted before the noise is added, so that under one seed no order of rows changes a bit.
+Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties cause no
+problem: the law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell
+(`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The cells' widths are public.
+Values are sorted before the noise is added, so that with a given seed the order of the rows does not change a bit.
 """
 
 from __future__ import annotations
@@ -35,47 +35,45 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-HEAPED = (
-    0.03  # of a range's width, which is zero's and its ends': what rows often share, as amounts and clamped values do
-)
+HEAPED = 0.03  # extra width of the cells of zero and both bounds, over the range: values that many rows may share
 RARE = 30.0  # boundaries beyond their windows are proposed with probability of at most about exp(-RARE)
-NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: terms that change no bit of a sum
-PART_BITS = 62  # all parts of all cells are fewer than two to this power
+NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: smaller terms change no bit of a sum
+PART_BITS = 62  # log2 of the upper limit for the number of all parts of all cells
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The cells around the points of a grid, cut into equal parts; all parts are numbered from 0.
+    """The cells around the points of a grid, divided into equal parts; all parts are numbered from 0.
 
-    A cell has 2^bits of them, those of zero and of the ends of the grid, where values pile up, `more` times as many
-    besides: a boundary that leaves them for the gap beside them gains that much less.
+    A cell has 2^bits parts. The cells of zero and of the ends of the grid, where many values may lie, have `more` times
+    2^bits further parts, so that boundaries are drawn less often from a long gap beside them.
 
-    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. Where knots lie at whole
-    numbers, a boundary that is uniform in a gap between two of them lies in each part of it with the same probability,
-    and the part decides its grid point: only the part is drawn.
+    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. Knots lie at whole numbers, so
+    a boundary that is uniform in a gap between two knots lies in each part of the gap with the same probability. Its
+    part determines its grid point; so only the part is drawn.
     """
 
     grid: RankGrid
 
     @cached_property
     def heaps(self) -> IntArray:
-        """Zero and the ends of the grid, counted from its first point, ascending."""
+        """Zero and the ends of the grid, as indices of grid points, ascending."""
         ends = np.array([self.grid.first, self.grid.last, np.clip(0.0, self.grid.first, self.grid.last)])
         return np.unique(ends - self.grid.first).astype(np.int64)
 
     @cached_property
     def more(self) -> int:
-        """How much wider the cells of `heaps` are, in cells."""
+        """Extra width of the cells of `heaps`, in ordinary cells."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
     def cells(self) -> int:
-        """The width of all cells, in those of ordinary points."""
+        """Total width of all cells, in ordinary cells."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
-        """Of the number of parts in a cell; at least ten, as grids have at most 2^51 points."""
+        """log2 of the number of parts in a cell; at least ten, as grids have at most 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
@@ -84,27 +82,27 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return grid points, in steps, moved to a part of their cells, all alike."""
+        """Return uniformly drawn parts of the cells of grid points, which are given in steps."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in steps, in whose cells these parts are."""
+        """Return the grid points, in steps, whose cells contain these parts."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the numbers of the grid points in whose cells these parts are."""
+        """Return the numbers of the grid points whose cells contain these parts."""
         return self.grid.points(self.units(parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Wanted ranks, ascending, shape (J,), the rates of the cells' errors, shape (J + 1,), and the windows' width."""
+    """Target ranks, ascending, shape (J,), the rates of the cells' errors, shape (J + 1,), and the windows' width."""
 
     ranks: FloatArray
     rates: FloatArray
@@ -115,7 +113,7 @@ class Targets:
         return len(self.ranks)
 
     def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return the windows, of the values of ranks start + 1 to stop; those that touch are one."""
+        """Return the windows as (start, stop): ranks start + 1 to stop; overlapping windows are merged."""
         spans: list[tuple[int, int]] = []
         for target in self.ranks:
             start, stop = int(max(0.0, target - self.width)), int(min(float(n), np.ceil(target + self.width)))
@@ -125,7 +123,7 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return the errors e_j of all boundaries at these ranks, moved into their windows, shape (J, K)."""
+        """Return the errors e_j of all boundaries at these ranks, clamped to their windows, shape (J, K)."""
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
@@ -133,7 +131,7 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return what the log density of boundaries at these ranks, shape (J,), is below the envelope."""
+        """Return the difference of the envelope's log and the log density for boundaries at these ranks, shape (J,)."""
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
@@ -141,20 +139,20 @@ class Targets:
 def draw_joint(
     values: Ranked, targets: FloatArray, rates: FloatArray, rng: Rng, width: float | None = None
 ) -> FloatArray:
-    """Draw boundaries whose cells have nearly the wanted numbers of values.
+    """Draw boundaries whose cells have nearly the target numbers of values.
 
     Parameters
     ----------
     values : Ranked
         n values, on the grid of the draws.
     targets : ndarray, shape (J,)
-        Wanted ranks, ascending, in [0, n].
+        Target ranks, ascending, in [0, n].
     rates : ndarray, shape (J + 1,)
-        What the log density loses for each value too many or too few in a cell, positive.
+        Decrease of the log density for each value too many or too few in a cell, positive.
     rng : Rng
         Source of randomness.
     width : float, optional
-        Ranks on each side of a target in its window; by default so many that a draw beyond them is improbable.
+        Ranks on each side of a target in its window; by default large enough for draws beyond it to be improbable.
 
     Returns
     -------
@@ -164,7 +162,7 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # there and back costs 2 width rates at least; the nearest ranks little, and their volume is a part^J or more
+        # an error of width costs 2 width rates; ranks next to the targets cost `nearest`, with a volume of one part^J
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -181,7 +179,7 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values by the envelope: their parts and their gaps, whose ranks are given."""
+    """Draw boundaries among sorted values from the envelope; return their parts, and their gaps, which have `ranks`."""
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)
@@ -192,13 +190,13 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """Values of some spans of ranks, spread over their cells' parts and sorted.
+    """Values in some spans of ranks, spread over the parts of their cells and sorted.
 
-    Whole cells are spread, also where only some of their values are in a span: `inside` are the values of the
-    `stretches` of grid points that the spans touch. The others, of all, are read when they are first asked for.
-    `values` are those of the spans, of the ranks start + 1, ..., stop of each; `labels` are the ranks of the gaps
-    between them, shape (len(values) + 1,), which are right but for the `holes`, gaps that hold other values: there it
-    is a rank at one of their ends.
+    Whole cells are spread, even if only some of their values are in a span: `inside` has the values in the `stretches`
+    of grid points that the spans touch. All other values are read on first access. `values` has the values in the
+    spans, of ranks start + 1, ..., stop of each; `labels` has the ranks of the gaps between them, shape
+    (len(values) + 1,). The labels are exact except for `holes`, gaps that contain other values: there the label is the
+    rank at one of their ends.
     """
 
     values: IntArray
@@ -219,7 +217,7 @@ class Window:
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
         near, less = values.near(filled)
-        # the spans, by ranks among the values nearby
+        # positions of the spans among the nearby values
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
@@ -232,7 +230,7 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, spread and sorted; the others are when this is first asked for."""
+        """Return all values, spread and sorted; the values outside the spans are read on the first call."""
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
             outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])
@@ -240,7 +238,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the ranks of boundaries in these parts among all values: how many lie up to where the part begins."""
+        """Return the ranks of boundaries in these parts: the number of values up to the beginning of the part."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -248,17 +246,17 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return ``arrive`` and ``leave``, two lists of arrays of shape (K,): logarithms of sums over all ways.
+    """Return ``arrive`` and ``leave``, two lists of arrays of shape (K,): logarithms of sums over placements.
 
-    ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, boundary j + 1 comes next, in gap i, whose volume is not
-    counted yet. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
+    ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, and boundary j + 1 is in gap i, whose volume is not yet
+    included. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
 
     Parameters
     ----------
     errors : ndarray, shape (J, K)
-        Of each boundary in each gap.
+        Error of each boundary in each gap.
     lengths : ndarray, shape (K,)
-        Of the gaps.
+        Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
@@ -280,7 +278,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Draw the gaps of all boundaries, shape (J,), ascending, counted from the first."""
+    """Draw the gap indices of all boundaries, shape (J,), ascending."""
     arrive, leave = forward
     gaps, j = np.zeros(len(errors), dtype=np.intp), len(errors)
     log_weight = leave[j] - rates[j] * np.abs(errors[j - 1])
@@ -299,12 +297,12 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, what m - 1 cells without values cost, between boundaries j - m + 1, ..., j in a gap.
+    """Yield, for m = 1, ..., j, the cost of m - 1 empty cells between boundaries j - m + 1, ..., j in one gap.
 
     Parameters
     ----------
     errors : ndarray, shape (j, ...)
-        Of boundaries 1, ..., j in this gap.
+        Errors of boundaries 1, ..., j in this gap.
     rates : ndarray
     """
     cost = np.zeros_like(errors[0])
@@ -322,7 +320,7 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k, shape (K,); both ascend.
 
-    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. Nothing is subtracted.
+    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. No term is computed as a difference.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)
@@ -331,11 +329,12 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
 
 
 def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
-    """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,): -inf where there is none.
+    """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,); -inf for an empty range.
 
-    A range whose first and last index differ in binary digit d, and in none above, lies in one block of 2^(d + 1) and
-    holds its middle: it is the end of one half and the beginning of the other (a disjoint sparse table). Halves are
-    added up in blocks that hold such ranges, from the middle on, as far as one of these reaches.
+    If the first and last index of a range differ in binary digit d, and in none above, the range lies in one block of
+    length 2^(d + 1) and contains its middle: it is the end of one half and the beginning of the other (a disjoint
+    sparse table). Half sums are computed only for blocks with such ranges, from the middle as far as one of these
+    extends.
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)

@@ -1,4 +1,4 @@
-"""The mode: choose which of several public candidates is the most frequent."""
+"""The mode: choose the most frequent of several public candidates."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class ModeMechanism(Mechanism):
-    """Choose the index of a large total; subclasses differ in how.
+    """Choose the index of a large total; subclasses differ in the law of the choice.
 
-    They see by how much each total falls short of the largest, in units of the l1 sensitivity over eps. For counts that
-    is 1 where rows only come and go and 2 where one is exchanged, where one count falls as another rises, which is
-    enough if rows may be missing. Between neighbours the difference of any two totals moves by at most the l1
-    sensitivity: in these units, by at most eps.
+    Their input is the difference of each total from the largest one, in units of the l1 sensitivity over eps. For
+    counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count increases and
+    another decreases; 2 also holds if rows may be missing. Between neighbours the difference of any two totals changes
+    by at most the l1 sensitivity: in these units, by at most eps.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -35,24 +35,24 @@ class ModeMechanism(Mechanism):
 
     @abstractmethod
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
-        """Return the index chosen, given how far each candidate, shape (G,), is behind the first."""
+        """Return the chosen index, given each candidate's difference from the largest total, shape (G,)."""
 
 
 @dataclass(frozen=True)
 class PermuteAndFlip(ModeMechanism):
-    """Look at the candidates in random order and take each with probability ``exp(-deficit)``, until one is taken.
+    """Visit the candidates in random order and accept each with probability ``exp(-deficit)``, until one is accepted.
 
     Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
-    eps, which has the same law (Ding et al. 2021): given the other noises, i wins iff its own exceeds a number t that
-    neighbours move by at most eps, with probability ``min(1, exp(-t))``, which then moves by a factor of at most e^eps.
-    Never worse in expectation than `ModeExponential`. Neighbouring relation: that of the sensitivity.
+    eps, which has the same law (Ding et al. 2021): given the other noises, i is chosen iff its own exceeds a number t
+    that neighbours change by at most eps, with probability ``min(1, exp(-t))``, which changes by a factor of at most
+    e^eps. Never worse in expectation than `ModeExponential`. Neighbouring relation: that of the sensitivity.
     """
 
     label: ClassVar[str] = "permute_and_flip"
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        first = np.flatnonzero(noisy == noisy.max())  # more than one has probability zero but for rounding
+        first = np.flatnonzero(noisy == noisy.max())  # ties occur by rounding only
         return int(first[int(rng.integers(0, len(first), None))])
 
 
@@ -60,9 +60,9 @@ class PermuteAndFlip(ModeMechanism):
 class ModeExponential(ModeMechanism):
     """Choose with probability proportional to ``exp(-deficit)``.
 
-    Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours move each ratio by a
-    factor of at most e^eps. For counts of rows that come and go this is ``exp(eps count)``, without the 1/2 of the
-    general theorem (McSherry and Talwar 2007, Theorem 6), which one-way changes do not need; where rows are exchanged
+    Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
+    a factor of at most e^eps. For counts of added or removed rows this is ``exp(eps count)``, without the 1/2 of the
+    general theorem (McSherry and Talwar 2007, Theorem 6), which changes in one direction do not need; for replaced rows
     it is ``exp(eps count / 2)``. Neighbouring relation: that of the sensitivity.
     """
 
@@ -74,9 +74,9 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose with probability proportional to ``exp(-deficit / 2)``: for comparison only.
+    """Choose with probability proportional to ``exp(-deficit / 2)``, for comparison only.
 
-    Privacy: eps, of which it uses half. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
+    Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
     (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: that of the
     sensitivity.
     """

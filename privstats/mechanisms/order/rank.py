@@ -20,14 +20,14 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # a grid that is not declared is 2^-30 of the range,
-COUNTED_BITS = 50  # or of 2^-50 of the largest number, where that is coarser
+GRID_BITS = 30  # step of a grid that is not declared: 2^-30 of the range,
+COUNTED_BITS = 50  # or 2^-50 of the largest number if that is larger
 
 
 class Range(Protocol):
-    """Values on a line: the ends, the public grid of values and releases, and about how many values there may be.
+    """Values on a line: the ends, the public grid of values and releases, and an approximate number of values.
 
-    A grid of 0 is one that `grid_of` chooses; `about` is empty where no number is known.
+    With a grid of 0, `grid_of` chooses one; `about` is empty if no number is known.
     """
 
     @property
@@ -42,52 +42,52 @@ class Range(Protocol):
 
 @dataclass(frozen=True)
 class Rank(Mechanism):
-    """Choose one number, or several jointly, with a density that falls with the errors of their ranks.
+    """Choose one number, or several jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours move the error by at most S for each of the `rows`
+    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours change the error by at most S for each of the `rows`
     that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by eps / 2,
-    and the normaliser by as much again. Neighbouring relation: that of the question. Sampled exactly (`rank_sampler`,
-    `joint`), on a public grid.
+    and the log normaliser by as much again. Neighbouring relation: that of the question. Sampled exactly
+    (`rank_sampler`, `joint`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
-    inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high): an interval where R is flat, and
-    then the error is the distance to it. S = max(tau, 1 - tau) where rows only come and go, 1 where one is exchanged.
-    Proof: with a value more ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s, so each end of the interval moves
-    by an amount in [0, 1], and ``tau (n + 1)`` by tau. For a value replaced, both data sets are the same one with a
-    value more, and ``tau (n + 1)`` stays. A value replaced by none is removed, and max(tau, 1 - tau) <= 1.
+    inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high). Where R is flat, rho is an interval,
+    and the error is the distance to it. S = max(tau, 1 - tau) if rows are added or removed, 1 if one is replaced.
+    Proof: with an added value ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s, so each end of the interval
+    changes by an amount in [0, 1], and ``tau (n + 1)`` by tau. For a replaced value, both data sets are the same one
+    with an added value, and ``tau (n + 1)`` is equal. If it becomes missing, it is removed: max(tau, 1 - tau) <= 1.
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The error is ``sum_j |c_j - w_j|``: the chosen numbers cut
-    the values into cells of c_j, of which w_j are wanted, in sum n. A value replaced moves two counts by 1, S = 2. One
-    more, in cell i, adds 1 to c_i and w'_j >= 0, in sum 1, to each w_j: the error moves by at most
-    ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels, whatever n,
-    S = 2 (1 - min_j w'_j) where rows only come and go (their Lemma 1), and 2 where one is exchanged, whether or not
-    values may be missing.
+    the values into cells of c_j values, with targets w_j of sum n. A replaced value changes two counts by 1, S = 2. An
+    added value in cell i adds 1 to c_i, and w'_j >= 0 of sum 1 to each w_j: the error changes by at most
+    ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels for each n,
+    S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1), and 2 if one is replaced, whether or not values
+    may be missing.
 
-    *Levels with the ends of their intervals*: the same with target ranks ``tau n -+ h(n)`` of the ends, where h holds
-    the error of sampling and that of the mechanism. S = 2 under each relation: no w_j falls as n grows, so
-    ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters through the error.
-    *A single level with its ends*: the error is the largest of the three ranks'. A value replaced moves each rank by at
-    most 1, S = 1. One more moves it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) + sup h' where rows
-    only come and go, the larger of both where values may be missing (`bracket`).
-    *Which levels have ends* follows from the question's `about`, public or released before, and not from the values
-    (`Ends.hopeful`): those whose intervals can hold. The other ones are a second draw, without ends, for `PLAIN` of
-    eps; both add up to eps.
+    *Levels with the ends of their intervals*: the same with target ranks ``tau n -+ h(n)`` of the ends, where h allows
+    for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n increases, so
+    ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error.
+    *A single level with its ends*: the error is the largest of the three ranks' errors. A replaced value changes each
+    rank by at most 1, S = 1. An added one changes it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) +
+    sup h' if rows are added or removed, the larger of both if values may be missing (`bracket`).
+    *The levels that have ends* depend on the question's `about`, public or released before, and not on the values
+    (`Ends.hopeful`): those whose intervals can have the stated confidence. The other levels are a second draw, without
+    ends, for the share `PLAIN` of eps; both shares add up to eps.
 
-    Changed of the papers: the rank of a single number is interpolated, which aims at the mid-point median and takes no
-    more noise; ties have an interval of ranks there, and are spread by secret noise, which neighbours share, where
-    several are chosen; numbers lie on a public grid, each point drawn exactly, so that their last bits say nothing.
-    Where several are chosen the density is one with respect to a public measure, in which zero and the ends of the
-    range weigh more than other points (`joint.Parts`).
+    Differences from the papers: the rank of a single number is interpolated, which aims at the mid-point median and
+    needs no more noise. Tied values have an interval of ranks there; if several numbers are chosen, they are spread by
+    secret noise, which neighbours share. Numbers lie on a public grid and each point is drawn exactly, so that last
+    bits carry no information. For several numbers the density is with respect to a public measure in which zero and the
+    ends of the range weigh more than other points (`joint.Parts`).
 
     Parameters
     ----------
     levels : tuple of float
-        Orders of the quantiles, ascending, each in (0, 1).
+        Probabilities of the quantiles, ascending, each in (0, 1).
     confidence : float, optional
         Also draw the ends of intervals for the population's quantiles at this confidence, three numbers for each level:
         lower end, quantile, upper end.
     ends_only : bool
-        With `confidence`: the two ends of each level without the quantile.
+        With `confidence`: draw the two ends of each level without the quantile.
     """
 
     levels: tuple[float, ...] = (0.5,)
@@ -104,13 +104,13 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the law of the errors of ranks: it does not depend on the rows."""
+        """Return the law of the errors of ranks, which does not depend on the rows."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        if len(self.levels) == 1:  # two cells: each rank costs both of them
+        if len(self.levels) == 1:  # two cells: an error of the rank counts in both
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
             cell_rate(eps, relation.rows, moved_by_several(self.levels, relation)), len(self.levels), False
@@ -121,7 +121,7 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def _draw(self, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng) -> FloatArray:
-        """Draw the numbers; with ends, NaN for what is left out."""
+        """Draw the numbers; with ends, NaN for those that are not drawn."""
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
             return self._draw_hopeful(law, values, promise, within, relation, rng)
@@ -133,7 +133,7 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Draw the quantiles whose intervals can hold, with the ends of these, and the other ones apart."""
+        """Draw the quantiles whose intervals can have the confidence, with their ends, and the others separately."""
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
         drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
@@ -145,30 +145,30 @@ class Rank(Mechanism):
             known = np.where(kept, drawn[:, 1], np.nan)
             below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
             drawn[~kept, 1] = others._draw(values, part, within, relation, rng)
-            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # they do not cross
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # keeps quantiles in order
         return drawn.ravel()
 
 
 def grid_of(within: Range) -> RankGrid:
-    """Return the public grid: with steps of 2^-30 of the range where none are declared, if doubles can count them."""
+    """Return the public grid; without a declared step, it is 2^-30 of the range if doubles can count the points."""
     reach = max(abs(within.low), abs(within.high))
     step = within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
     return RankGrid(within.low, within.high, step)
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return S of a single level: how far one row moves the error of a number's rank."""
+    """Return S of a single level: the largest change of the error of a number's rank by one row."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return S of several levels: how far one row moves the sum of the cells' errors."""
+    """Return S of several levels: the largest change of the sum of the cells' errors by one row."""
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Draw the boundaries, ascending: for each level its lower end, itself unless `alone`, its upper end."""
+    """Draw the boundaries, ascending: for each level its lower end, the quantile unless `alone`, its upper end."""
     n = values.n
     if ends.box:
         targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)

@@ -1,7 +1,7 @@
-"""Laws of the errors of ranks that are drawn by the exponential mechanism: public, whatever the rows are.
+"""Public laws of the rank errors of draws by the exponential mechanism.
 
-An error is what the rank of a drawn number differs by from the target rank, where ranks may be any real numbers: gaps
-between values and the ends of the range make the errors of a draw a little different.
+An error is the rank of a drawn number less the target rank. The laws are for ranks that can be any real number; gaps
+between values, and the ends of the range, make the errors of an actual draw slightly different.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from privstats.numerics.rank_law import Ends
 
 @dataclass(frozen=True)
 class RankErrors:
-    """Errors of J ranks.
+    """The joint law of the errors of J ranks.
 
     Parameters
     ----------
     rate : float
-        Decay of the log density.
+        Rate of decrease of the log density.
     J : int
-        Numbers that are drawn together.
+        Number of ranks that are drawn jointly.
     largest : bool
-        True: the density is ``exp(-rate max_j |e_j|)``, of errors that are drawn by their largest. False: it is
-        ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0, the Laplace bridge.
+        If True, the density is ``exp(-rate max_j |e_j|)``. If False, it is the Laplace bridge
+        ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.
     """
 
     rate: float
@@ -40,7 +40,7 @@ class RankErrors:
         """Return `size` independent draws, shape (size, J).
 
         A bridge has J + 1 increments, k of them positive: these have the sum s, and the others -s. Then s has a gamma
-        law with shape J, each side is split uniformly, and k has weight ``C(J + 1, k) / ((k - 1)! (J - k)!)``.
+        law with shape J, the parts of each sum are uniform, and k has weight ``C(J + 1, k) / ((k - 1)! (J - k)!)``.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
@@ -48,7 +48,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # which increments are positive: any k of them
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random set of k increments is positive
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
@@ -60,7 +60,7 @@ class RankErrors:
         """Return the variance of one increment of a bridge of rate 1, by the mixture over k as in `sample`."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # of both sides' parts, in s^2
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # squared increments, over s^2
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
@@ -79,7 +79,7 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """The law of quantiles drawn with the ends of their intervals: `Ends`, and the moments of the ranks' errors."""
+    """The law of quantiles drawn with the ends of their intervals: `Ends`, with the moments of the ranks' errors."""
 
     @property
     def errors(self) -> RankErrors:

@@ -1,14 +1,14 @@
-"""The rank exponential mechanism on a public grid: which point is drawn, exactly, after counting the values.
+"""The rank exponential mechanism on a public grid: an exact draw of a grid point, by counts of the values.
 
 Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
-rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval where knots
-are tied. A point has mass proportional to ``exp(-rate d)``, with d the distance from ``T = level (n + 1)`` to rho.
-Positions are counted in steps of the grid throughout, as floats that hold whole numbers up to 2^51 exactly.
+rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval at tied knots.
+A point has mass proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions
+are counted in steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
 
-Privacy: the law is that of the points themselves, which neighbours move by the factors that `rank` states. What is
-drawn has this law up to factors of 1 + 1e-8: a stretch of points is chosen by its mass (`choose`), whatever its size; a
-point in it by a whole number, all alike, and a decision (`passes`). No point is found by scaling a uniform number up
-to the width of a gap, whose last bits would show where the gap's two values lie.
+Privacy: the law is that of the points, whose probabilities neighbours change by the factor that `rank` states. Draws
+have this law up to factors of 1 + 1e-8: a run of points is chosen by its mass (`choose`); a point in it by a uniform
+whole number and a decision (`passes`). No point is found by scaling a uniform number to the width of a gap, because its
+last bits would depend on the two values at the ends of the gap.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
-RARE = 30.0  # what lies beyond the window is proposed with probability of at most about exp(-RARE)
+RARE = 30.0  # points beyond the window are proposed with probability of at most about exp(-RARE)
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs of neighbouring grid points, along each of which the log density falls by a constant per point.
+    """Runs of neighbouring grid points along which the log density decreases by a constant per point.
 
     Parameters
     ----------
     first : ndarray, shape (m,)
         The point of largest density of each run.
     sign : ndarray, shape (m,)
-        1 where the density falls to the right of it, -1 to the left.
+        1 if the density decreases to the right of `first`, -1 if to the left.
     count : ndarray, shape (m,)
-        Points of each run; may be zero.
+        Number of points of each run; may be zero.
     top : ndarray, shape (m,)
         Log density at `first`.
     fall : ndarray, shape (m,)
-        What the log density loses from point to point, positive.
+        Decrease of the log density per point, positive.
     """
 
     first: FloatArray
@@ -50,24 +50,24 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the logarithms of the runs' masses: geometric series."""
+        """Return the log masses of the runs, which are geometric series."""
         with np.errstate(divide="ignore"):
             log_mass: FloatArray = self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall))
         return log_mass
 
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
-        """Return a point of each of the runs with these numbers.
+        """Return one point of each of the given runs.
 
-        A run is cut into blocks, so long that the density falls by 1/e along one, or of one point. In proportion to
-        ``exp(-fall step)`` is: a block drawn from the geometric law, of which the blocks of the run come in turn again
-        and again (by its lack of memory this is the law cut off at the end of the run); a point in it, all alike; kept
-        with probability ``exp(-fall inside)``, if the last block, which may be longer than what is left, has it.
+        A run is divided into blocks along which the density decreases by a factor of at most e, or into single points.
+        A draw in proportion to ``exp(-fall step)`` is: a block from the geometric law modulo the number of blocks (the
+        truncated law, by lack of memory); a uniform point in the block; acceptance with probability
+        ``exp(-fall inside)``, and only of points inside the run, as the last block may extend beyond it.
         """
         count, fall = self.count[run].astype(np.int64), self.fall[run]
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # of log density along a block; less only where there is but one
+        drop = np.maximum(fall * length, 0.5)  # fall of the log density along a block
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)
@@ -83,24 +83,24 @@ def draw_rank(
 ) -> FloatArray:
     """Draw grid points whose rank among the values is near that of a quantile.
 
-    Only a window of knots around T is sorted. The stretches on both sides of it are proposed at an upper bound of their
-    mass, their number of points times the density at the window's edge. Where one is proposed, everything is sorted and
-    the point accepted with the ratio of its density to the bound: the law is exact whatever the window.
+    Only a window of knots around T is sorted. The points on each side of it are proposed with an upper bound of their
+    mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted and
+    the point is accepted with the ratio of its density to the bound: the law is exact for every window.
 
     Parameters
     ----------
     values : Ranked
         The values, on the grid of the draws.
     level : float
-        Order of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     rate : float
-        What the log density loses per rank, positive.
+        Decrease of the log density per rank, positive.
     rng : Rng
         Source of randomness.
     size : int
         Number of independent draws.
     width : float, optional
-        Knots on each side of T in the window; by default so many that a draw beyond them is improbable.
+        Knots on each side of T in the window; by default large enough for draws beyond it to be improbable.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def draw_rank(
 def log_density(
     values: FloatArray, level: float, rate: float, low: float, high: float, step: float, at: FloatArray
 ) -> FloatArray:
-    """Return the logarithms of the probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
+    """Return the log probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
     grid, target = RankGrid(low, high, step), level * (len(values) + 1)
     knots = np.concatenate([[grid.first], np.sort(grid.units(values)), [grid.last]])
     normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
@@ -157,15 +157,14 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
     """Return the runs of grid points from the first to the last of these knots, which are numbered from `start` on.
 
-    Knots that are tied with the first or the last one may be missing: they lie on the far side of the target, where
-    they do not matter.
+    Knots tied with the first or the last one may be missing: they are on the far side of the target and do not matter.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
     upper = lower + ties - 1
     at_knots = -rate * np.maximum(0.0, np.maximum(lower - target, target - upper))
     left, u, gap = point[:-1], upper[:-1], np.diff(point)
-    # points left + t, t = 1 .. gap - 1, have rank u + t / gap: below the target up to t = split
+    # the points left + t, t = 1 .. gap - 1, have rank u + t / gap: below the target for t <= split
     split = np.clip(np.floor((target - u) * gap), 0, gap - 1)
     rising, falling = -rate * (target - u - split / gap), -rate * (u + (split + 1) / gap - target)
     one, fall = np.ones(len(point)), rate / gap
@@ -179,7 +178,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """Return the distances of the target from the ranks of grid points, shape (m,), among all knots."""
+    """Return the distances of the target from the ranks of grid points among all knots, shape (m,)."""
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,9 +1,9 @@
-"""Sealed values on a public grid, by their ranks: counted in cells of the grid, and looked at near a few ranks only.
+"""Values on a public grid, found by their ranks: counted in cells of the grid, and read near a few ranks only.
 
-A column is never gathered, whatever its length. One scan counts the values in cells of neighbouring grid points. The
-counts say in which cells the values of wanted ranks lie; where such a cell holds too many others, one more scan counts
-in parts of it. The last scan takes the values of these cells, in the order of their rows. Cells and scans are a matter
-of time and memory alone: the values that a mechanism asks for do not depend on them.
+A column is never loaded as a whole. One scan counts the values in cells of neighbouring grid points, which shows the
+cells of the values of the target ranks. If such a cell contains too many other values, another scan counts in parts of
+it. The last scan reads the values in these cells, in the order of their rows. Cells and scans affect time and memory
+only: the values that a mechanism gets do not depend on them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from privstats.mechanisms.base import SealedValues
 from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
-CUT_BITS = 13  # of the number of parts into which a cell is cut
-ROOM = 1 << 18  # values that may be taken beside the wanted ones
+CUT_BITS = 13  # log2 of the largest number of parts into which a cell is divided
+ROOM = 1 << 18  # largest number of other values that may be read together with the requested ones
 
-Spans = Sequence[tuple[int, int]]  # of ranks: from start + 1 to stop
-Stretches = Sequence[tuple[float, float]]  # of grid points, in steps: the first and the last of each
+Spans = Sequence[tuple[int, int]]  # spans of ranks, from start + 1 to stop
+Stretches = Sequence[tuple[float, float]]  # first and last point of stretches of the grid, in steps
 
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The multiples of `step` in [low, high]; if there is none, the one nearest to `low`."""
+    """The multiples of `step` in [low, high]; if there is none, the multiple nearest to `low`."""
 
     low: float
     high: float
@@ -60,7 +60,7 @@ class Ranked:
     Attributes
     ----------
     n : int
-        How many there are.
+        Number of values.
     """
 
     def __init__(self, values: SealedValues, grid: RankGrid) -> None:
@@ -70,7 +70,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Cut cells, which ascend, into parts each as wide as a power of two, and count the values: one scan."""
+        """Divide ascending cells into parts, each as wide as a power of two, and count the values: one scan."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
@@ -83,19 +83,19 @@ class Ranked:
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
-        """Return the values of some spans of ranks, and a few others.
+        """Return the values in some spans of ranks, and a few others.
 
         Parameters
         ----------
         spans : sequence of (start, stop)
-            The ranks start + 1, ..., stop; none is empty, they ascend and do not touch.
+            The ranks start + 1, ..., stop of each; spans are not empty, ascend and do not touch.
 
         Returns
         -------
         values : ndarray
-            In steps of the grid, in the order of their rows: all that lie in the cells of these ranks.
+            In steps of the grid, in the order of their rows: all values in the cells of these ranks.
         less : list of int
-            For each span, how many smaller values were left out: the value of rank k is the one of rank k - less here.
+            For each span, the number of smaller values left out: the value of rank k has rank k - less here.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -112,14 +112,14 @@ class Ranked:
             self._cut(wide)
 
     def take(self, stretches: Stretches) -> FloatArray:
-        """Return the values in some stretches of the grid: in steps, in the order of their rows."""
+        """Return the values in some stretches of the grid, in steps, in the order of their rows."""
         return np.concatenate([np.zeros(0), *self.values.scan(partial(points_near, self.grid, stretches))])
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the points nearest to some values, where they lie in stretches of the grid: in steps, in the same order.
+    """Return the grid points nearest to the values that lie in stretches of the grid, in steps, in the same order.
 
-    Values that are more than two steps away are not even rounded.
+    Values more than two steps away are left out before rounding.
     """
     first, last, step = grid.first, grid.last, grid.step
     near = [
@@ -129,7 +129,7 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return how many values lie in each cell, for stretches cut into cells: (first, last, width, number of cells)."""
+    """Return the number of values in each cell, for stretches as (first, last, cell width, number of cells)."""
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:
         inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
@@ -138,7 +138,7 @@ def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], 
 
 
 def those(values: FloatArray, stretches: Stretches) -> FloatArray:
-    """Return those of some numbers that lie in one of the stretches."""
+    """Return the values that lie in one of the stretches."""
     inside = np.zeros(len(values), dtype=bool)
     for first, last in stretches:
         inside |= (values >= first) & (values <= last)

@@ -1,4 +1,4 @@
-"""A quantile of its own order in each cell between quantiles that were released before."""
+"""A quantile of a given order in each cell between two quantiles that were released before."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from privstats.privacy.release import Release
 class RankInStretches(Mechanism):
     """Choose one number between the ends of each cell, by `Rank`.
 
-    Privacy: that of parallel composition (`InEachCell`): a row lies in one cell, whose ends and number follow from
-    earlier releases. A cell whose ends coincide has one possible answer. (Kaplan, Schnapp and Stemmer 2022.)
+    Privacy: parallel composition (`InEachCell`): a row lies in one cell; the ends and the number of cells are functions
+    of earlier releases. A cell with equal ends has only one possible answer (Kaplan, Schnapp and Stemmer 2022).
 
     Parameters
     ----------
     levels : tuple of (float or None)
-        Order of the quantile in each cell; None where nothing is chosen.
+        Probability of the quantile in each cell; None for a cell without a release.
     """
 
     levels: tuple[float | None, ...]

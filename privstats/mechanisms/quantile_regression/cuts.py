@@ -1,4 +1,4 @@
-"""Lower bounds on scores and losses of quantile regressions by convexity alone, which look at no rows."""
+"""Lower bounds on scores and losses of quantile regressions from convexity alone, without reading rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """What convexity says about potentials far away, from scores (losses) at a few points q.
+    """Lower bounds on the potential far away, by convexity, from scores (or losses) at a few points q.
 
     The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
     ``|G(theta)| >= G(q)'(theta - q) / |theta - q|`` with the dual norm below.
@@ -20,7 +20,7 @@ class Cuts:
     Parameters
     ----------
     points, pulls : ndarray, shape (k, d)
-        Coordinates phi of q, and the derivative of the loss by phi there.
+        Coordinates phi of q, and the derivative of the loss by phi at q.
     losses : ndarray, shape (k,)
     """
 

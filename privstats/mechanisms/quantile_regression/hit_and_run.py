@@ -1,21 +1,21 @@
-"""Draws of a quantile regression in many dimensions, where boxes do not fit: the end of a Markov chain.
+"""Draws of a quantile regression with many coefficients, where boxes are too slow: the last state of a Markov chain.
 
-Each step draws theta anew on a line through it, from the law that the target has there. Along a line the score is a
-step function, and the log density of a loss piecewise linear, so that the law is known in pieces and drawn without a
-scale to be tuned. Rows far away seldom take part. In a window the law is known in pieces; beyond its ends the density
-has an upper bound, as the derivative of the loss along the line only grows, and with it the loss itself, and what is
-known of the score's size. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds
-together; one from beyond is held against all rows, and where it is rejected the draw is repeated. Else the window
-grows, and with it the set of rows that are looked at. Each step thus has the law of its line, whatever the window.
+Each step draws theta on a line through it from the conditional law on that line. Along a line the score is a step
+function and the log density of a loss is piecewise linear, so the law is known piece by piece and drawn without a scale
+to be tuned. Rows far away seldom matter: the pieces are computed in a window only. Beyond its ends the density has an
+upper bound, because the derivative of the loss increases along the line, and with it the loss and a bound on the
+score's size. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds together; a
+point beyond is accepted by the density of all rows, or the draw repeated. Otherwise the window is enlarged, and with it
+the set of rows used. So each step has the law of its line, for every window.
 
-What is not exact: the chain ends after a fixed number of sweeps, and how near its law then is to the target depends on
-the rows. Nothing is proved about that. Measured (`benchmarks/chain_sweeps.py`, seed 1, three coefficients, 60 rows, 120
-chains against exact draws): at rates up to 2 nothing is left to see after 200 sweeps, on ties, on equal predictors, or
-where one row tells; at order 0.99 and the largest rate, 8, two predictors with correlation .999 leave a Kolmogorov
-distance of .21, where rng alone leaves up to .16.
+The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance of its law from
+the target depends on the rows. Nothing is proved about it. Measured (`benchmarks/chain_sweeps.py`, seed 1, three
+coefficients, 60 rows, 120 chains against exact draws): at rates up to 2 no difference is detectable after 200 sweeps,
+with ties, equal predictors, or a single informative row; at order 0.99 and the largest rate, 8, two predictors with
+correlation .999 have a Kolmogorov distance of .21, where sampling error alone is up to .16.
 
-The start and the lines' directions are fixed before the chain begins, by the rows, and leave its stationary law as it
-is.
+The start and the directions of lines are functions of the rows fixed before the chain begins; the stationary law does
+not depend on them.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
-SELDOM = 2.0**-8  # of the mass of a window: bound on what is beyond either of its ends
-WIDER_WINDOW = 1.5  # windows and boxes, where that is not so
+SELDOM = 2.0**-8  # largest mass beyond one end of a window, over the mass inside
+WIDER_WINDOW = 1.5  # factor by which windows and boxes are enlarged otherwise
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
-    """Draw theta from nearly the density of `target`: the end of a chain from its minimiser.
+    """Draw theta from approximately the density of `target`: the last state of a chain that starts at its minimiser.
 
-    Sweeps alternate: along the d columns of the frame's basis in turn (Gibbs), along d random directions of that frame
-    (hit-and-run), which gets along ridges where the first does not.
+    Sweeps alternate between steps along the d columns of the frame's basis (Gibbs) and along d random directions of
+    that frame (hit-and-run), which moves along ridges where Gibbs steps are short.
 
     Parameters
     ----------
     rng : Rng
-        Where the draw comes from.
+        Source of randomness.
     target : Target
     sweeps : int
-        Of d steps each; public.
+        Number of sweeps of d steps each; public.
 
     Returns
     -------
@@ -60,9 +60,9 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What lies beyond an end of a window: at distance s, at most density ``exp(-height - slope s)``, up to `length`.
+    """A bound beyond an end of a window: at distance s, up to `length`, density at most ``exp(-height - slope s)``.
 
-    A negative slope bounds nothing.
+    With a negative slope there is no bound.
     """
 
     height: float
@@ -78,13 +78,13 @@ class Beyond:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a distance drawn from the bound."""
+        """Return a distance drawn in proportion to the bound."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """The part of a line that is looked at: where its pieces begin and end, and the log mass of each.
+    """The part of a line for which pieces are computed: their edges, and the log mass of each.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class LineWindow:
     logs : ndarray, shape (k,)
         Log mass of the pieces.
     beyond : tuple of two Beyond
-        To the left and to the right, in the parameter set.
+        Bounds to the left and to the right, within the parameter set.
     """
 
     edges: FloatArray
@@ -107,7 +107,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A chain for one target: `theta` is where it is."""
+    """A chain for one target; `theta` is its current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -120,12 +120,12 @@ class CheckLines:
 
     @property
     def theta(self) -> FloatArray:
-        """Where the chain is, shape (d,)."""
+        """The current state of the chain, shape (d,)."""
         theta = self.frame.centre + self.frame.basis @ self.phi
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Look at the rows that are undecided within `halves` of the centre."""
+        """Use the rows that are undecided within `halves` of the centre."""
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
@@ -134,19 +134,19 @@ class CheckLines:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute residuals and score from where the chain is, free of the rounding of its steps."""
+        """Compute residuals and score from the current state, without the accumulated rounding of steps."""
         self.u = self.frame.u[self.pool.rows] - self.phi @ self.slopes
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps, along random directions or along those of the basis."""
+        """Take d steps, along random directions or along the columns of the basis."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw anew on the line through phi along `way`."""
+        """Draw a new point on the line through phi along `way`."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -160,7 +160,7 @@ class CheckLines:
             )
             window = self.window(slopes, v, whole, ends)
             if not np.isfinite(window.logs).any():
-                return  # a corner of the parameter set, which the line only touches
+                return  # the line only touches the parameter set, at a corner
             highest = float(window.logs.max())
             inside = highest + math.log(float(np.exp(window.logs - highest).sum()))
             missed = [beyond.log_mass > inside + math.log(SELDOM) for beyond in window.beyond]
@@ -182,7 +182,7 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return the rate times the size of the score at t on the line along v, or the loss less that at `start`."""
+        """Return the rate times the size of the score at t on the line along v, or its loss less that at `start`."""
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
             there, here = (loss(target.x, target.y, target.tau, theta + s * v) for s in (t, start))
@@ -191,9 +191,9 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return where to look first, about the minimiser of a loss with the curvature of the frame, and how far.
+        """Return the centre and half-length of the first window, from a quadratic loss with the curvature of the frame.
 
-        A score must have grown so that, all along the line, it weighs little beside where the chain is.
+        At its ends the score must be so large that all points beyond have little mass relative to the current state.
         """
         target = self.target
         if target.norm == "loss":
@@ -207,7 +207,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the line between `ends`, and what `whole` may hold beyond."""
+        """Return the pieces of the line between `ends`, and bounds on the mass of `whole` beyond them."""
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes
@@ -217,7 +217,7 @@ class CheckLines:
         picked = picked[order]
         rising = slopes[picked] > 0
         pulls = np.empty((len(v), len(picked) + 1))
-        change = pulls[:, 1:]  # of the score where theta passes
+        change = pulls[:, 1:]  # change of the score where theta passes a row
         np.multiply(np.take(self.x, picked, axis=1), np.where(rising, 1.0, -1.0), out=change)
         behind = (self.u[picked] <= 0) == rising
         pulls[:, 0] = self.pull - change @ behind
@@ -243,7 +243,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a place on the line, drawn from pieces and what is beyond them, and its piece, if it has one."""
+        """Return a point on the line, drawn from pieces and bounds, and its piece; None beyond the window."""
         before = math.exp(window.beyond[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.beyond[1].log_mass - inside), None))
@@ -260,7 +260,7 @@ class CheckLines:
 
 
 def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, float]:
-    """Return between which t, one below zero and one above, ``|theta + t v|_1 <= radius``.
+    """Return the smallest and largest t with ``|theta + t v|_1 <= radius``; they have opposite signs.
 
     >>> [float(t) for t in segment(np.array([0.5, 0.0]), np.array([1.0, 0.0]), 2.0)]
     [-2.5, 1.5]
@@ -282,7 +282,7 @@ def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, flo
 
 
 def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tuple[float, float]:
-    """Return between which t, one below zero and one above, every ``|phi + t way| <= halves``."""
+    """Return the smallest and largest t with ``|phi + t way| <= halves`` in every coordinate."""
     with np.errstate(divide="ignore", invalid="ignore"):
         there, back = (halves - phi) / np.abs(way), (halves + phi) / np.abs(way)
     ups, downs = np.where(way >= 0, there, back), np.where(way >= 0, back, there)
@@ -290,7 +290,7 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
 
 
 def _fallen(part: float, fall: float) -> float:
-    """Return the quantile of order `part` (or, of equal law, its mirror) of a density on [0, 1] of log slope -fall."""
+    """Return the `part` quantile, or its mirror image of equal law, of a density on [0, 1] with log slope -fall."""
     size = abs(fall)
     part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part
     return 1 - part if fall < 0 else part

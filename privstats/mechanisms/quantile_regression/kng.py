@@ -1,4 +1,4 @@
-"""Quantile regression: choose theta with a density that falls with the size of its score, or with its loss."""
+"""Quantile regression: choose theta with a density that decreases with the size of its score, or with its loss."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-AMPLE = 2.0**3  # rate of scores above which a larger one buys nothing: a row's entries count 1
-STEEP_LOSS = 2.0**10  # rate of losses
+AMPLE = 2.0**3  # limit of the rate for scores: larger rates have no benefit, as a row's entries are at most 1
+STEEP_LOSS = 2.0**10  # limit of the rate for losses
 
 
 @dataclass(frozen=True)
@@ -27,31 +27,31 @@ class KNGQuantile(Mechanism):
 
     ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Neighbours move G by at most D in the norm K, at every theta
-    (`CheckLosses`), so the exponent by at most eps / 2, and the normaliser by as much again: both are needed, on a
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Neighbours change G by at most D in the norm K, at every
+    theta (`CheckLosses`), so the exponent by at most eps / 2, and the log normaliser by as much again: both count, on a
     bounded set. Where a row's y equals its x'theta the score of the formula is one of several subgradients; for given
-    rows with x other than zero this is a set of measure zero, on which densities say nothing, and rows with x = 0 add
-    nothing. The draw is rounded to a public grid afterwards.
+    rows with x other than zero this is a set of measure zero, which does not affect densities, and rows with x = 0 add
+    nothing. The draw is then rounded to a public grid.
 
-    A density does not notice that rows tie. So a little secret noise, uniform and independent of the rows, may be added
+    Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`): for any fixed noise, shared by the rows that neighbours share, the above holds, hence
-    for its mixture. The score does not ask y to stay in its range.
+    for its mixture. The bound on the score does not require y to stay in its range.
 
-    Corrected against the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and more than is
-    needed where a row is added or removed; the parameter set must be bounded, or there is no density; the draw is no
-    random walk of fixed scale.
+    Corrections of the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and larger than needed
+    if a row is added or removed; the parameter set must be bounded, or there is no density; the draw is not by a random
+    walk of fixed scale.
 
-    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. For more it is the end of a Markov
-    chain of a fixed number of sweeps, and the guarantee is that of the chain's target: how far the chain's law is from
-    it is measured, not proved. How long a draw takes depends on the rows. The rate is at most `AMPLE`: a lower rate is
-    more private, and a larger eps buys no more.
+    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more it is the last state of a
+    Markov chain of a fixed number of sweeps, and the guarantee is that of the chain's target: the distance of the
+    chain's law from it is measured, not proved. The time of a draw depends on the rows. The rate is at most `AMPLE`: a
+    lower rate is more private, and a larger eps has no further effect.
 
     Parameters
     ----------
     norm : {"hull", "linf", "l1", "l2"}
-        K.
+        Norm of the score.
     jitter : float
-        Half-width of the noise that separates equal y, in half-ranges of y; 0 for none.
+        Half-width of the noise that separates equal y, in half-ranges of y; 0 for no noise.
     """
 
     gathers = True
@@ -64,7 +64,7 @@ class KNGQuantile(Mechanism):
             raise OptionError("the noise that separates equal responses has no positive width")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        """Return the law of the score at the chosen theta, up to the edge of the parameter set."""
+        """Return the law of the score at the chosen theta; it neglects the boundary of the parameter set."""
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
         if self.norm == "hull":
@@ -90,9 +90,9 @@ class ExponentialQuantile(Mechanism):
     """Choose theta in ``|theta|_1 <= theta_bound`` with density ``exp(-eps L(theta) / (2 D))``, L the sum of losses.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): up to a constant, which cancels with the normaliser,
-    neighbours move L by at most D (`CheckLosses`). Corrected against Reimherr and Awan (2019), whose D is at least
-    twice as large. Its error is of the order of sampling error itself, however many rows there are: shipped for
-    comparison. Drawn as by `KNGQuantile`.
+    neighbours change L by at most D (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as large. The
+    error is of the order of the sampling error for any number of rows: included for comparison. Drawn as by
+    `KNGQuantile`.
     """
 
     gathers = True
@@ -109,7 +109,7 @@ class ExponentialQuantile(Mechanism):
 class TiltedLaw(ScaledLaw):
     """Density proportional to ``exp(-|v|)`` in the norm ``max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
 
-    A Gamma(dim + 1) multiple of a uniform point of its ball: ``|v_0| = s`` has density proportional to
+    It is a Gamma(dim + 1) multiple of a uniform point of its ball, where ``|v_0| = s`` has density proportional to
     ``(1 + t - t s)^(dim - 1)``, and the others are uniform up to ``1 + t - t s``.
     """
 
@@ -135,7 +135,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return theta, and the length of the Markov chain that it ends; 0 where it is drawn exactly."""
+    """Return theta, and the length of the Markov chain whose last state it is; 0 if it is drawn exactly."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

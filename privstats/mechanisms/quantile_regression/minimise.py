@@ -1,10 +1,9 @@
 """The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
 
-A linear program with as many variables as rows, but nearly all rows lie on the same side of every good theta. Of these
-only the sum counts, so the program that is solved has few rows. Whatever their sides: a row's loss is the larger of two
-linear functions, and one of them in its place makes a program whose optimum is at most the true one. Where no row
-changes its side at the solution, the two are equal: the solution is proved optimal (Portnoy and Koenker 1997, who
-choose the rows in the same way).
+The minimiser is a linear program with as many variables as rows. But nearly all rows are on the same side of every good
+theta, and only their sum matters, so the program that is solved has few rows. If a row's loss, the larger of two linear
+functions, is replaced by one of them, the optimum of the program is at most the true one. If no replaced row changes
+its side at the solution, both are equal and the solution is proved optimal (Portnoy and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-SAMPLE = 1500  # rows of the first program
-WORST = 4000  # rows that join a program at most
+SAMPLE = 1500  # number of rows of the first program
+WORST = 4000  # largest number of rows added to a program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # of the loss, a row
+TOLERANCE = 1e-13  # tolerance of the loss, per row
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A density on ``|theta|_1 <= radius``: ``exp(-rate |score|)``, or ``exp(-rate loss)`` where `norm` is "loss".
+    """A density on ``|theta|_1 <= radius``: ``exp(-rate |score|)``, or ``exp(-rate loss)`` if `norm` is "loss".
 
     Parameters
     ----------
@@ -33,13 +32,13 @@ class Target:
         Predictors, the constant included.
     y : ndarray, shape (n,)
     tau : float
-        Order of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     radius, rate : float
         Positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
-        Size of the score (`size_of`).
+        Norm of the score (`size_of`).
     tilt : float
-        Of the norm "hull", in [0, 1].
+        Parameter of the norm "hull", in [0, 1].
     """
 
     x: FloatArray
@@ -52,7 +51,7 @@ class Target:
 
 
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the size of vectors in the last axis; it does not fall where entries grow in absolute value.
+    """Return the norm of vectors in the last axis; it does not decrease if entries increase in absolute value.
 
     The norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
 
@@ -71,7 +70,7 @@ def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the largest ``v'g`` over vectors g of size 1, of vectors v in the last axis."""
+    """Return the dual norm of vectors v in the last axis: the largest ``v'g`` over vectors g of norm 1."""
     sizes = np.abs(v)
     if norm == "l1":
         return np.asarray(sizes.max(axis=-1))
@@ -93,7 +92,7 @@ def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a theta of the least loss on ``|theta|_1 <= radius``, as exactly as a linear program is solved.
+    """Return a theta of least loss on ``|theta|_1 <= radius``, with the precision of a linear program.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
     Returns
     -------
     ndarray, shape (d,)
-        One of them, if there are several; zeros if there are no rows.
+        One of the minimisers, if there are several; zeros if there are no rows.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score about theta, positive definite: of the n^(3/4) rows that are nearest."""
+    """Return the derivative of the score about theta, made positive definite, from about the n^(3/4) nearest rows."""
     n, d = x.shape
     H = np.eye(d)
     if n:
@@ -135,7 +134,7 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the n^(3/4) rows that are nearest to theta's fit, of at least one, and how far they reach."""
+    """Return the indices of about n^(3/4) rows nearest to theta's fit, and their largest distance."""
     n, d = x.shape
     away = np.abs(y - x @ theta)
     count = min(n, 4 * d + int(n**0.75))
@@ -144,7 +143,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after steps that shorten its score, as long as they do and it does not leave the ball."""
+    """Return theta after Newton steps, as long as they reduce the score and theta stays in the ball."""
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -157,7 +156,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser: solve for the rows near `theta`, and with those that changed sides, until none does."""
+    """Return the minimiser: solve for rows near `theta`, then with rows that changed sides added, until none does."""
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
     inside = np.zeros(len(y), dtype=bool)
@@ -182,10 +181,10 @@ def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: F
 def _program(
     x: FloatArray, y: FloatArray, tau: float, linear: FloatArray, constant: float, radius: float
 ) -> tuple[FloatArray, float]:
-    """Minimise ``loss + linear' theta + constant`` on the l1 ball, by the dual: one bounded variable a row.
+    """Minimise ``loss + linear' theta + constant`` on the l1 ball by the dual, with one bounded variable per row.
 
     The dual is to maximise ``a'y - radius lambda`` over ``a`` in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``;
-    theta are its multipliers. Should the solver fail, theta is zero and the bound -inf.
+    its multipliers are theta. If the solver fails, theta is zero and the bound -inf.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

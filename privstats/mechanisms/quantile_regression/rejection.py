@@ -1,11 +1,11 @@
-"""Draws of a quantile regression whose score, or loss, is small: exactly, by rejection from boxes.
+"""Draws of a quantile regression with small score, or small loss: exactly, by rejection from boxes.
 
 In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes, each with a lower bound on
-the potential (size of the score, or loss) there. A point is proposed uniformly from a box chosen by ``volume exp(-rate
-bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter set: the
-accepted point has exactly the wanted law, whatever the boxes, the basis and the bounds. The box of a rejected point is
-split, which only looks at points that are thrown away and so leaves the law as it is. "Exactly" means: up to the
-rounding of float64.
+the potential (size of the score, or loss) in it. A point is proposed uniformly from a box chosen with weight ``volume
+exp(-rate bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter
+set: the accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is
+split; this depends on rejected points only, and so does not change the law. "Exactly" means up to the rounding of
+float64.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from privstats.mechanisms.quantile_regression.minimise import Target, dual_size,
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
-ROUND = 32  # boxes for each further try before those that failed are split
-FAR, FAR_LOSS = 400.0, 20.0  # scores, and roots of losses, times the rate (its root), beyond which convexity is enough
-EVEN = 0.4  # a box is split where it is at least so strained, of its largest strain
-EXACT_DIM = 3  # coefficients up to which boxes are quick: of four a draw took 17 to 44 s
+ROUND = 32  # number of boxes per additional proposal before rejected boxes are split
+FAR, FAR_LOSS = 400.0, 20.0  # scores (roots of losses) x rate (its root) beyond which bounds use convexity
+EVEN = 0.4  # a box is split in coordinates with at least this share of its largest strain
+EXACT_DIM = 3  # largest number of coefficients for boxes: with four a draw took 17 to 44 s
 
 
 def exact_for(dim: int) -> bool:
-    """Return whether a regression on `dim` columns is drawn from the stated law itself, not by a chain.
+    """Return whether a regression with `dim` columns is drawn from the exact law, and not by a Markov chain.
 
     >>> exact_for(3), exact_for(4)
     (True, False)
@@ -39,7 +39,7 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """Points within `halves` of `middle` in every coordinate of phi; `rows` are those for use there."""
+    """Points within `halves` of `middle` in every coordinate of phi, with the rows for use in it."""
 
     middle: FloatArray
     halves: FloatArray
@@ -57,7 +57,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
     Parameters
     ----------
     rng : Rng
-        Where the draw comes from.
+        Source of randomness.
     target : Target
 
     Returns
@@ -68,7 +68,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """The boxes of one target, of which every draw leaves better ones."""
+    """The boxes for one target; each draw improves them."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -91,7 +91,7 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return cuts at points of the innermost shells."""
+        """Return lower bounds by convexity from points in the innermost shells."""
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
         points, pulls, losses = [], [], []
@@ -103,7 +103,7 @@ class CheckBoxes:
         return Cuts(self.target, self.frame.basis, np.vstack(points), np.vstack(pulls), np.concatenate(losses))
 
     def draw(self, rng: Rng) -> FloatArray:
-        """Return one draw, shape (d,), independent of those before: whatever the boxes are, its law is the same."""
+        """Return one draw, shape (d,), independent of earlier draws: the law does not depend on the boxes."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
@@ -118,12 +118,12 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the size of the score, or the loss, at phi; the rows are those of a box around it."""
+        """Return the size of the score, or the loss, at phi; `rows` are those of a box that contains it."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
-        """Put the halves of a box, in the coordinates that matter, in its place."""
+        """Replace a box by its parts, halved in the coordinates that matter most."""
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
         strain = self.strain(box, rows)
@@ -135,7 +135,7 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return how much each coordinate adds to what is not known of the potential in a box, or of its inside."""
+        """Return each coordinate's contribution to the uncertainty about the potential, or the boundary, in a box."""
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
         rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius
@@ -146,7 +146,7 @@ class CheckBoxes:
         return np.asarray(strain + target.rate * rows.undecided(box.middle, box.halves))
 
     def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
-        """Add boxes of equal halves, but for those outside the parameter set."""
+        """Add boxes with equal `half`, except those outside the parameter set."""
         theta = self.frame.centre + middles @ self.frame.basis.T
         reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
         inside = reach <= self.target.radius * (1 + 1e-9)
@@ -159,8 +159,8 @@ class CheckBoxes:
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the potential in boxes of equal halves, shape (k,).
 
-        Every undecided row may be below or not, which puts the product of the score with each of `ways` in an interval.
-        The loss is convex: it lies above its tangent at the middle.
+        Every undecided row may be below or above, which gives an interval for the product of the score with each of
+        `ways`. The loss is convex: it lies above its tangent at the middle.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -176,9 +176,9 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which scores are bounded: the coordinates, and combinations of them.
+    """Return directions in which scores are bounded: coordinates, and combinations of them.
 
-    Rows that are undecided together may move a combination less than each entry alone, or not at all.
+    Undecided rows may change a combination less than each entry alone, or not at all.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

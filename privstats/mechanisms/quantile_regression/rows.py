@@ -1,8 +1,8 @@
-"""Rows of a quantile regression as boxes see them: which are below everywhere in a box, which only in parts of it.
+"""Rows of a quantile regression relative to boxes: below theta's fit everywhere in a box, or only in parts of it.
 
-Rows in general (`Pool`): only those whose side depends on where in a box theta lies (`x'theta` passes y there) are
-looked at again in its parts; the others' scores, and losses, are summed once. Rows of few distinct x (`Ties`: dummies)
-are kept in the order of their residuals, one list for each x, and are counted by bisection, however many there are.
+In general (`Pool`), only rows whose side depends on the position of theta in a box (the sign of y - x'theta changes)
+are used again in its parts; the scores and losses of the others are summed once. Rows with few distinct x (`Ties`),
+such as dummies, are kept as one sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from privstats.mechanisms.quantile_regression.minimise import Target, curvature, minimise, nearest
 from privstats.numerics.law import FloatArray
 
-CACHED_ROWS = 1 << 14  # rows at a time, which stay in the cache
-SOME = 500  # rows that tell which coordinate matters
-SLACK = 2.0**-44  # residuals that are nearer to a bound than this count as undecided
-DISTINCT, GLANCE = 32, 1000  # distinct x that count as few; rows that show that they are not
-LONGEST = 2 + 1e-6  # half the longest side of a box, in radii of the parameter set: `drawn_on_grid` allows two
+CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
+SOME = 500  # number of rows used to find the coordinate that matters most
+SLACK = 2.0**-44  # rows whose residuals are nearer than this to a bound count as undecided
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows used to show that there are more
+LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set: `drawn_on_grid` allows two
 
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Rows as seen from the minimiser: the residual at phi is ``u - slopes phi``, where ``theta = centre + basis phi``.
+    """Rows in coordinates about the minimiser: ``theta = centre + basis phi``, and the residual is ``u - slopes phi``.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RowFrame:
     basis : ndarray, shape (d, d)
         One column for each coordinate of phi; invertible.
     inverse : ndarray, shape (d, d)
-        Its inverse.
+        Inverse of `basis`.
     """
 
     target: Target
@@ -45,13 +45,13 @@ class RowFrame:
 
     @cached_property
     def halves(self) -> FloatArray:
-        """Half-widths of a box about zero that holds the parameter set."""
+        """Half-widths of a box about zero that contains the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
 
     @property
     def longest(self) -> float:
-        """How far the longest side of that box goes from its middle, in a coefficient and in radii.
+        """Largest distance of a coefficient from the centre in that box, in radii.
 
         Along principal axes (`of`, turned) it is at most 2: a row of the inverse and the column of the basis have
         entries of at most the axis' value and its inverse, and the centre is in the set.
@@ -68,10 +68,10 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return a frame in which scores (losses) are about as steep along each coordinate.
+        """Return a frame in which scores (or losses) change at about the same rate along each coordinate.
 
-        Along a column of the inverse curvature one entry of the score moves; along its root the loss is round. Where
-        the frame is turned, coordinates are principal axes: boxes are long where fits hardly move.
+        A column of the inverse curvature changes one entry of the score; columns of its root make the loss spherical.
+        In a turned frame, coordinates are principal axes: boxes are long in directions in which fits hardly change.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -81,9 +81,9 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return a frame each of whose coordinates moves the fit of one of the distinct x, and of no other if it can.
+        """Return a frame each of whose coordinates changes the fit of one distinct x and, if possible, of no other.
 
-        Where responses tie as well, scores are steps in these fits: flat between ties, however large the curvature.
+        If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -96,7 +96,7 @@ class RowFrame:
             chosen.append(k)
             unit = rest[k] / np.linalg.norm(rest[k])
             rest = rest - np.outer(rest @ unit, unit)
-        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # along which no fit moves
+        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # directions in which no fit changes
         rates = np.append(steep[chosen], np.full(len(null), _flattest(target)))
         rates = rates ** (0.5 if target.norm == "loss" else 1.0)
         inverse: FloatArray = np.asarray(np.vstack([x[chosen], null]) * rates[:, None])
@@ -127,25 +127,25 @@ class Rows(Protocol):
         """Return scores and losses at points, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return in which boxes all undecided rows are equal, and the scores there with none and all of them below."""
+        """Return a mask of boxes whose undecided rows are equal, and the scores there with none and all below."""
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of undecided rows in a box, shared among the coordinates that make them so."""
+        """Return the number of undecided rows in a box, divided among the coordinates that cause it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ties:
-    """Rows of few distinct x.
+    """Rows with few distinct x.
 
     Parameters
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and what phi does to their fits.
+        The distinct x, and the change of their fits per unit of phi.
     u : tuple of ndarray
-        Residuals of the rows of each, in order.
+        Residuals of the rows with each distinct x, sorted.
     sums : tuple of ndarray
-        Sums of the first 0, 1, ... of these.
+        Sums of the first 0, 1, ... of these residuals.
     """
 
     frame: RowFrame
@@ -156,7 +156,7 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows, unless their x are many, or so near each other that boxes along their fits are too long."""
+        """Return the rows; None if there are many distinct x, or if they are so close that boxes would be too long."""
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
@@ -182,7 +182,7 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return how many rows of each x lie below given fits, shape (boxes, k)."""
+        """Return the number of rows of each x below given fits, shape (boxes, k)."""
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -223,16 +223,16 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The rows that are undecided somewhere in a box, and the sums of the others there.
+    """The rows that are undecided somewhere in a box, and the sums of the other rows.
 
     Parameters
     ----------
     frame : RowFrame
     rows : ndarray of int, shape (m,)
     pull : ndarray, shape (d,)
-        Score of the decided rows, and ``-tau x`` of the undecided: the score is this and x of the rows below.
+        Score of the decided rows, plus ``-tau x`` of the undecided: adding x of rows below gives the score.
     level : float
-        Loss of the decided rows at the centre, and tau times the residual of the undecided.
+        Loss of the decided rows at the centre, plus tau times the residual of the undecided.
     """
 
     frame: RowFrame
