@@ -83,7 +83,7 @@ RULES = {
     "curvature_met": Rule(
         "pharmacy_counts",
         {"mu": 1.0},
-        idle={"likelihood.NewtonSteps.bent": lambda self, last, metric, score, noise: score},
+        idle={"likelihood.NewtonSteps.secant_corrected": lambda self, last, metric, score, noise: score},
     ),
     "far_step": Rule("counts_40000", {"eps": 2.0, "mech": "newton"}, 4000, off={"UNUSUAL": 1e9}),
 }

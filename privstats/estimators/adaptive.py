@@ -18,12 +18,12 @@ from privstats.estimators.constants import (
     AGAIN,
     COARSE_BESIDE,
     COARSE_WITHIN,
-    DROWNED,
     HELD_LEAST,
     MATRIX_NOISE,
     MOST_FIRST_NOISE,
     READ_WITH_SUMS,
     READABLE,
+    UNINFORMATIVE,
 )
 from privstats.estimators.frame import (
     KnownMoments,
@@ -155,8 +155,8 @@ class Adaptive:
         needed = READABLE[by.shares] * entry
         if self.perturbs:
             needed = READ_WITH_SUMS * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
-        drowned = not self.perturbs and relative_noise(box.c, entry * HELD_LEAST / sizes.rows) >= DROWNED
-        worth = "moments" not in self.branches or not drowned
+        uninformative = not self.perturbs and relative_noise(box.c, entry * HELD_LEAST / sizes.rows) >= UNINFORMATIVE
+        worth = "moments" not in self.branches or not uninformative
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
         read = (ask, by, public, box, scales, sizes, needed, hosts, worth and clips)
         problem = self.with_known_moments(*read) if self.perturbs else begun(*read)
@@ -240,7 +240,7 @@ class ForecastLaws:
 
 
 def carries_steps(
-    by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = DROWNED
+    by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
     """Return whether the Hessian of Newton steps is expected to exceed its noise, from public facts only.
 

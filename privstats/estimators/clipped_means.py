@@ -57,7 +57,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if blurred(scales):  # both lengths use a guessed variance: choose by it, but do not report it
+            if below_noise(scales):  # both lengths use a guessed variance: choose by it, but do not report it
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -96,7 +96,7 @@ def spread(scales: Scales) -> tuple[float, float]:
     return mean, max(variance - noise, FLOOR * noise)
 
 
-def blurred(scales: Scales) -> bool:
+def below_noise(scales: Scales) -> bool:
     """Return whether the response's variance is below its noise, so that `spread` returns a guess."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise

@@ -20,7 +20,7 @@ RARE_YES = 0.1  # upper limit of the share of rows at one end of the response's 
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # least rows x budget, in ranks, at which the scale of a column with wide bounds is released by ranks
-BEYOND = (0.03, 0.3)  # limits of the share of distances above the quantile that gives a scale; between: LEAST_RANKS
+TAIL_SHARE = (0.03, 0.3)  # limits of the share of distances above the quantile that gives a scale; between: LEAST_RANKS
 NARROWEST = 1e-5  # least scale of a column, distance or residual, in half-ranges; least smoothing, in residual scales
 LEAST_SPREAD = 1.8  # divisor of a scale's lower limit (noise sd of the mean, or first scale), for columns with atoms
 COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's share; between them sqrt(m) noise sds are MATRIX_NOISE
@@ -55,7 +55,7 @@ PER_BIN = 5  # log-uniform lengths that represent a bin
 # --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
 PLACES = 16  # number of quantiles (of noise, rows, radii or normal errors) at which a slow function is evaluated
 LEAST_EIGENVALUE = 0.1  # least eigenvalue of a matrix less its noise, relative to its typical eigenvalue
-DROWNED = 0.4  # forecast relative noise of the Hessian at which moments get the whole budget
+UNINFORMATIVE = 0.4  # forecast relative noise of the Hessian at which moments get the whole budget
 
 # --- Hessian (least_squares, likelihood)
 RADIUS_NOISE = 3.0  # weight of the noise's largest eigenvalue against the mass that the radius cuts off
@@ -75,15 +75,15 @@ FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many 
 SIGNAL = 0.2  # assumed squared length of the coefficients: divides the noise between predictors and response
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
-# --- synthetic rows and the start of a loss (made_up, beginning, likelihood)
-MADE_UP = 4096  # number of synthetic rows for expectations; largest number of corners of the box that are enumerated
+# --- synthetic rows and the start of a loss (synthetic, beginning, likelihood)
+SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; largest number of corners of the box that are enumerated
 
 # --- steps of a likelihood (likelihood)
 BURN_IN = 3  # number of steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of the score that a clip of the burn-in removes, against its noise
 CURVATURES = (1.0, 4.0)  # limits of the curvature along a step over that of synthetic rows; steps are never lengthened
 FAR_PSI = 60.0  # limit of an unbounded psi; times root m, of Hessian rows and of the first clip
-EVERY_MADE_UP = 4  # every fourth synthetic row is used in sums over all responses
+EVERY_SYNTHETIC = 4  # every fourth synthetic row is used in sums over all responses
 UNUSUAL = 8.0  # a coefficient that the last step moves by more than this many times its expected change is not given
 FEW_OUTCOMES = 8.0  # least rows that determine a coefficient; least rare outcomes at the start
 ETA_SIGNAL = 2.0  # largest root mean square change of eta by unidentified directions, ridges, steps of the constant

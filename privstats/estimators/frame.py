@@ -16,14 +16,14 @@ from scipy.special import ndtri
 
 from privstats.estimators.base import Noises
 from privstats.estimators.constants import (
-    BEYOND,
     HELD_LEAST,
     LEAST_RANKS,
     LEAST_SPREAD,
-    MADE_UP,
     MOST_CENTER,
     NARROWEST,
     RARE_YES,
+    SYNTHETIC_ROWS,
+    TAIL_SHARE,
     TWO_ENDED,
     VISIBLE,
     WIDE,
@@ -83,7 +83,7 @@ class StandardFrame:
     def longest(self, W: FloatArray) -> float:
         """Return a bound on the length of h'W over the box."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
-        if np.prod([float(len(image)) for image in images]) <= MADE_UP:
+        if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
             for image in images:
                 sums = (sums[:, None] + image).reshape(-1, W.shape[1])
@@ -274,7 +274,7 @@ class Scales:
         Number of rows, public or released.
     center, scale : ndarray, shape (c + 1,)
         Centres and scales of columns (0 and 1 for the intercept) and of the response less offset.
-    blurred : ndarray of bool, shape (c + 1,)
+    below_noise : ndarray of bool, shape (c + 1,)
         Whether a variance is below its own noise.
     sums : ndarray, shape (c + 1,)
         Sums of columns; for the intercept, `rows`.
@@ -291,7 +291,7 @@ class Scales:
     rows: float
     center: FloatArray
     scale: FloatArray
-    blurred: Any
+    below_noise: Any
     sums: FloatArray
     sd: FloatArray
     rows_sd: float = 0.0
@@ -343,11 +343,11 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     mean_sd = float(scales.sd[-1]) / rows * unit if one is not None else 0.0
     variance = float(release.value[0]) * to_mean - mean_sd**2
     noise = float(np.hypot(np.sqrt(release.law.variance()[0]) * to_mean, 2**0.5 * mean_sd**2))
-    scale, blurred, wrong = scales.scale.copy(), scales.blurred.copy(), scales.wrong.copy()
+    scale, below_noise, wrong = scales.scale.copy(), scales.below_noise.copy(), scales.wrong.copy()
     scale[-1] = np.sqrt(np.clip(max(variance, noise) / unit**2, NARROWEST**2 * box.usual[-1] ** 2, 1.0)) * unit
-    blurred[-1], wrong[-1] = variance < noise, noise
+    below_noise[-1], wrong[-1] = variance < noise, noise
     rarer = rows_at_an_end(box, float(scales.sums[-1]) / rows, variance, mean_sd, noise) * rows
-    return replace(scales, scale=scale, blurred=blurred, wrong=wrong, rarer=rarer)
+    return replace(scales, scale=scale, below_noise=below_noise, wrong=wrong, rarer=rarer)
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
@@ -362,11 +362,11 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     mean = np.clip(sums / rows, -MOST_CENTER, MOST_CENTER) if box.intercept is not None else np.zeros(k)
     noise = np.hypot(sd2, 2 * mean * sd1) / rows
     variance = squares / rows - mean**2
-    center, scale, blurred = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
+    center, scale, below_noise = np.zeros(box.c + 1), np.ones(box.c + 1), np.zeros(box.c + 1, dtype=bool)
     total, total_sd, wrong = np.full(box.c + 1, rows), np.zeros(box.c + 1), np.zeros(box.c + 1)
     center[where] = mean * box.usual
     scale[where] = np.sqrt(np.clip(np.maximum(variance, noise), NARROWEST**2, 1.0)) * box.usual
-    blurred[where], wrong[where] = variance < noise, noise * box.usual**2
+    below_noise[where], wrong[where] = variance < noise, noise * box.usual**2
     total[where], total_sd[where] = sums * box.usual, sd1 * box.usual
     widened = 1.0 + box.offset_reach
     center[-1], scale[-1], wrong[-1] = center[-1] * widened, scale[-1] * widened, wrong[-1] * widened**2
@@ -374,7 +374,7 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
     of_variance = float(np.hypot(of_square, 2 * at * of_mean))
     rarer = rows_at_an_end(box, at, float(squares[-1] / rows) - at**2, of_mean, of_variance) * rows
     rows_sd = float(sd[0]) if within.counted else 0.0
-    return Scales(rows, center, scale, blurred, total, total_sd, rows_sd, rarer, wrong)
+    return Scales(rows, center, scale, below_noise, total, total_sd, rows_sd, rarer, wrong)
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
@@ -417,8 +417,8 @@ def ranked_scales(
         Number of rows handed over, if public: the order of the quantile depends on it.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    center, scale, blurred, wrong = (
-        part.copy() for part in (scales.center, scales.scale, scales.blurred, scales.wrong)
+    center, scale, below_noise, wrong = (
+        part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
     axis = Line(float(np.log(NARROWEST)) - 0.5, float(np.log(2.0)))
     for at, j in enumerate([*box.slopes, box.c]):
@@ -442,8 +442,8 @@ def ranked_scales(
         )
         narrow = scales.scale[j] ** 2 < HIDDEN * scales.wrong[j]
         rate = ask.law(where, by=Rank((0.5,))).rate
-        few = LEAST_RANKS / (rate * offered) if offered else np.inf
-        order = 1 - float(np.clip(few, *BEYOND))
+        tail = LEAST_RANKS / (rate * offered) if offered else np.inf
+        order = 1 - float(np.clip(tail, *TAIL_SHARE))
         two_valued = j == box.c and np.isfinite(scales.rarer)
         wanted = bool(worth and narrow and not two_valued and rate * scales.rows > LEAST_RANKS)
         if not (ask.decide(where.label, wanted) and ask.decide(spread.label, wanted)):
@@ -459,8 +459,8 @@ def ranked_scales(
         else:
             wrong[j] = np.inf
         if new < scale[j]:
-            center[j], scale[j], blurred[j] = middle * unit, new, False
-    return replace(scales, center=center, scale=scale, blurred=blurred, wrong=wrong)
+            center[j], scale[j], below_noise[j] = middle * unit, new, False
+    return replace(scales, center=center, scale=scale, below_noise=below_noise, wrong=wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -586,7 +586,7 @@ def reread_scales(
     Nothing is released if `worth` is False or no column needs it.
     """
     made = [j for j, *_ in box.products]
-    wanted = scales.blurred.copy()
+    wanted = scales.below_noise.copy()
     wanted[-1] &= by.free_products  # under eps a second release of the response costs more than it gains
     if made:
         wanted[made] = True

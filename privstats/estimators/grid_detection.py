@@ -22,7 +22,7 @@ CANDIDATES = 3  # number of decimal steps tested: the coarsest ones that fit int
 OFF = 0.03  # largest share of values that do not lie on a grid for the grid to be accepted
 DOUBT = 1.3  # standard errors by which a released count may exceed this share
 CLEAR = 0.1  # largest error of a count, as a share of the rows, at which values count as unrounded
-BLUR = 0.28  # largest standard error of a count, as a share of the rows: separates half of the rows from all
+LARGEST_ERROR = 0.28  # largest standard error of a count, as a share of the rows: separates half of the rows from all
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
@@ -68,8 +68,8 @@ def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -
     """Return the column with the coarsest step whose grid, by the release, has nearly all rows, if there is one."""
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
-    few = OFF * rows + DOUBT * error
-    on = [step for step, count in zip(steps, release.value[1:], strict=True) if rows - count <= few]
-    if not on or error > BLUR * rows:
+    allowed = OFF * rows + DOUBT * error
+    on = [step for step, count in zip(steps, release.value[1:], strict=True) if rows - count <= allowed]
+    if not on or error > LARGEST_ERROR * rows:
         return column
     return replace(column, step=on[0], between=DOUBT * error > CLEAR * rows)

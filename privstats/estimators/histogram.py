@@ -20,10 +20,10 @@ from privstats.estimators.constants import (
     ALONG_HIDDEN,
     ALONG_SEEN,
     FALLING,
-    MADE_UP,
     PER_BIN,
     PLACES,
     RESIDUE,
+    SYNTHETIC_ROWS,
     VISIBLE,
     WIDE_WINDOWS,
 )
@@ -191,12 +191,15 @@ class Lengths:
         size : float
             Mean ratio of a row's score to its length.
         """
-        along, beyond = part_along(ALONG_SEEN, m, tail), part_along(ALONG_HIDDEN if hidden is None else hidden, m, tail)
-        moved = size * np.where(self.hidden, beyond, along) * self.counts
+        along, hidden_along = (
+            part_along(ALONG_SEEN, m, tail),
+            part_along(ALONG_HIDDEN if hidden is None else hidden, m, tail),
+        )
+        moved = size * np.where(self.hidden, hidden_along, along) * self.counts
         taken: FloatArray = (moved[:, None] * np.maximum(self.lengths[:, None] - radii, 0.0)).sum(axis=0)
         return taken
 
-    def share_beyond(self, radius: float) -> float:
+    def clipped_share(self, radius: float) -> float:
         """Return the share of lengths above the radius."""
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
@@ -224,9 +227,9 @@ def with_tail(
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
     last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
-        beyond = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
-        if beyond:
-            last = beyond[-1] if clear[beyond[-1]] > far else beyond[0]
+        later = [k for k in range(last + 1, len(counts)) if clear[k] > (VISIBLE if k <= last + 1 else far)]
+        if later:
+            last = later[-1] if clear[later[-1]] > far else later[0]
         elif tail.slow and (more := seen_in_sums(counts, last, sd, known)):
             last = min(last + more, len(counts) - 1)
         else:
@@ -259,13 +262,13 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
     for k in WIDE_WINDOWS:
         if hidden[: int(k)].sum() > VISIBLE * sd * k**0.5:
             return int(k) // 2
-    beyond, noise = float(hidden.sum()), float(len(hidden))
+    unseen, noise = float(hidden.sum()), float(len(hidden))
     if known is not None:
         other = visible + (known.sd / sd) ** 2
         both = 1 / (1 / noise + 1 / other)
-        beyond = both * (beyond / noise + (known.number - float(counts[:visible].sum())) / other)
+        unseen = both * (unseen / noise + (known.number - float(counts[:visible].sum())) / other)
         noise = both
-    return int(beyond > VISIBLE * sd * noise**0.5)
+    return int(unseen > VISIBLE * sd * noise**0.5)
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
@@ -413,7 +416,7 @@ def predicted_length(
         In standard deviations of a coordinate of a row's score, times the root of `scores`; 1.96 without privacy.
     """
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
-    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / MADE_UP
+    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / SYNTHETIC_ROWS
     k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * ndtri((0.5 + k * steps) % 1.0)
@@ -431,9 +434,9 @@ def reference_sizes(m: int) -> FloatArray:
     Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
     same mean and variance. Quantiles are taken at quasi-random points, so the result is deterministic.
     """
-    k = np.arange(1, MADE_UP + 1)
+    k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
-    squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(MADE_UP)
+    squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(SYNTHETIC_ROWS)
     sizes: FloatArray = np.sqrt(1 + squared) * np.abs(stdtrit(10, v)) / np.sqrt(1.25)
     return sizes

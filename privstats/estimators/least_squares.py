@@ -27,7 +27,7 @@ from privstats.estimators.constants import (
     VISIBLE,
 )
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, best_clip, edges, predicted_length
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Problem, Step
+from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Sizes, Start, cleared, roots
 from privstats.gate.questions import Laws, Sum
 from privstats.inference.estimate import Allowance
@@ -280,9 +280,9 @@ class Steps(OneStep):
         rare = np.sqrt(min(self.rows / self.levels.least, self.levels.most_length) + m)
         rare = rare if np.isfinite(self.levels.least) else 0.0
         radius = lengths.radius(RADIUS_NOISE * noise_edge(m, unit), max(m**0.5, min(rare, ends[-1])))
-        few = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * self.rows)
+        floor = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * self.rows)
 
-        A = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products), floor=few)
+        A = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products), floor=floor)
         cut = lengths.square_excess(radius)
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
@@ -403,13 +403,13 @@ class Steps(OneStep):
         clear = values > noise_edge(m, final.products_sd) / self.scores
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
-    def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Bread:
+    def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Return the Hessian of the first step, with the map from final scores to its coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
-        return Bread(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
+        return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
-    def meat(self, pilot: FirstStep, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
-        L, sampling = bread.back, self.sampling(pilot.variance, clip, last)
+    def meat(self, pilot: FirstStep, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
+        L, sampling = hessian.back, self.sampling(pilot.variance, clip, last)
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
@@ -417,12 +417,12 @@ class Steps(OneStep):
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start
-        went = T @ (root @ last.value / n)
+        last_step = T @ (root @ last.value / n)
         began = float(((T @ plain.root @ first.value) ** 2).sum()) / n**2
         cut = float((step.lengths.counts * np.maximum(step.lengths.lengths * moved.sigma - first.radius, 0.0)).sum())
         cut *= min(1.0, (ALONG_SEEN / m) ** 0.5)
         squared = max(
-            float(went @ went) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2,
+            float(last_step @ last_step) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2,
             first.sd**2 * float((T**2).sum()) / n**2
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
@@ -432,9 +432,9 @@ class Steps(OneStep):
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
         sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", to_theta @ T, noise, to_theta @ T), 0.0)) / n
-        change = to_theta @ went
-        beyond = np.sign(change) * np.maximum(np.abs(change) - MOVE_SDS[self.by.shares] * sd, 0.0)
-        back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ beyond
+        change = to_theta @ last_step
+        excess = np.sign(change) * np.maximum(np.abs(change) - MOVE_SDS[self.by.shares] * sd, 0.0)
+        back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ excess
         falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
         remaining = float(np.sqrt(squared))
         return Doubts(
@@ -443,7 +443,7 @@ class Steps(OneStep):
             noises=(Loading(np.sqrt(read.cut**2 * squared / m) * np.eye(m)),),
             clipped=(
                 Allowance(back[:, None], MOVE * falling),
-                *self.far_rows(start, step.bread.back, clip, read, went, remaining),
+                *self.far_rows(start, step.hessian.back, clip, read, last_step, remaining),
             ),
             facts={"sigma": moved.sigma},
         )
@@ -457,7 +457,7 @@ class Steps(OneStep):
         return flat
 
     def far_rows(
-        self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, went: FloatArray, remaining: float
+        self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
         """Return bias bounds for columns with wide bounds, whose clipped rows may all lie along that column.
 
@@ -472,6 +472,6 @@ class Steps(OneStep):
             in_score = back @ along
             unit = in_score / max(float(np.linalg.norm(in_score)), 1e-300)
             allowances.append(Allowance((L @ unit)[:, None], max(clip.aligned - clip.excess, 0.0)))
-            step = abs(float(along @ went)) + remaining / start.m**0.5
+            step = abs(float(along @ last_step)) + remaining / start.m**0.5
             allowances.append(Allowance(along[:, None], read.all_cut * step))
         return tuple(allowances)

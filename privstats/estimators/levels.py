@@ -46,7 +46,7 @@ class KeptLevels:
         Largest noise sd of a count.
     least : float
         Smallest count of a kept level; inf without factors.
-    few : tuple of (int, float)
+    rare_values : tuple of (int, float)
         (column, rows) of numeric columns that seem to have two values, of which the rarer has fewer rows than `needed`.
     rarer : float
         As in `Scales`.
@@ -62,7 +62,7 @@ class KeptLevels:
     needed: float = 0.0
     sd: float = 0.0
     least: float = np.inf
-    few: tuple[tuple[int, float], ...] = ()
+    rare_values: tuple[tuple[int, float], ...] = ()
     rarer: float = np.inf
     clamped: tuple[Note, ...] = ()
 
@@ -134,8 +134,8 @@ def readable_levels(
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
     )
     kept = with_most_rows(counts, sds, kept, scales.rows)
-    few = any(not k.all() for k in kept)
-    keep = AtLevels(tuple(None if k.all() else k for k in kept)) if few else None
+    some_left_out = any(not k.all() for k in kept)
+    keep = AtLevels(tuple(None if k.all() else k for k in kept)) if some_left_out else None
     hidden = box.null_space(None if keep is None else keep.kept)
     ends = rare_ends(box, scales)
     at_least = [np.where(np.isfinite(c), np.maximum(c, sd), c) for c, sd in zip(counts, sds, strict=True)]
@@ -150,7 +150,7 @@ def readable_levels(
         needed=needed,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
-        few=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
+        rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rarer=scales.rarer,
         clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),
     )
@@ -222,7 +222,7 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
     mean, sd = scales.center, scales.scale
-    two = [j for j in whole if not scales.blurred[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]
+    two = [j for j in whole if not scales.below_noise[j] and sd[j] ** 2 > TWO_ENDED * (1 - mean[j] ** 2)]
     return [(j, scales.rows * (1 - abs(float(mean[j]))) / 2) for j in two]
 
 

@@ -23,7 +23,7 @@ from privstats.estimators.constants import (
     BURN_IN_EXCESS,
     CURVATURES,
     ETA_SIGNAL,
-    EVERY_MADE_UP,
+    EVERY_SYNTHETIC,
     FAR_BOUNDS,
     FAR_PSI,
     FEW_OUTCOMES,
@@ -39,10 +39,10 @@ from privstats.estimators.constants import (
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest_clip
 from privstats.estimators.levels import KeptLevels
-from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, OneStep, Pilot, Problem, Step
+from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
+from privstats.estimators.synthetic import whitening
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Estimate
@@ -56,7 +56,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, NEAR = 20, 1e-3  # for removing a ridge: largest number of iterations, and the relative change that ends them
+ROUNDS, CONVERGED = 20, 1e-3  # for removing a ridge: largest number of iterations, and the relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -139,9 +139,9 @@ def rough_fit(
 
 def started(problem: Problem, loss: Likelihood) -> Start:
     """Return the start of the family, computed from the least-squares slopes and intercept."""
-    start, c, rows, scales = problem.start, problem.constant, problem.made_up.rows, problem.scales
+    start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
-    fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.made_up.offset
+    fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
     added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # offset that the fit left out
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
@@ -192,7 +192,7 @@ class LastStep:
         information about other coefficients does not affect these.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
-    bent : ndarray, shape (c,)
+    curvature_bias : ndarray, shape (c,)
         Bound on the error of each coefficient from the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
         Matrix whose columns are the changes of theta that change one coefficient in the user's units by 1.
@@ -202,7 +202,7 @@ class LastStep:
 
     size: FloatArray
     effective: FloatArray
-    bent: FloatArray
+    curvature_bias: FloatArray
     directions: FloatArray
     move: float
 
@@ -248,13 +248,13 @@ class LikelihoodStep(OneStep):
         It is the inverse std dev of the column given the others, of at least one row in total: a square or product of
         columns far from zero moves eta by much more, but most of that is offset by the other columns.
         """
-        columns = self.made_up.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
+        columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
         return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
         """Return the linear predictor of synthetic rows."""
-        return self.loss.family.fitted(self.made_up.rows @ self.along(at.theta) + self.made_up.offset)
+        return self.loss.family.fitted(self.synthetic.rows @ self.along(at.theta) + self.synthetic.offset)
 
     def information(self, at: Start) -> FloatArray:
         """Return the information weights of synthetic rows at theta."""
@@ -271,7 +271,7 @@ class LikelihoodStep(OneStep):
 
     def whitened_at(self, at: Start) -> FloatArray:
         """Return the whitening matrix T: synthetic rows w'T have the identity as information at theta."""
-        return whitening(self.made_up.rows, self.information(at))
+        return whitening(self.synthetic.rows, self.information(at))
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
         """Return a note if the upper bound of a positive response is so far out that rare large values are hidden.
@@ -296,7 +296,7 @@ class LikelihoodStep(OneStep):
             before, weight = step, self.information(last.at.moved(step / 2))
             A = self.rows / len(rows) * (rows * weight[:, None]).T @ rows + ridge * np.eye(self.m)
             step = np.asarray(np.linalg.pinv(A, rcond=NARROWEST, hermitian=True) @ last.value, dtype=float)
-            if np.linalg.norm(step - before) <= NEAR * np.linalg.norm(step):
+            if np.linalg.norm(step - before) <= CONVERGED * np.linalg.norm(step):
                 break
         return step
 
@@ -340,7 +340,7 @@ class NewtonSteps(LikelihoodStep):
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to be visible in
         the histogram. Therefore this part of the bias is computed from the model.
         """
-        rows, eta = self.made_up.rows[::EVERY_MADE_UP], self.eta(w)[::EVERY_MADE_UP]
+        rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
@@ -372,11 +372,11 @@ class NewtonSteps(LikelihoodStep):
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
         score = release.value + taken[best]  # adds the expected bias of the clip, which rare outcomes cause
-        value = score if last is None else self.bent(last, metric, score, noise * B)
+        value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         step = self.shortened(metric @ (value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
-    def bent(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
+    def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
         """Return the score, divided along the previous step by the curvature observed on that step.
 
         With nearly collinear predictors, rows may have twice the information of synthetic rows; without the division
@@ -409,7 +409,7 @@ class NewtonSteps(LikelihoodStep):
         return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
 
     # 4. the Hessian, and the variance of scores
-    def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Bread:
+    def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the sum of products of Hessian rows, shortened to the radius that balances noise and removed mass."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
@@ -421,25 +421,25 @@ class NewtonSteps(LikelihoodStep):
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = noise_edge(m, float(np.sqrt(variance[min(1, len(variance) - 1)])))
         radius = lengths.radius(noise, (HELD_LEAST * m) ** 0.5)
-        few = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * rows)
-        matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=few)
-        return Bread(matrix, w.to_theta, np.eye(m), rows)
+        floor = min(VISIBLE * lengths.sd * radius**2, MATRIX_NOISE * rows)
+        matrix = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.matrix), floor=floor)
+        return Hessian(matrix, w.to_theta, np.eye(m), rows)
 
-    def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+    def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance of scores: released, or for `nonrobust` the information times the dispersion.
 
         The histogram of lengths gives the total variance more precisely than released products; these give its shape,
         as far as it exceeds noise.
         """
-        m, n, noise, hessian = self.m, self.sizes.scores, None, bread.matrix
+        m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
         if last.products is not None:
             target = max(clip.variance, 0.25 * n) * np.eye(m)
             value, kept = last.products.shrunk(target), last.products.kept(target)
             noise = last.products.mapped(kept**0.5 * np.eye(m))
         if not self.robust:
-            dispersion = float(np.trace(hessian.power(-1.0) @ value)) / m if self.dispersed else 1.0
-            value, noise = dispersion * hessian.nearest_positive(1e-3 * self.rows), None
+            dispersion = float(np.trace(matrix.power(-1.0) @ value)) / m if self.dispersed else 1.0
+            value, noise = dispersion * matrix.nearest_positive(1e-3 * self.rows), None
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
@@ -447,21 +447,21 @@ class NewtonSteps(LikelihoodStep):
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
-        went = self.went(step, spread)
-        far, notes = went.size > 1, []
+        last_step = self.last_step(step, spread)
+        far, notes = last_step.size > 1, []
         if far.any():
             about = tuple(name for name, one in zip(names, far, strict=True) if one)
-            notes.append(note("far step", about, size=float(went.size[far].max())))
-        few, on_few = few_outcomes(names, went.effective, self.levels)
+            notes.append(note("far step", about, size=float(last_step.size[far].max())))
+        too_few, few_notes = few_outcomes(names, last_step.effective, self.levels)
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
-            moved=(Allowance(went.directions * went.bent, 1.0),),
-            not_given=went.directions[:, far | few],
-            notes=(*notes, *on_few, *self.far_response(step.pilot.start, step.clip)),
-            facts={"last_step": went.move},
+            moved=(Allowance(last_step.directions * last_step.curvature_bias, 1.0),),
+            not_given=last_step.directions[:, far | too_few],
+            notes=(*notes, *few_notes, *self.far_response(step.pilot.start, step.clip)),
+            facts={"last_step": last_step.move},
         )
 
-    def went(self, step: Step, spread: FloatArray) -> LastStep:
+    def last_step(self, step: Step, spread: FloatArray) -> LastStep:
         """Return the size of the last step relative to the linear and the expected one, for each coefficient.
 
         Parameters
@@ -475,7 +475,7 @@ class NewtonSteps(LikelihoodStep):
         metric = self.metric(step.pilot)
         to_coefficients = to_original @ start.to_theta @ metric
         through = to_coefficients @ inverse
-        rows, family, eta = self.made_up.rows @ metric, self.loss.family, self.eta(start)
+        rows, family, eta = self.synthetic.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
         of = rows @ through.T  # change of each coefficient per unit score of a row
@@ -483,13 +483,13 @@ class NewtonSteps(LikelihoodStep):
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
         bend = self.rows * ((high - low) * along)[:, None] * of / 2
-        bent = np.abs(bend.mean(axis=0))
+        curvature_bias = np.abs(bend.mean(axis=0))
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
         changed = np.abs(to_coefficients @ step.step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))
         share = effective_share(family, eta + along, rows, inverse, spread, to_coefficients)
         effective = self.rows * share
-        return LastStep(size, effective, bent, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2))))
+        return LastStep(size, effective, curvature_bias, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2))))
 
 
 def effective_share(
@@ -535,7 +535,7 @@ def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)
         notes.append(note("few outcomes", about, count=about_rows(float(effective[few].max())), needed=FEW_OUTCOMES))
-    for j, rows in levels.few:
+    for j, rows in levels.rare_values:
         if not few[j]:
             notes.append(note("rare value", (names[j],), count=about_rows(rows), needed=levels.needed))
             few[j] = True

@@ -40,7 +40,7 @@ LENGTH = math.sqrt(2.0)  # C: the length up to which rows are not shortened
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that fills its bounds uniformly, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in the response's unit
 SCALE_STEP = 2.0  # step size for log sigma along its score
-BREAD_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise alone (`edge`)
+HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise alone (`edge`)
 USUAL_PART = 0.8  # largest such limit at which coefficients are given, over a typical eigenvalue: largest curvature / p
 MOST_QUESTIONS = 1000  # largest number of steps, each of which is a question of a plan
 MOST_LEFT = 0.4  # largest remaining share of the start's error in a direction that is given
@@ -153,10 +153,10 @@ class NoisyGradientDescent:
             path.append((S, s))
         if not public.intervals:
             return self.alone(rows, at, path, public)
-        bread = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
+        hessian = NoisyMatrix.of(ask(rows.hessian(at, "hessian"), by=self.noises.products))
         meat = NoisyMatrix.of(ask(rows.meat(at), by=self.noises.products))
         known |= {"sigma": at.sigma * rows.unit} if rows.robust else {}
-        return self.with_intervals(rows, at, path, bread, meat, known)
+        return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
         """Return the estimate without intervals; its noise is given for rows that fill their bounds."""
@@ -172,17 +172,17 @@ class NoisyGradientDescent:
         rows: ScaledRows,
         at: Iterate,
         path: list[Step],
-        bread: NoisyMatrix,
+        hessian: NoisyMatrix,
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
         """Return the last iterate with sampling error, noise of all steps, and the remaining error of the start."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
-        half_edge = BREAD_EDGE * edge(bread) / rows.n
-        M = raise_eigenvalues(bread.value / rows.n, half_edge, self.curvature)
+        half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
+        M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)
         noise, left = error_of_path(path, M)
         if not rows.declared:
-            values, V, noise_alone = bread.eigen
+            values, V, noise_alone = hessian.eigen
             surely = (V * np.clip((values - noise_alone) / rows.n, 0.0, self.curvature)) @ V.T
             left = error_of_path(path, surely)[1]
         if half_edge > USUAL_PART * self.curvature / rows.box.c:
@@ -198,7 +198,7 @@ class NoisyGradientDescent:
                 sandwich,
                 (Loading(to_theta @ root_of(noise)),),
                 freedom,
-                diagnostics={**known, "noise_to_signal": max(bread.noise_to_signal())},
+                diagnostics={**known, "noise_to_signal": max(hessian.noise_to_signal())},
             ),
             allowances=(Allowance(to_theta @ lag[:, None], 1.0),),
             unidentified=to_theta @ unknown * OUT_OF_SIGHT,

@@ -17,7 +17,7 @@ from privstats.estimators.constants import ETA_SIGNAL, HELD_LEAST, HESSIAN_NOISE
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
+from privstats.estimators.one_step import Doubts, Hessian, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
@@ -129,18 +129,18 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedBread(Bread):
+class WeightedHessian(Hessian):
     """The Hessian of weighted rows.
 
     Parameters
     ----------
-    near : Start
+    ridge_free : Start
         The coefficients at which it is released: approximately those without the ridge.
     within : WeightedLosses
         The weights of the rows.
     """
 
-    near: Start
+    ridge_free: Start
     within: WeightedLosses
 
 
@@ -192,9 +192,9 @@ class TiltedLikelihood(LikelihoodStep):
         rows = LossRows(self.start.P, self.start.eta, self.loss.center, self.loss.half)
         return Values("coefficients", rows, within=within, keep=self.keep)
 
-    def near(self, last: LastRelease) -> Start:
+    def ridge_free(self, last: LastRelease) -> Start:
         """Return the approximate estimate without ridge, by the information of synthetic rows on the way."""
-        step = self.ridge_step(last, self.made_up.rows, last.ridge)
+        step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
@@ -204,19 +204,19 @@ class TiltedLikelihood(LikelihoodStep):
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
     # 4. Hessian and score variance, whitened by the information of synthetic rows at this point
-    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the sum of products of weighted Hessian rows."""
-        within, at = self.within(clip.radius), self.near(last)
+        within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
-        radius = self.hessian_radius(self.made_up.rows @ metric, at)
+        radius = self.hessian_radius(self.synthetic.rows @ metric, at)
         question = self.products("hessian", at, metric, within, squared=True).inside(radius)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
-        return WeightedBread(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)
+        return WeightedHessian(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)
 
-    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: WeightedBread) -> Meat:
-        hessian = bread.matrix
-        meat = self.products_of_scores(bread.near, bread.back, bread.within) if self.robust else hessian
-        return Meat(meat.shrunk(hessian.nearest_positive(1e-3 * self.rows)), self.freedom)
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: WeightedHessian) -> Meat:
+        matrix = hessian.matrix
+        meat = self.products_of_scores(hessian.ridge_free, hessian.back, hessian.within) if self.robust else matrix
+        return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Release the sum of products of weighted scores, plus the expectation of what shortening scores removes.
@@ -226,11 +226,11 @@ class TiltedLikelihood(LikelihoodStep):
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
-        made_up, eta = self.made_up.rows, self.eta(at)
+        synthetic, eta = self.synthetic.rows, self.eta(at)
         y, p = family.responses(eta)
-        length = np.maximum(np.linalg.norm(made_up, axis=1), 1e-300)
+        length = np.maximum(np.linalg.norm(synthetic, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
-        rows = made_up @ metric * weight[:, None]
+        rows = synthetic @ metric * weight[:, None]
         squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
         tried = np.geomspace(min(HELD_LEAST * m, 0.5 * squared.max()), squared.max(), PLACES)
         n, noise = self.rows, noise_edge(m, entry_sd(self.ask, question, self.by))
@@ -248,20 +248,20 @@ class TiltedLikelihood(LikelihoodStep):
 
     def doubts(self, step: Step) -> Doubts:
         """Return the Hessian's contribution to the score variance, and coefficients with too few effective rows."""
-        hessian, names = step.bread.matrix, self.box.design.names
+        hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(
             self.loss.family,
-            self.eta(step.bread.near),
-            self.made_up.rows @ step.bread.back,
+            self.eta(step.hessian.ridge_free),
+            self.synthetic.rows @ step.hessian.back,
             step.inverse,
             step.spread,
-            self.box.design.to_original(response=False)[0] @ step.bread.to_theta,
+            self.box.design.to_original(response=False)[0] @ step.hessian.to_theta,
         )
-        few, notes = few_outcomes(names, self.rows * share, self.levels)
+        too_few, notes = few_outcomes(names, self.rows * share, self.levels)
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
             meat=replace(step.meat, value=step.meat.value + through * hessian.mean_square()),
-            not_given=np.linalg.inv(self.box.design.to_original(response=False)[0])[:, few],
+            not_given=np.linalg.inv(self.box.design.to_original(response=False)[0])[:, too_few],
             notes=notes,
         )

@@ -21,8 +21,8 @@ from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, S
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, Whole, part_along
 from privstats.estimators.levels import KeptLevels, level_notes
-from privstats.estimators.made_up import MadeUp
 from privstats.estimators.preconditioner import Sizes, Start, whitened_again
+from privstats.estimators.synthetic import SyntheticRows
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import NoisyMatrix
@@ -141,10 +141,10 @@ class Problem:
         return np.zeros(self.m) if one is None else self.along(np.eye(self.box.c)[one])
 
     @cached_property
-    def made_up(self) -> MadeUp:
+    def synthetic(self) -> SyntheticRows:
         """Synthetic rows with the released moments of w."""
         assert self.scales is not None
-        return MadeUp(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
+        return SyntheticRows(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
     # degrees of freedom
     @property
@@ -255,7 +255,7 @@ class Pilot:
 
 
 @dataclass(frozen=True, eq=False)
-class Bread:
+class Hessian:
     """The released Hessian, in coordinates t of theta. Subclasses add bounds on its error.
 
     Parameters
@@ -286,7 +286,7 @@ class Step:
         Histogram of score lengths, or of row lengths if scores are about as long.
     clip : Clip
     last : LastRelease
-    bread : Bread
+    hessian : Hessian
     meat : Meat
         Sampling variance of the score, in coordinates of the Hessian.
     """
@@ -295,18 +295,18 @@ class Step:
     lengths: Lengths
     clip: Clip
     last: LastRelease
-    bread: Any
+    hessian: Any
     meat: Meat
 
     @cached_property
     def score(self) -> FloatArray:
         """The last score in coordinates of the Hessian, shape (m,)."""
-        return np.asarray(self.bread.back @ self.last.value, dtype=float)
+        return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
     def inverse(self) -> FloatArray:
         """Inverse of the Hessian on its identified directions, shape (m, m)."""
-        return self.bread.matrix.power(-1.0)
+        return self.hessian.matrix.power(-1.0)
 
     @cached_property
     def step(self) -> FloatArray:
@@ -316,7 +316,7 @@ class Step:
     @cached_property
     def spread(self) -> FloatArray:
         """Variance of the score, noise included, shape (m, m)."""
-        return self.meat.value + (self.bread.back @ self.last.noise).covariance()
+        return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,28 +387,28 @@ class OneStep(Problem, ABC):
         lengths = self.lengths(w)
         clip = self.clip(pilot, w, lengths)
         last = self.last(w, clip)
-        bread = self.hessian(pilot, w, clip, last)
-        meat = self.meat(pilot, clip, last, bread)
+        hessian = self.hessian(pilot, w, clip, last)
+        meat = self.meat(pilot, clip, last, hessian)
         if not more:
             self.ask.close()
-        doubts = self.doubts(Step(pilot, lengths, clip, last, bread, meat))
+        doubts = self.doubts(Step(pilot, lengths, clip, last, hessian, meat))
         meat, hidden = doubts.meat or meat, self.levels.hidden
         if doubts.not_given is not None:
             hidden = np.column_stack([hidden, doubts.not_given])
         left_out = LEFT_OUT * self.spread(last.at) * self.levels.left_out
         equation = EstimatingEquation(
-            score=bread.back @ last.value,
-            hessian=bread.matrix,
+            score=hessian.back @ last.value,
+            hessian=hessian.matrix,
             meat=meat.value,
-            noises=(bread.back @ last.noise, *doubts.noises),
-            coordinates=Coordinates(last.at.theta, bread.to_theta, hidden),
-            signal=self.signal_of_row * bread.usual**0.5,
-            usual=bread.usual,
+            noises=(hessian.back @ last.noise, *doubts.noises),
+            coordinates=Coordinates(last.at.theta, hessian.to_theta, hidden),
+            signal=self.signal_of_row * hessian.usual**0.5,
+            usual=hessian.usual,
             known=doubts.known,
             remaining=doubts.remaining,
             clipped=(
-                Allowance(bread.back * self.excess(lengths, clip, meat, bread), 1.0),
-                Allowance(bread.back, left_out),
+                Allowance(hessian.back * self.excess(lengths, clip, meat, hessian), 1.0),
+                Allowance(hessian.back, left_out),
                 *doubts.clipped,
             ),
             moved=doubts.moved,
@@ -416,7 +416,7 @@ class OneStep(Problem, ABC):
             meat_noise=meat.noise,
             per_eta=self.per_eta,
         )
-        facts = {"clipped_share": lengths.share_beyond(clip.radius), **doubts.facts, **self.sizes.diagnostics}
+        facts = {"clipped_share": lengths.clipped_share(clip.radius), **doubts.facts, **self.sizes.diagnostics}
         return Fitted(equation, (*self.notes(), *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
@@ -441,14 +441,14 @@ class OneStep(Problem, ABC):
         """Return the clip with the shortest interval."""
 
     @abstractmethod
-    def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Bread:
+    def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Return the released Hessian."""
 
     @abstractmethod
-    def meat(self, pilot: Any, clip: Clip, last: LastRelease, bread: Any) -> Meat:
+    def meat(self, pilot: Any, clip: Clip, last: LastRelease, hessian: Any) -> Meat:
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
-    def excess(self, lengths: Any, clip: Clip, meat: Meat, bread: Bread) -> float | FloatArray:
+    def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
         """Return the bias bound of each coordinate of the score by clipping; by default the same for all."""
         return clip.excess
 

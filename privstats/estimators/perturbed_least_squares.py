@@ -27,11 +27,11 @@ from privstats.estimators.constants import (
     HELD_MOST,
     HELD_NOISE,
     LEAST_EIGENVALUE,
-    MADE_UP,
     MATRIX_NOISE,
     SECOND_HELD,
     SQUARES_NOISE,
     SUM_SEEN,
+    SYNTHETIC_ROWS,
     TILT_SHARE,
     UNEXPLAINED,
     VISIBLE,
@@ -48,7 +48,7 @@ from privstats.estimators.histogram import (
     shortest_clip,
     with_tail,
 )
-from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Step
+from privstats.estimators.one_step import Doubts, Fitted, Hessian, LastRelease, OneStep, Pilot, Step
 from privstats.estimators.preconditioner import Start, roots
 from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Sum, Values
@@ -120,11 +120,11 @@ class PerturbedSquares(OneStep):
 
     Parameters
     ----------
-    bread : Bread, optional
+    released : Hessian, optional
         The released matrix A, in the coordinates in which it was released; None before.
     """
 
-    bread: Bread | None = None
+    released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
         """Release A, whiten by it, and spend the rest of the budget.
@@ -137,8 +137,8 @@ class PerturbedSquares(OneStep):
         noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
         raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
         back, T = roots(raised + (start.W.T * self.levels.ridge) @ start.W)
-        bread = Bread(A, start.to_theta, back, n)
-        whitened = replace(self, start=start.remapped(T), bread=bread)
+        hessian = Hessian(A, start.to_theta, back, n)
+        whitened = replace(self, start=start.remapped(T), released=hessian)
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
@@ -158,7 +158,7 @@ class PerturbedSquares(OneStep):
         A row contributes the squares of its entries, shortened to |w| <= R. Two such vectors have l1 distance at most
         2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`); under eps the noise is Laplace.
         """
-        assert self.bread is not None
+        assert self.released is not None
         start, m, n = self.start, self.m, self.rows
         of, axes = WeightedLinear(start.P), np.eye(m)
         question = Sum("whitened squares", of, SquaredEntries(m), self.levels.keep, within_share_of=("coefficients",))
@@ -173,11 +173,11 @@ class PerturbedSquares(OneStep):
         value, variances = A.value * np.outer(longer, longer), variances * np.outer(longer, longer) ** 2
         value[np.diag_indices(m)] = squares
         variances[np.diag_indices(m)] = np.where(release.value > own, sd_of(release.law) ** 2, np.diag(variances))
-        back = self.bread.back
-        bread = replace(
-            self.bread, matrix=NoisyMatrix.uncorrelated(value, variances, axes).mapped(back), back=back * longer
+        back = self.released.back
+        hessian = replace(
+            self.released, matrix=NoisyMatrix.uncorrelated(value, variances, axes).mapped(back), back=back * longer
         )
-        return replace(self, start=start.remapped(np.diag(1 / longer)), bread=bread)
+        return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
         """Return the predicted interval length over that without privacy, for rows with slightly heavy tails."""
@@ -307,7 +307,7 @@ class PerturbedSquares(OneStep):
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
-            self.box.vertices(self.levels.kept or None, MADE_UP),
+            self.box.vertices(self.levels.kept or None, SYNTHETIC_ROWS),
         )
         if lattice is None:
             return crude
@@ -354,30 +354,30 @@ class PerturbedSquares(OneStep):
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
         )
 
-    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Bread:
-        assert self.bread is not None
-        return replace(self.bread, to_theta=last.at.sigma * self.bread.to_theta)
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
+        assert self.released is not None
+        return replace(self.released, to_theta=last.at.sigma * self.released.to_theta)
 
     # 4. the variance of scores
-    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: Bread) -> Meat:
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return a diagonal variance of the score, from released squares."""
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
-            return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(bread.back)
+            return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(hessian.back)
         of = ClippedProductScores(at.P, at.residual / at.sigma, clip.radius, clip.curvature, self.limit)
-        return self.meat_of_squares(of, clip, last, level).mapped(bread.back)
+        return self.meat_of_squares(of, clip, last, level).mapped(hessian.back)
 
-    def excess(self, lengths: Lengths, clip: Clip, meat: Meat, bread: Bread) -> FloatArray:
+    def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return the bias bound of each coordinate: scores beyond the clip are divided like squared scores.
 
         Squares missing from the histogram may all lie along one coordinate; losses of shortened rows count as visible.
         """
-        squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(bread.back), dtype=float)).value)
+        squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
-        each = np.array([self.beyond(lengths, clip, 1 / part) for part in parts])
-        return clip.excess - self.beyond(lengths, clip, self.m) + each
+        each = np.array([self.clipped_size(lengths, clip, 1 / part) for part in parts])
+        return clip.excess - self.clipped_size(lengths, clip, self.m) + each
 
-    def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
+    def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
         """Return the bias that the clip causes along one of m coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
@@ -389,7 +389,7 @@ class PerturbedSquares(OneStep):
 
     def doubts(self, step: Step) -> Doubts:
         """Return noise of the matrix times the step, and bias bounds for rows far out in wide bounds."""
-        at, A, back = step.last.at, step.bread.matrix, step.bread.back
+        at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         W = at.W @ back  # maps to the coordinates of A; noises of its entries are uncorrelated along the axes V
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
@@ -413,7 +413,7 @@ class PerturbedSquares(OneStep):
 
 
 @dataclass(frozen=True, eq=False)
-class CutBread(Bread):
+class CutHessian(Hessian):
     """A Hessian of shortened rows.
 
     Parameters
@@ -465,7 +465,7 @@ class PerturbedHuber(PerturbedSquares):
 
         return of_shortest(clip_at, self.curved)
 
-    def beyond(self, lengths: Lengths, clip: Clip, m: float) -> float:
+    def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
         """Return the bias that the clip and the curvature limit cause along one of m coordinates."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
@@ -477,17 +477,17 @@ class PerturbedHuber(PerturbedSquares):
         """Return this fit unchanged: its Hessian is released at the minimiser."""
         return self
 
-    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutBread:
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
         """Release the sum of products of rows whose residuals lie inside the threshold."""
         at, m = last.at, self.m
         hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)
         question = self.held(hessian, entry_sd(self.ask, hessian, self.by), at, HELD_NOISE)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.products))
         short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
-        return CutBread(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
+        return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
     def doubts(self, step: Step) -> Doubts:
         """Add the information that the Hessian's radius removes, times the step, to the noises of the base class."""
         doubts = super().doubts(step)
-        sd = step.bread.cut * float(np.linalg.norm(step.step)) / self.m**0.5
+        sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

@@ -31,11 +31,11 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.histogram import Clip, Lengths, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
-from privstats.estimators.made_up import whitening
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
-from privstats.estimators.one_step import Bread, Doubts, LastRelease, Pilot, Step
+from privstats.estimators.one_step import Doubts, Hessian, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
 from privstats.estimators.ridges import curvature_of, of_shortest
+from privstats.estimators.synthetic import whitening
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import NoisyMatrix
@@ -109,15 +109,15 @@ class PerturbedLogLink:
 
 
 @dataclass(frozen=True, eq=False)
-class BreadNear(Bread):
+class HessianAt(Hessian):
     """A Hessian, and the coefficients at which it was released.
 
     Parameters
     ----------
-    near : Start
+    at : Start
     """
 
-    near: Start
+    at: Start
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +132,11 @@ class TiltedLogLink(LikelihoodStep):
         """Return the whitening matrix at the pilot: information of synthetic rows plus the ridge of rare levels."""
         start = pilot.start
         W = self.start.W
-        return whitening(self.made_up.rows, self.information(start), (W.T * self.levels.ridge) @ W)
+        return whitening(self.synthetic.rows, self.information(start), (W.T * self.levels.ridge) @ W)
 
     def rows_in(self, w: Start) -> FloatArray:
         """Return the synthetic rows in coordinates of w."""
-        return self.made_up.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
+        return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # 1. a step toward the solution
     def pilot(self) -> Pilot:
@@ -240,24 +240,24 @@ class TiltedLogLink(LikelihoodStep):
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
-    def near(self, last: LastRelease) -> Start:
+    def halfway(self, last: LastRelease) -> Start:
         """Return the coefficients half way between the minimiser and the estimate without ridge."""
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # 4. Hessian, and variance of scores
-    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> BreadNear:
+    def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
         """Return the released products of Hessian rows."""
-        near = self.near(last)
-        radius, rows = self.hessian_radius(self.rows_in(near), near), HessianRows(self.loss, near.P, near.eta)
+        at = self.halfway(last)
+        radius, rows = self.hessian_radius(self.rows_in(at), at), HessianRows(self.loss, at.P, at.eta)
         question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
-        return BreadNear(matrix, last.at.to_theta, np.eye(self.m), self.rows, near)
+        return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
-    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, bread: BreadNear) -> Meat:
+    def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
         """Return a diagonal variance of the score, from released squares."""
-        m, at, level = self.m, bread.near, max(clip.variance, SQUARES_NOISE * self.rows)
+        m, at, level = self.m, hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
         of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)
@@ -269,23 +269,21 @@ class TiltedLogLink(LikelihoodStep):
         Lengths are changes of eta. If the whole step, or the ridge's part of it, exceeds `farthest_step`, information
         and score lengths have changed, and the equation is not linear.
         """
-        names, near = self.box.design.names, step.bread.near
+        names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]
-        through = to_original @ step.bread.to_theta
-        share = effective_share(
-            self.loss.family, self.eta(near), self.rows_in(near), step.inverse, step.spread, through
-        )
-        few, on_few = few_outcomes(names, self.rows * share, self.levels)
+        through = to_original @ step.hessian.to_theta
+        share = effective_share(self.loss.family, self.eta(at), self.rows_in(at), step.inverse, step.spread, through)
+        too_few, few_notes = few_outcomes(names, self.rows * share, self.levels)
         last = step.last
         length = max(self.change(last.at, step.step), self.change(last.at, last.value / last.ridge))
         far = length / self.loss.family.farthest_step
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
-            not_given=np.linalg.inv(to_original)[:, few | (far > 1)],
+            not_given=np.linalg.inv(to_original)[:, too_few | (far > 1)],
             notes=(
                 *((note("far step", names, size=far),) if far > 1 else ()),
-                *on_few,
-                *self.far_response(near, step.clip),
+                *few_notes,
+                *self.far_response(at, step.clip),
             ),
             facts={"last_step": length},
         )

@@ -89,7 +89,7 @@ class Start:
         Bound on the absolute value of the offset times its coefficient.
     center : float
         Released mean of the response less offset.
-    unclear : bool
+    near_singular : bool
         Whether the matrix may be nearly singular: its smallest eigenvalue is below the noise.
     most_sigma : float
         Upper limit of the residual standard deviation, if noise of the coarse matrix made `sigma` too small.
@@ -105,7 +105,7 @@ class Start:
     offset: tuple[float, ...] = ()
     offset_reach: float = 0.0
     center: float = 0.0
-    unclear: bool = False
+    near_singular: bool = False
     most_sigma: float = 0.0
     moments: NoisyMatrix | None = None
 
@@ -258,7 +258,7 @@ def coarse(
         box.offset,
         box.offset_reach,
         _center(frame, box),
-        read.unclear,
+        read.near_singular,
         frame.scale * read.most_sigma,
         None if read.moments is None else read.moments.mapped(np.vstack([T, np.zeros(m)])),
     )
@@ -272,7 +272,7 @@ def whitened_again(
     Otherwise the noise of the later Hessian would exceed that eigenvalue, too, and nearly collinear columns would have
     no estimates.
     """
-    if not ask.decide("second matrix", start.unclear):
+    if not ask.decide("second matrix", start.near_singular):
         return start
     residual = box.response - np.r_[start.theta, np.zeros(box.width - box.c)]
     of, within = WeightedLinear(np.column_stack([start.P, residual / start.sigma])), Products(start.m + 1)
@@ -300,7 +300,7 @@ class Coarse:
     slopes : ndarray, shape (m,)
     sigma, most_sigma : float
         Residual scale, in units of the response's scale, and its upper limit given the noise.
-    unclear : bool
+    near_singular : bool
         Whether the smallest eigenvalue was raised, so that a second matrix is needed.
     moments : NoisyMatrix, optional
         The released sum for predictors and response, for inference.
@@ -310,7 +310,7 @@ class Coarse:
     slopes: FloatArray
     sigma: float
     most_sigma: float
-    unclear: bool
+    near_singular: bool
     moments: NoisyMatrix | None = None
 
     @classmethod
@@ -375,8 +375,8 @@ class Coarse:
         square = float(residual @ G @ residual)
         most = 1 - (float(G[m, m]) - square) + noise  # response variance 1 less explained variance
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
-        unclear = bool(values[0] < least < MATRIX_NOISE)
-        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), unclear)
+        near_singular = bool(values[0] < least < MATRIX_NOISE)
+        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

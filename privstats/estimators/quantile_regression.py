@@ -54,7 +54,7 @@ from privstats.estimators.constants import (
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
 from privstats.estimators.objective_perturbation import best_radius
-from privstats.estimators.one_step import Bread, Doubts, Fitted, LastRelease, OneStep, Pilot, Problem, Step
+from privstats.estimators.one_step import Doubts, Fitted, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum, Values
@@ -246,9 +246,9 @@ class Shared:
         center, unit = released_response_scale(ask, plain)
         half, size = CLIPPED_AT * unit, max(unit, float(scales.scale[-1]))
         about = TransformedAsk(ask, Standardized(center, unit, CLIPPED_AT))
-        middle, scale, blurred = scales.center.copy(), scales.scale.copy(), scales.blurred.copy()
-        middle[-1], scale[-1], blurred[-1] = 0.0, 1 / CLIPPED_AT, False
-        scales = replace(scales, center=middle, scale=scale, blurred=blurred)
+        middle, scale, below_noise = scales.center.copy(), scales.scale.copy(), scales.below_noise.copy()
+        middle[-1], scale[-1], below_noise[-1] = 0.0, 1 / CLIPPED_AT, False
+        scales = replace(scales, center=middle, scale=scale, below_noise=below_noise)
         box, rows_for_one = TransformedBox(public.design, half), KERNEL_ROWS[by.shares] / sparsest(taus)
         problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, item, rows_for_one)
         start = problem.start
@@ -328,13 +328,13 @@ class Tried(Centred):
     ----------
     first : LastRelease
         The score before the step.
-    bread : Density
+    density : Density
         The Hessian before the step.
     step : ndarray, shape (m,)
     """
 
     first: LastRelease
-    bread: Density
+    density: Density
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
@@ -342,14 +342,14 @@ class Tried(Centred):
 
         For a quadratic loss the two scores differ by the Hessian times the step, and noise.
         """
-        foretold = self.bread.matrix.power(1.0) @ self.step
-        missed = self.first.value - last.value - foretold
+        predicted = self.density.matrix.power(1.0) @ self.step
+        missed = self.first.value - last.value - predicted
         noise = self.first.noise.covariance() + last.noise.covariance()
-        explained = float(np.trace(noise) + self.step @ self.bread.matrix.mean_square() @ self.step)
-        beyond = max(float(missed @ missed) - explained, 0.0)
-        return min(float(np.sqrt(beyond / (float(foretold @ foretold) + explained))), 1.0)
+        explained = float(np.trace(noise) + self.step @ self.density.matrix.mean_square() @ self.step)
+        excess = max(float(missed @ missed) - explained, 0.0)
+        return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
-    def unforetold(self, last: LastRelease, least: float) -> float:
+    def unpredicted(self, last: LastRelease, least: float) -> float:
         """Return the mean square of a coordinate of the last change of the score that the Hessian does not predict.
 
         Parameters
@@ -418,20 +418,20 @@ class OneOrder(OneStep):
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
     @abstractmethod
-    def near(self) -> Centred:
+    def centred(self) -> Centred:
         """Return starting coefficients near the quantile."""
 
     def pilot(self) -> Tried:
         """Return these coefficients after one step along the check score, shrunk by the noise's share of its square."""
-        near = self.near()
-        start, clip = near.start, self.clip(near, near.start, self.leverages)
+        centred = self.centred()
+        start, clip = centred.start, self.clip(centred, centred.start, self.leverages)
         question = self.smooth_score("first score", "", start, 0.0, clip.radius)
         first = LastRelease.of(self.ask(question, by=self.by.vector), start)
-        bread = self.density(near, clip)
+        density = self.density(centred, clip)
         kept = max(0.0, 1 - float(np.trace(first.noise.covariance())) / max(float(first.value @ first.value), 1e-300))
-        step = kept * bread.matrix.power(-1.0) @ first.value
-        step = step * min(1.0, FARTHEST_STEP * bread.width / max(float(np.linalg.norm(step)), 1e-300))
-        return Tried(start.moved(step), near.residuals, first, bread, step)
+        step = kept * density.matrix.power(-1.0) @ first.value
+        step = step * min(1.0, FARTHEST_STEP * density.width / max(float(np.linalg.norm(step)), 1e-300))
+        return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
         """Return the question for the score of the check loss smoothed over h, with rows shortened to a radius."""
@@ -458,19 +458,19 @@ class OneOrder(OneStep):
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
         """Return the Hessian from the previous step, with the released excess of rows at the quantile (an atom)."""
-        density, start = pilot.bread, last.at
+        density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
-        near = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
-        question = Sum("atom", Within(start.eta, (near, density.narrow)), Fractions(2), self.keep, self.label(""))
+        inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
+        question = Sum("atom", Within(start.eta, (inner, density.narrow)), Fractions(2), self.keep, self.label(""))
         counts = self.ask(question, by=self.by.counts)
         nearest, around = counts.value
-        expected = near / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
+        expected = inner / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
         atom = nearest - expected - VISIBLE * float(np.hypot(sd_of(counts.law), expected**0.5))
         return replace(density, atom=max(float(atom), 0.0))
 
-    def density(self, near: Centred, clip: Clip) -> Density:
+    def density(self, centred: Centred, clip: Clip) -> Density:
         """Release the Hessian by a kernel, and the density's level from counts of rows near the quantile."""
-        start, residuals = near.start, near.residuals
+        start, residuals = centred.start, centred.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
         held, width, straight = self.kernel(noise_edge(m, entry_sd(self.ask, plain, self.by)), residuals, clip.radius)
@@ -504,20 +504,20 @@ class OneOrder(OneStep):
             Radius of rows in the score: longer rows enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
-        near = 2 * residuals.density * sigma  # share of the rows in a kernel of half-width sigma
+        inside = 2 * residuals.density * sigma  # share of the rows in a kernel of half-width sigma
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * near * DENSITY_WIDEST / unit)  # larger radii need too wide a kernel
+        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # larger radii need too wide a kernel
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * near))
+        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
         width = np.clip(wide, *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
-        best = int(np.argmin(unit * tried**2 / (near * width) + cut))
+        best = int(np.argmin(unit * tried**2 / (inside * width) + cut))
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
         """Return noise and bias bounds from the released density's error, and whether the last step was too long."""
-        m, density, names = self.m, step.bread, tuple(self.box.design.names)
+        m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
         away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.size)
@@ -526,7 +526,7 @@ class OneOrder(OneStep):
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
         wide = KERNEL_BEND * max(length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
         uncertain = through * density.matrix.mean_square() + density.relative**2 * step.spread
-        uncertain = uncertain + step.pilot.unforetold(step.last, wide) * np.eye(m)
+        uncertain = uncertain + step.pilot.unpredicted(step.last, wide) * np.eye(m)
         return Doubts(
             remaining=length,
             known=-pilot,
@@ -540,7 +540,7 @@ class OneOrder(OneStep):
 
 
 @dataclass(frozen=True, eq=False)
-class Density(Bread):
+class Density(Hessian):
     """The Hessian of the check loss: second moments weighted by the density at the quantile.
 
     Parameters
@@ -568,7 +568,7 @@ class Density(Bread):
 class CheckSteps(OneOrder):
     """Newton steps for one quantile."""
 
-    def near(self) -> Centred:
+    def centred(self) -> Centred:
         m, n = self.m, self.rows
 
         # 2. an approximate quantile; then steps along losses of known curvature, which cannot overshoot
@@ -598,7 +598,7 @@ class CheckSteps(OneOrder):
     def asks_meat(self) -> bool:
         return self.public.intervals
 
-    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, bread: Density) -> Meat:
+    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         usual, meat = self.usual_meat(clip.radius), np.eye(self.m)
         if last.products is None:
             return Meat(usual * meat, self.freedom)
@@ -644,7 +644,7 @@ class Perturbed(OneOrder):
 
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
-    def near(self) -> Centred:
+    def centred(self) -> Centred:
         # 2. an approximate quantile, and the half-width over which the loss is smoothed
         start = self.start
         residuals = self.residuals(start, "first")
@@ -659,7 +659,7 @@ class Perturbed(OneOrder):
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
     # 4. the check score at the minimiser, and its Hessian by a kernel
-    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, bread: Density) -> Meat:
+    def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:

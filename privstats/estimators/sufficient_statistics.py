@@ -394,22 +394,22 @@ class Moments(UnclippedSquares):
         residual = np.r_[-start.theta, 1.0]
         spread = both.value[-1, -1] / rows
         squares = residual @ both.value @ residual / rows
-        blur = float(np.sqrt(both.variance_along(residual[:, None])[0])) / rows
-        sigma = float(np.sqrt(max(squares, MATRIX_NOISE * blur, FLOOR**2 * max(spread, 1e-6))))
-        largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * blur))
+        residual_noise = float(np.sqrt(both.variance_along(residual[:, None])[0])) / rows
+        sigma = float(np.sqrt(max(squares, MATRIX_NOISE * residual_noise, FLOOR**2 * max(spread, 1e-6))))
+        largest = float(np.sqrt(max(squares, 0.0) + VISIBLE * residual_noise))
         start = replace(start, sigma=sigma)
         hidden = np.column_stack([self.levels.hidden, self.unseen(both.first(c))])
         coordinates = Coordinates(self.start.theta, self.start.to_theta, hidden)
         noise = self.start.to_theta.T @ self.of_quotients(both, residual)
         if self.robust:
             value = self.meat_of_columns(start, A, both)
-            value = self.with_levels(value, both, coordinates.back, max(squares * rows, blur * rows))
+            value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
         else:  # add the squares that the fit removed by explaining noise
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
-            meat = homoskedastic(shape, squares * rows + fitted, blur * rows, self.sizes.scores, start.m)
+            meat = homoskedastic(shape, squares * rows + fitted, residual_noise * rows, self.sizes.scores, start.m)
         self.ask.close()
         equation = EstimatingEquation(
             score=score,

@@ -31,7 +31,7 @@ from privstats.formula.factors import (
 )
 from privstats.formula.interval import Interval
 from privstats.formula.language import Formula, code_columns, columns_by_term, constraint, parse_formula
-from privstats.formula.points import collinear, cut, made_up, shown
+from privstats.formula.points import collinear, cut, shown, synthetic
 from privstats.formula.predictors import Predictor, predictors_of
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
@@ -585,7 +585,7 @@ def _refuse_collinear(design: Design) -> None:
     crossed = [names for names in dict.fromkeys(crossed) if names]
     cuts = [(name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded]
     ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
-    rows, n = made_up(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
+    rows, n = synthetic(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
     if n == 0:
         return
     among = np.zeros(len(design.names), dtype=bool)

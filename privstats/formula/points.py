@@ -29,7 +29,7 @@ NARROW = 0.1  # of its range: a piece of a spline that few points may show
 MOST_POINTS = 20_000
 
 
-def made_up(
+def synthetic(
     domain: Domain,
     reads: Sequence[str],
     crossed: Sequence[tuple[str, ...]],

@@ -31,7 +31,7 @@ UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each
 USUAL = 10_000  # rows that are assumed where their number is private
 MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
 AT_ONCE = 1 << 18  # numbers of contributions that are added up at a time
-MOST_MADE_UP = 1 << 14  # values that a mechanism looks at in a rehearsal
+MOST_SYNTHETIC = 1 << 14  # values that a mechanism looks at in a rehearsal
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ class Rehearsal(Conversation):
         return _ManyValues(self._rows, question, self._times, self._assumed)
 
 
-def _made_up_units(rows: int) -> NDArray[np.float64]:
+def _synthetic_units(rows: int) -> NDArray[np.float64]:
     """Return names of units, some of which are missing."""
     place = np.arange(rows)
     return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
@@ -186,7 +186,7 @@ class _ManyValues(RowValues):
 
     def _made(self) -> Iterator[FloatArray]:
         once = np.concatenate(list(super()._made()))
-        yield np.repeat(once, max(1, min(self._times, MOST_MADE_UP // max(1, len(once)))), axis=0)
+        yield np.repeat(once, max(1, min(self._times, MOST_SYNTHETIC // max(1, len(once)))), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class Audit:
         """Return the audit by rows of the design's domain."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
-            frame[neighbors.unit] = _made_up_units(len(frame))
+            frame[neighbors.unit] = _synthetic_units(len(frame))
         # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 

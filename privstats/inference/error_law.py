@@ -61,9 +61,9 @@ class ErrorLaw:
 
         X is symmetric and unimodal, so the worst b lies at the end of its range (Anderson 1955).
         """
-        return self._beyond(distance - self.allowance) + self._beyond(distance + self.allowance)
+        return self._upper_tail(distance - self.allowance) + self._upper_tail(distance + self.allowance)
 
-    def _beyond(self, u: FloatArray) -> FloatArray:
+    def _upper_tail(self, u: FloatArray) -> FloatArray:
         """Return P(X >= u), shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
         signs = (1, -1) if self.sizes.any() else (1,)

@@ -43,8 +43,8 @@ __all__ = [
 ]
 
 NEW = 0.98  # share of a coefficient's range before any release: a larger allowance is uninformative
-LEAN = 0.25  # share of a 95 % half-length that the allowance for unidentified directions may always have
-MOST_LEAN = 50.0  # largest allowance for unidentified directions, in std errors: above, a std error is uninformative
+UNIDENTIFIED_SHARE = 0.25  # allowance for unidentified directions over the 95 % half-length: always accepted up to this
+MOST_UNIDENTIFIED = 50.0  # largest allowance for them, in std errors: above it a std error is uninformative
 WIDEST_ETA = 10.0  # std devs of the linear predictor: an interval whose half-length moves it further is not given
 FULL_RANK = 1e-6  # smallest relative diagonal entry of a triangular factor for which a system is solved directly
 EXACT = 1e-8  # relative component of a contrast in the null space below which it is rounding error
@@ -261,14 +261,14 @@ class EstimatingEquation:
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
         lost, _, back = self.unidentified()
-        went = float(np.hypot(self.remaining, np.linalg.norm(back)))
-        noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(went)
-        identified, unidentified = self.hessian.noise_to_signal()
+        length = float(np.hypot(self.remaining, np.linalg.norm(back)))
+        noise = total_covariance(self.noises, len(self.score)) + self.hessian.noise_in(length)
+        identified, ratio = self.hessian.noise_to_signal()
         known = {"noise_to_signal": identified}
         if lost.size:
-            known["noise_to_signal_unidentified"] = unidentified
+            known["noise_to_signal_unidentified"] = ratio
         hidden = self.coordinates.hidden
-        lean, leaning = self._leaning(F)
+        unidentified, leaning = self._leaning(F)
         return NormalEstimate(
             names=tuple(names),
             theta=self.coordinates.origin + F @ self.score + G @ back,
@@ -276,7 +276,7 @@ class EstimatingEquation:
             noise=_symmetric(F @ noise @ F.T),
             hidden=hidden,
             hidden_size=np.linalg.norm(hidden, axis=1),
-            unidentified=lean,
+            unidentified=unidentified,
             leaning=leaning,
             ranges=self._ranges(),
             per_eta=self.per_eta,
@@ -508,8 +508,8 @@ class NormalEstimate(Estimate):
         if not law.finest.any():
             return quadratic_tail(statistic, rank, moved, freedom)
         errors = self._together(R, np.eye(rank), freedom)
-        beyond = np.linalg.norm(errors, axis=1) >= np.sqrt(statistic) - moved
-        return float((1 + beyond.sum()) / (1 + len(errors)))
+        exceed = np.linalg.norm(errors, axis=1) >= np.sqrt(statistic) - moved
+        return float((1 + exceed.sum()) / (1 + len(errors)))
 
     def joint_errors(self, R: FloatArray) -> FloatArray:
         """Return draws of the errors of ``R theta``, all rows together, shape (draws, q): the same at each call."""
@@ -534,7 +534,7 @@ class NormalEstimate(Estimate):
         """Return a mask of the identified rows of ``R theta``, shape (q,); all others are reported as NaN.
 
         An identified row has a positive std error and an interval of positive width. Its allowance for unidentified
-        directions is a small part of the interval, or smaller than the whole range and than `MOST_LEAN` std errors.
+        directions is a small part of the interval, or smaller than the range and `MOST_UNIDENTIFIED` std errors.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -544,11 +544,11 @@ class NormalEstimate(Estimate):
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return whether the allowance for unidentified directions is small against the half-length, or the range."""
-        lean = self.lean(R)
-        says_less = (lean < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (lean < MOST_LEAN * sd)
-        return np.asarray((lean <= LEAN * half) | says_less)
+        bias = self.unidentified_bias(R)
+        says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
+        return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
 
-    def lean(self, R: FloatArray) -> FloatArray:
+    def unidentified_bias(self, R: FloatArray) -> FloatArray:
         """Return the bias bound of ``R theta`` by unidentified directions, shape (q,)."""
         moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         return sum((a.of(R) for a in self.leaning), moved)
@@ -571,7 +571,7 @@ class NormalEstimate(Estimate):
     def _law_of(self, R: FloatArray) -> ErrorLaw:
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
-        allowance = sum((a.of(R) for a in self.allowances), self.lean(R))
+        allowance = sum((a.of(R) for a in self.allowances), self.unidentified_bias(R))
         apart = sum((_quadratic(R, one.covariance()) for one in self.simulated), np.zeros(len(R)))
         return mixed_law(
             total,
@@ -637,12 +637,12 @@ class NormalEstimate(Estimate):
 
     def _leaning(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose allowance for unidentified directions exceeds `VISIBLE`."""
-        lean, sd = self.lean(np.eye(len(self.names))), self._sd
-        visible = self._given & (lean > VISIBLE * sd)
+        bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
+        visible = self._given & (bias > VISIBLE * sd)
         if not visible.any():
             return ()
         names = tuple(dict.fromkeys(name for name, seen in zip(self.names, visible, strict=True) if seen))
-        size = float((lean[visible] / np.maximum(sd, 1e-6 * lean)[visible]).max())
+        size = float((bias[visible] / np.maximum(sd, 1e-6 * bias)[visible]).max())
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:

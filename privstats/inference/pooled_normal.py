@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.inference.estimate import EXACT, LEAN, MOST_LEAN, Allowance, NormalEstimate
+from privstats.inference.estimate import EXACT, MOST_UNIDENTIFIED, UNIDENTIFIED_SHARE, Allowance, NormalEstimate
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
@@ -40,8 +40,8 @@ class Pooled(NormalEstimate):
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        lean, widest = self.lean(R), MOST_OF_RANGE * np.abs(R @ self.ranges).sum(axis=1)
-        return np.asarray((lean <= LEAN * half) | ((half < widest) & (lean < MOST_LEAN * sd)))
+        bias, widest = self.unidentified_bias(R), MOST_OF_RANGE * np.abs(R @ self.ranges).sum(axis=1)
+        return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | ((half < widest) & (bias < MOST_UNIDENTIFIED * sd)))
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
         return weights_note(moves)

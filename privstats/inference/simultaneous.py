@@ -50,9 +50,9 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     draws = len(largest)
     place = int(np.ceil((1 - alpha) * (draws + 1)))
     c = largest[place - 1] if place <= draws else np.inf
-    beyond = draws - np.searchsorted(largest, np.maximum(np.abs(distance) - law.allowance, 0.0) / law.sd)
+    exceed = draws - np.searchsorted(largest, np.maximum(np.abs(distance) - law.allowance, 0.0) / law.sd)
     return Together(
         np.maximum(law.allowance + c * law.sd, law.lengths(alpha)),
-        np.maximum((1 + beyond) / (1 + draws), law.pvalues(distance)),
+        np.maximum((1 + exceed) / (1 + draws), law.pvalues(distance)),
         draws,
     )

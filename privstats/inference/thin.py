@@ -10,7 +10,7 @@ import scipy
 from privstats.numerics.law import FloatArray, IntArray
 
 LARGE = 1 << 16  # number of entries from which on a matrix may be stored as sparse
-FEW = 0.05  # largest share of non-zero entries of a sparse matrix
+SPARSE = 0.05  # largest share of non-zero entries of a sparse matrix
 
 
 def thin(matrix: FloatArray) -> Any:
@@ -21,8 +21,8 @@ def thin(matrix: FloatArray) -> Any:
     >>> type(thin(np.eye(300))).__name__, type(thin(np.eye(3))).__name__
     ('csr_array', 'ndarray')
     """
-    few = matrix.size >= LARGE and np.count_nonzero(matrix) <= FEW * matrix.size
-    return scipy.sparse.csr_array(matrix) if few else matrix
+    sparse = matrix.size >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size
+    return scipy.sparse.csr_array(matrix) if sparse else matrix
 
 
 def picking(columns: IntArray, of: int) -> Any:

@@ -102,7 +102,7 @@ class Family(ABC):
         """Return about the linear predictor at which `transform` of the response has this mean."""
         return expected
 
-    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
+    def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return slopes and the mean linear predictor at which to start, from least squares of `transform`.
 
         Parameters
@@ -111,7 +111,7 @@ class Family(ABC):
             Of least squares, in whitened coordinates less the constant: rows' coordinates have unit second moments.
         mean : float
             Mean of the transformed response.
-        made_up : ndarray, shape (k, m)
+        synthetic : ndarray, shape (k, m)
             Made-up rows, centred.
         least : float
             Noise of the mean: a positive one may be as small.
@@ -136,7 +136,7 @@ class Binary(Family):
     name, support = "binomial", (0.0, 1.0)
     slope_step = 1.0
 
-    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
+    def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return slopes and constant between those of a discriminant and those that fit made-up rows.
 
         Where rows of y = 0 and of y = 1 are normal with one covariance, the log odds are ``a + b'x``, with
@@ -151,9 +151,9 @@ class Binary(Family):
         b = slopes / variance / (1 - explained)
         b = b * min(1.0, STEEPEST_LOGIT / max(float(np.linalg.norm(b)), 1e-9))
         a = np.log(p / (1 - p)) - (0.5 - p) * min(float(b @ b) * (1 - explained), LARGEST_SHIFT)
-        X = np.column_stack([np.ones(len(made_up)), made_up])
+        X = np.column_stack([np.ones(len(synthetic)), synthetic])
         penalty = variance * np.diag(np.r_[0.0, np.ones(len(b))])
-        theta = penalised_logit(X, p + made_up @ slopes, penalty, np.r_[a, b])
+        theta = penalised_logit(X, p + synthetic @ slopes, penalty, np.r_[a, b])
         return theta[1:] * self.per_logit, float(theta[0] * self.per_logit)
 
     def linked(self, expected: FloatArray) -> FloatArray:
@@ -315,7 +315,7 @@ class Poisson(LogLink):
         eta: FloatArray = np.where(expected > value[-1], expected, np.interp(expected, value, at))
         return eta
 
-    def start(self, slopes: FloatArray, mean: float, made_up: FloatArray, least: float) -> tuple[FloatArray, float]:
+    def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.
 
         ``E log(y + 1/2)`` is near the logarithm of the mean only where counts are large, so the constant a solves
@@ -323,7 +323,7 @@ class Poisson(LogLink):
         a Poisson Y of mean e^t.
         """
         at, value = _log_count()
-        wide = np.clip(made_up @ slopes, -6.0, 6.0)
+        wide = np.clip(synthetic @ slopes, -6.0, 6.0)
         low, high = at[0], float(np.log(self.unit)) + 6.0
         for _ in range(40):
             middle = (low + high) / 2

@@ -236,16 +236,16 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |clip(r, farthest)|`` of a row's score; beyond `beyond`, what `curvature` takes off.
+    """The length ``weight |x| |clip(r, farthest)|`` of a row's score; above `cap`, the part that `curvature` removes.
 
     A row with ``weight |x|^2 > curvature`` loses ``(1 - curvature / (weight |x|^2))`` of its score, whatever the clip
-    is: that part plus `beyond` is returned. So one histogram shows both sorts of rows, shape (n, 1).
+    is: that part plus `cap` is returned. So one histogram shows both sorts of rows, shape (n, 1).
     """
 
     P: FloatArray
     residual: FloatArray
     curvature: float
-    beyond: float
+    cap: float
     farthest: float = np.inf
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -253,9 +253,9 @@ class ProductSizes:
         squared = np.maximum(squared_lengths(both[:, :-1]), 1e-300)
         size = np.minimum(np.abs(both[:, -1]), self.farthest) * np.sqrt(squared) * block.weight
         part = self.curvature / np.maximum(squared * block.weight, 1e-300)
-        taken = np.minimum(size * (1 - np.minimum(part, 1.0)), self.beyond)
-        inside = np.minimum(size, self.beyond)
-        return np.where(part < 1, self.beyond + taken, inside)[:, None]
+        taken = np.minimum(size * (1 - np.minimum(part, 1.0)), self.cap)
+        inside = np.minimum(size, self.cap)
+        return np.where(part < 1, self.cap + taken, inside)[:, None]
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:

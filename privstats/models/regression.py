@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from privstats.errors import BudgetError, DomainError, FormulaError, OptionError, quote
 from privstats.estimators.adaptive import Adaptive, carries_steps, coarse_noise, coarse_share
 from privstats.estimators.base import NORMAL, PURE, Noises
-from privstats.estimators.constants import DROWNED
+from privstats.estimators.constants import UNINFORMATIVE
 from privstats.estimators.entries import Entries
 from privstats.estimators.first_stage import first_noise
 from privstats.estimators.frame import PublicBox
@@ -111,7 +111,7 @@ class Carrying:
         """
         if self.rows is None:
             return True
-        return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, DROWNED * lighter)
+        return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
         """Return what may change between neighbours, of questions whose rows are not folded."""
@@ -149,13 +149,13 @@ class Carrying:
         """Return whether objective perturbation is that of whitened rows, not that of rows as they are in the box."""
         if OF_BOX & set(options):
             return False
-        return "tail" in options or self.rows is None or self.foretold_noise(PURE, design) > EXACT
+        return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
         """Return whether steps, quicker or surer, give intervals about as short as a perturbed minimiser."""
-        return self.rows is not None and (self.rows > MOST_MINIMISED or self.foretold_noise(by, design) < AMPLE)
+        return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
-    def foretold_noise(self, by: Noises, design: Design) -> float:
+    def forecast_noise(self, by: Noises, design: Design) -> float:
         """Return the noise of a coarse matrix that had the whole budget, in the rows; 0 if their number is private."""
         if self.rows is None:
             return 0.0
@@ -354,7 +354,7 @@ def _least_squares(
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
         needed = NOISY * entries.predictors * entries.lighter
-        few = entries.predictors <= MOST_OF_MOMENTS and public.foretold_noise(by, design) > needed
+        few = entries.predictors <= MOST_OF_MOMENTS and public.forecast_noise(by, design) > needed
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
         few = not (public.outdoes_moments(by, design, entries.lighter) and public.carries(Adaptive(by)))
@@ -369,8 +369,8 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return least squares by a perturbed minimiser, or by moments where these are foretold to be shorter."""
-    coarse = None if public.rows is None else coarse_share(public.foretold_noise(by, design))
+    """Return least squares by a perturbed minimiser, or by moments where these are forecast to be shorter."""
+    coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
         return Candidate(Adaptive, fixed, "l2")
@@ -469,7 +469,7 @@ class GeneralizedLinearModel(Regression):
         if logit:
             table |= descending
             taken = mech == "objpert" or (mech == "auto" and not promise.normal)
-            hessian = hessian_share(public.foretold_noise(by, design))
+            hessian = hessian_share(public.forecast_noise(by, design))
             own_noise = noise if taken or not intervals else None
             table["objpert"] = _perturbed(given, own_noise, {**own, "hessian": hessian}, intervals)
         perturbs = isinstance(family, LogLink) and noise is None and public.perturbs(design)

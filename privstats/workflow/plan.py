@@ -807,12 +807,12 @@ class _EndError(Exception):
 def _quick(by: Any) -> Any:
     """Return what stands for a mechanism where rows are made up, as no promise is kept about these."""
     if isinstance(by, Additive):
-        return _Near(by)
-    return _NearRank(by) if isinstance(by, Rank) and by.confidence is None else by
+        return _NormalStandIn(by)
+    return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
 
 
 @dataclass(frozen=True)
-class _Near:
+class _NormalStandIn:
     """Normal noise of the variances of another mechanism's noise."""
 
     by: Additive
@@ -826,7 +826,7 @@ class _Near:
 
 
 @dataclass(frozen=True)
-class _NearRank:
+class _RankStandIn:
     """Values, or the ends of their range, at the wanted ranks with errors of the mechanism's law."""
 
     by: Rank

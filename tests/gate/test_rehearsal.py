@@ -118,7 +118,7 @@ def test_few_rows_and_many_are_rehearsed():
     for few, n in ((True, 64), (False, 64_000)):
         talk = rehearse(few=few, assumed=64_000)
         assert talk(rows, by=TOLD).value == [n]
-        assert len(talk(values, by=TOLD).value) == min(n, rehearsal_module.MOST_MADE_UP)
+        assert len(talk(values, by=TOLD).value) == min(n, rehearsal_module.MOST_SYNTHETIC)
 
 
 # The audit
@@ -272,8 +272,8 @@ def test_honest_questions_pass(neighbors):
         assert len(talk.asked) == len(QUESTIONS)
 
 
-def test_made_up_units_have_more_rows_than_count_apart_from_one_another_and_some_have_no_name():
-    units = rehearsal_module._made_up_units(rehearsal_module.ROWS)
+def test_synthetic_units_have_more_rows_than_count_apart_from_one_another_and_some_have_no_name():
+    units = rehearsal_module._synthetic_units(rehearsal_module.ROWS)
     names, counts = np.unique(units[~np.isnan(units)], return_counts=True)
     assert np.isnan(units).any()
     assert counts.max() > rehearsal_module.MOST_ROWS

@@ -87,7 +87,7 @@ def test_a_direction_that_noise_hides_in_one_estimate_has_its_weight_in_the_othe
     strong = normal(np.ones(3), np.eye(3), np.eye(3))
     both = pooled([weak, strong], same=False)
     assert both.params() == pytest.approx([0.5, 0.5, 1.0], abs=1e-4)
-    assert both.lean(np.eye(3))[2] < 1e-3
+    assert both.unidentified_bias(np.eye(3))[2] < 1e-3
 
 
 def test_what_two_estimates_each_hide_in_another_direction_is_given_together():

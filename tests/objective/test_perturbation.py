@@ -336,7 +336,7 @@ def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(los
         weight = rng.uniform(0, 1, 300)
         rows = np.column_stack([weight, x, y, offset])
         f = Tilted([rows[:130], rows[130:]], loss, 0.1, rng.normal(size=3))
-        gradient, wrong, _ = f.near(theta)
+        gradient, wrong, _ = f.derivatives(theta)
         exact = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
         assert exact <= wrong <= 1e-11
 

@@ -34,7 +34,7 @@ from privstats.workflow import forecast
 from privstats.workflow import plan as plan_module
 from privstats.workflow.assumed import Assumption
 from privstats.workflow.forecast import smallest
-from privstats.workflow.plan import Specification, _Near, _NearRank, make_plan
+from privstats.workflow.plan import Specification, _NormalStandIn, _RankStandIn, make_plan
 from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
 from tests.drawings import assert_readable
@@ -377,7 +377,9 @@ def test_what_follows_the_last_question_is_rehearsed_once():
 def test_noise_of_rehearsals_is_as_large_as_that_of_fits():
     within, relation = Products(3), Neighbors().relation(False, False)
     exact, rng = Total(tuple(range(6)), within.step), public_stream(1)
-    made = [_Near(MatrixT()).release("moments", exact, PureDP(1.0), within, relation, rng) for _ in range(4000)]
+    made = [
+        _NormalStandIn(MatrixT()).release("moments", exact, PureDP(1.0), within, relation, rng) for _ in range(4000)
+    ]
     law = MatrixT().law(PureDP(1.0), within, relation)
     errors = np.array([one.value for one in made]) - exact.value()
     assert (made[0].law.scale == law.scale).all()
@@ -390,11 +392,11 @@ def test_ranks_of_rehearsals_are_as_far_from_the_wanted_ones_as_those_of_fits():
     values = InMemory(np.arange(1, 1000) / 1000)
     for by in (Rank((0.5,)), Rank((0.3, 0.6))):
         law = by.law(PureDP(0.2), within, relation)
-        made = [_NearRank(by).release("rank", values, PureDP(0.2), within, relation, rng) for _ in range(2000)]
+        made = [_RankStandIn(by).release("rank", values, PureDP(0.2), within, relation, rng) for _ in range(2000)]
         errors = 1000 * (np.array([one.value for one in made]) - by.levels)
         assert made[0].law == law
         assert np.abs((errors**2).mean(axis=0) / law.variance() - 1).max() < 5 * (5 / 2000) ** 0.5
-    nothing = _NearRank(Rank((0.5,))).release("rank", InMemory(np.zeros(0)), PureDP(1.0), within, relation, rng)
+    nothing = _RankStandIn(Rank((0.5,))).release("rank", InMemory(np.zeros(0)), PureDP(1.0), within, relation, rng)
     assert nothing.value.tolist() in ([0.0], [1.0])
 
 

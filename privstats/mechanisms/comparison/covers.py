@@ -36,9 +36,9 @@ class Cover:
        k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod
        (plus + minus)``.
     2. A ball of the norm, radius gamma, over `balls` residual coordinates.
-    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `lean` is not empty, the simplex
-       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |lean_j|`` and the sign of
-       lean_j: in the corner, theta_j exceeds zero against that sign by at most delta_j.
+    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `slack` is not empty, the simplex
+       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |slack_j|`` and the sign of
+       slack_j: in the corner, theta_j exceeds zero against that sign by at most delta_j.
 
     If `slope` is positive, the last linear coordinate is ``c'theta``, over the coordinates of theta that are not rows
     themselves: it is measured from ``slope * (t - sum |theta_j|)``, with the sum over the other coordinates, a shear
@@ -54,7 +54,7 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    lean: FloatArray  # empty for the l1 ball
+    slack: FloatArray  # empty for the l1 ball
     signs: FloatArray  # 1 if a row of M is a coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
@@ -65,7 +65,7 @@ class Cover:
         value = np.full(gamma.shape, -np.linalg.slogdet(self.M)[1] + log_ball(self.norm, self.balls))
         value += np.log(self.plus + self.minus).sum() - gammaln(m + k / 2 + 1) - gammaln(rest + 1)
         value += self.balls * np.log(gamma)
-        value += rest * np.log(t + rise * np.abs(self.lean).sum() if self.lean.size else 2.0 * t)
+        value += rest * np.log(t + rise * np.abs(self.slack).sum() if self.slack.size else 2.0 * t)
         if k:
             value += k / 2 * (math.log(math.pi) + np.log(curve))
         return value + (m + k / 2) * np.log(rise) if m + k else value
@@ -88,11 +88,11 @@ class Cover:
                 rng.uniform(0.0, 1.0, (size, m)) * (self.plus + self.minus) < self.plus, self.plus, -self.minus
             )
             parts.append(self.anchor * gamma[:, None] + side * x[:, :m] * share[:, None])
-        if self.lean.size:
-            delta = rise[:, None] * np.abs(self.lean)
+        if self.slack.size:
+            delta = rise[:, None] * np.abs(self.slack)
             x = rng.standard_gamma(1.0, (size, rest + 1))
             x *= ((t + delta.sum(axis=1)) / x.sum(axis=1))[:, None]
-            parts.append(np.sign(self.lean) * (x[:, :rest] - delta))
+            parts.append(np.sign(self.slack) * (x[:, :rest] - delta))
         else:
             parts.append(unit_ball(rng, "l1", size, rest) * t[:, None])
         z = np.concatenate(parts, axis=1)
@@ -224,24 +224,24 @@ def corner(
         top = bool(np.any(last != 0.0))
         spare = scipy.linalg.null_space(last[None, solved]) if top else np.eye(len(solved))
         Q = scipy.linalg.qr(A[:, solved] @ spare, mode="economic")[0]
-        bent, ball, strong = (Q.T @ A, Q.T @ b), np.zeros(0, int), np.zeros(0, int)
+        w, ball, strong = (Q.T @ A, Q.T @ b), np.zeros(0, int), np.zeros(0, int)
     else:
-        bent = (np.zeros((0, d)), np.zeros(0))
+        w = (np.zeros((0, d)), np.zeros(0))
         ball, strong = kept[tight_e[kept] >= wide], kept[tight_e[kept] < wide]
-    M = np.concatenate([A[ball], bent[0], A[strong], np.eye(d)[hold], *([last[None]] if top else []), np.eye(d)[loose]])
+    M = np.concatenate([A[ball], w[0], A[strong], np.eye(d)[hold], *([last[None]] if top else []), np.eye(d)[loose]])
     one = np.ones(int(top))
     m = len(hold) + int(top)
-    shift = np.concatenate([b[ball], bent[1], b[strong], np.zeros(m + len(loose))])
-    lean = np.where(c > 0, down, -up)[loose]
-    lean = lean if rise * np.abs(lean).sum() < t else np.zeros(0)
+    shift = np.concatenate([b[ball], w[1], b[strong], np.zeros(m + len(loose))])
+    slack = np.where(c > 0, down, -up)[loose]
+    slack = slack if rise * np.abs(slack).sum() < t else np.zeros(0)
     anchor = np.concatenate([-np.sign(y[strong]) if norm == "linf" else np.zeros(len(strong)), np.zeros(m)])
     signs = np.concatenate(
-        [np.zeros(len(ball) + len(bent[0]) + len(strong)), np.ones(len(hold)), 0 * one, np.ones(len(loose))]
+        [np.zeros(len(ball) + len(w[0]) + len(strong)), np.ones(len(hold)), 0 * one, np.ones(len(loose))]
     )
     return Cover(
-        norm, M, shift, len(ball), len(bent[0]),
+        norm, M, shift, len(ball), len(w[0]),
         np.concatenate([plus[strong], up[hold], 0 * one]), np.concatenate([minus[strong], down[hold], one]),
-        anchor, mu if top else 0.0, lean, signs,
+        anchor, mu if top else 0.0, slack, signs,
     )  # fmt: skip
 
 

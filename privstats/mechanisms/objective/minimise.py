@@ -52,12 +52,12 @@ class Tilted:
     gamma: float
     tilt: FloatArray
 
-    def few(self) -> Iterator[FloatArray]:
+    def batches(self) -> Iterator[FloatArray]:
         """Return the rows, at most `ROWS` at a time, so that what is computed of them stays in the cache."""
         for part in self.parts:
             yield from (part[start : start + ROWS] for start in range(0, len(part), ROWS))
 
-    def near(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+    def derivatives(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
 
         A linear predictor is wrong by at most ``(d + 2) u (|x|'|theta| + |o|)``, in any order of summation (Higham
@@ -68,7 +68,7 @@ class Tilted:
         """
         d, loss, sums = len(theta), self.loss, [np.zeros((1, len(theta)))]
         total, hessian = np.zeros(d), self.gamma * np.eye(d)
-        for rows in self.few():
+        for rows in self.batches():
             weight, x, y, offset, sizes = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1], np.abs(rows[:, 1:-2])
             slope, curvature = loss.derivatives(x @ theta + offset, y)
             score, h = weight * slope, weight * curvature
@@ -124,7 +124,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     theta = step = np.zeros(len(f.tilt))
     best, least, start = theta, math.inf, 0.0
     for _ in range(MOST_STEPS):
-        gradient, wrong, hessian = f.near(theta)
+        gradient, wrong, hessian = f.derivatives(theta)
         size = float(np.linalg.norm(gradient))
         if size < least:
             best, least = theta, size
@@ -150,7 +150,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
     steep = rows[:, 1:-2].T @ (rows[:, 1:-2] * (f.loss.steepest(rows[:, -2]) * rows[:, 0])[:, None])
     steep = steep + (f.gamma + 2.0**-30 * float(np.trace(steep))) * np.eye(d)  # above all Hessians, rounding included
-    surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.near(start)[2]))
+    surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
     def gradient(theta: list[Decimal]) -> list[Decimal]:
         g = [gamma * value + push for value, push in zip(theta, tilt, strict=True)]

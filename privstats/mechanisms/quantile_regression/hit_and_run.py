@@ -59,7 +59,7 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Beyond:
+class Outside:
     """A bound beyond an end of a window: at distance s, up to `length`, density at most ``exp(-height - slope s)``.
 
     With a negative slope there is no bound.
@@ -95,7 +95,7 @@ class LineWindow:
         Derivative of the loss along the line in each piece.
     logs : ndarray, shape (k,)
         Log mass of the pieces.
-    beyond : tuple of two Beyond
+    tails : tuple of two Outside
         Bounds to the left and to the right, within the parameter set.
     """
 
@@ -103,7 +103,7 @@ class LineWindow:
     pulls: FloatArray
     slopes: FloatArray
     logs: FloatArray
-    beyond: tuple[Beyond, Beyond]
+    tails: tuple[Outside, Outside]
 
 
 class CheckLines:
@@ -163,7 +163,7 @@ class CheckLines:
                 return  # the line only touches the parameter set, at a corner
             highest = float(window.logs.max())
             inside = highest + math.log(float(np.exp(window.logs - highest).sum()))
-            missed = [beyond.log_mass > inside + math.log(SELDOM) for beyond in window.beyond]
+            missed = [tail.log_mass > inside + math.log(SELDOM) for tail in window.tails]
             if any(missed[k] and ends[k] == box[k] for k in (0, 1)):
                 self.look(np.minimum(self.frame.halves, WIDER_WINDOW * self.halves))
             if any(missed):
@@ -174,8 +174,8 @@ class CheckLines:
                 self.phi, self.u, self.pull = self.phi + t * way, self.u - t * slopes, window.pulls[:, piece]
                 return
             side = int(t > 0)
-            beyond = window.beyond[side]
-            bound = beyond.height + beyond.slope * abs(t - ends[side])
+            tail = window.tails[side]
+            bound = tail.height + tail.slope * abs(t - ends[side])
             if rng.uniform(0.0, 1.0, None) < math.exp(min(0.0, bound - self.potential(v, t, ends[0]))):
                 self.phi = self.phi + t * way
                 self.look(np.minimum(self.frame.halves, np.maximum(self.halves, WIDER_WINDOW * np.abs(self.phi))))
@@ -233,24 +233,24 @@ class CheckLines:
             steep = target.rate / float(dual_size(target.norm, v, target.tilt))
             rises = max(0.0, -float(tilts[0]) * steep), max(0.0, float(tilts[-1]) * steep)
             return LineWindow(
-                edges, pulls, tilts, logs, (Beyond(rises[0], 0.0, rest[0]), Beyond(rises[1], 0.0, rest[1]))
+                edges, pulls, tilts, logs, (Outside(rises[0], 0.0, rest[0]), Outside(rises[1], 0.0, rest[1]))
             )
         heights = target.rate * np.concatenate([[0.0], np.cumsum(tilts * lengths)])
         fall = target.rate * np.abs(tilts) * lengths
         logs += -np.minimum(heights[:-1], heights[1:]) + np.log(_share(fall))
-        left = Beyond(0.0, -target.rate * float(tilts[0]), rest[0])
-        right = Beyond(float(heights[-1]), target.rate * float(tilts[-1]), rest[1])
+        left = Outside(0.0, -target.rate * float(tilts[0]), rest[0])
+        right = Outside(float(heights[-1]), target.rate * float(tilts[-1]), rest[1])
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
         """Return a point on the line, drawn from pieces and bounds, and its piece; None beyond the window."""
-        before = math.exp(window.beyond[0].log_mass - inside)
+        before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
-        place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.beyond[1].log_mass - inside), None))
+        place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))
         if place < before:
-            return float(window.edges[0]) - window.beyond[0].place(rng), None
+            return float(window.edges[0]) - window.tails[0].place(rng), None
         if place - before >= mass[-1]:
-            return float(window.edges[-1]) + window.beyond[1].place(rng), None
+            return float(window.edges[-1]) + window.tails[1].place(rng), None
         k = int(np.searchsorted(mass, place - before, side="right"))
         a, b = float(window.edges[k]), float(window.edges[k + 1])
         part = float(rng.uniform(0.0, 1.0, None))

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from privstats.estimators.constants import FLOOR, MADE_UP, NARROWEST
+from privstats.estimators.constants import FLOOR, NARROWEST, SYNTHETIC_ROWS
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.levels import KeptLevels
 from privstats.estimators.preconditioner import Start
@@ -16,7 +16,7 @@ from privstats.numerics.law import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class MadeUp:
+class SyntheticRows:
     """Synthetic rows drawn from a model with the released moments; they contain no row of the data.
 
     Parameters
@@ -58,7 +58,7 @@ class MadeUp:
     def offset(self) -> FloatArray:
         """Synthetic offsets, independent of the predictors, shape (rows,)."""
         mean, sd = self.about_offset
-        return mean + sd * standard_rows(self.box.c + 1, MADE_UP)[:, -1] if sd else np.full(MADE_UP, mean)
+        return mean + sd * standard_rows(self.box.c + 1, SYNTHETIC_ROWS)[:, -1] if sd else np.full(SYNTHETIC_ROWS, mean)
 
     @cached_property
     def rows(self) -> FloatArray:
@@ -84,8 +84,8 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return public rows z, (rows, width): independent factors with released frequencies, and normal columns."""
-    design, rows = box.design, np.zeros((MADE_UP, box.width))
-    normal = standard_rows(box.c, MADE_UP)
+    design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
+    normal = standard_rows(box.c, SYNTHETIC_ROWS)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
     if box.intercept is not None:
         rows[:, box.intercept] = 1.0
@@ -95,7 +95,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
         counts = np.where(levels.kept[k], np.maximum(levels.counts[k], 0.0), 0.0)
         if not counts.sum() > 0:
             continue
-        places = (np.arange(MADE_UP) + 0.5) / MADE_UP
+        places = (np.arange(SYNTHETIC_ROWS) + 0.5) / SYNTHETIC_ROWS
         codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
         order = np.argsort(normal[:, factor.columns[0]])  # public, and independent of the other columns
         values = np.asarray(factor.contrasts, dtype=float)[codes]
