@@ -1,4 +1,4 @@
-"""Attributes of statsmodels' results that a private fit does not have: each says so, and names what to use."""
+"""Attributes of statsmodels' results that a private fit lacks: the error of each says why and names an alternative."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from privstats.errors import PrivacyError
 
 ROWS, RELEASE = "would need the rows", "was not released"
 
-# Why an attribute is not there and what to use, with the names of statsmodels' OLS, GLM, QuantReg and Logit results.
-# A cure that is code stands last, after "write". `Results` has some of the names where the fit releases enough.
+# For each attribute of statsmodels' OLS, GLM, QuantReg and Logit results: why a private fit lacks it, and an
+# alternative; code stands last, after "write". If a fit releases enough, `Results` has some of these names.
 CURES = {
     (
         ROWS,
@@ -55,7 +55,7 @@ class NotAvailableError(PrivacyError, AttributeError):
 
 
 def missing(name: str, owner: str) -> AttributeError:
-    """Return the error for an attribute that results do not have."""
+    """Return the error for an attribute that results lack."""
     if name in ABSENT:
         why, instead = ABSENT[name]
         return NotAvailableError(f"{name} {why}; {instead}")

@@ -1,4 +1,4 @@
-"""Fits of one plan combined: what they must have in common, and the facts of their weighted mean."""
+"""Weighted means of several fits of one plan: conditions on the fits, and the facts of the mean."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.results import Results
 
 OF_ROWS = ("disjoint", "same")
-COUNTED = "hist"  # the function whose numbers are those of the rows themselves, and not of a population
+COUNTED = "hist"  # the only function that describes the rows themselves, not a population
 
-# What the fits must have in common, for their numbers to be of the same population values.
+# Facts that must be equal in all fits, so that their numbers estimate the same population values.
 COMMON: dict[str, Callable[[FitFacts], Any]] = {
     "function": lambda facts: f"dp_{facts.verb}",
     "model": lambda facts: facts.title,
@@ -54,7 +54,7 @@ def combined_fits(fits: Sequence[Results], rows: str) -> Results:
 
 
 def _check_plans(fits: Sequence[Results]) -> None:
-    """Refuse fits whose numbers are not of the same population values."""
+    """Refuse fits whose numbers estimate different population values."""
     first = fits[0]
     for fit in fits[1:]:
         for what, of in COMMON.items():
@@ -80,7 +80,7 @@ def _different(one: object, other: object, what: str) -> OptionError:
 
 
 def _check_chance(fits: Sequence[Results]) -> None:
-    """Refuse fits whose noise is not independent: one fit twice, and fits of one seed."""
+    """Refuse fits whose noise is not independent: the same fit twice, or fits with the same seed."""
     given = [release for fit in fits for release in fit.releases]
     seeds = [fit.facts.seeded for fit in fits if isinstance(fit.facts.seeded, int)]
     if len(set(map(id, given))) < len(given) or _repeated(fits):
@@ -90,14 +90,14 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Whether two fits have all numbers in common that have noise of a known law: one is a copy of the other."""
+    """Whether one fit is a copy of the other: all released numbers that have noise of a known law are equal."""
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
     return len(set(known)) < len(known)
 
 
 def _check_disjoint(fits: Sequence[Results]) -> None:
-    """Refuse fits that are known to be of one data set, and numbers that do not belong to a population."""
+    """Refuse fits known to be of the same data set, and numbers that describe rows in place of a population."""
     if fits[0].facts.verb == COUNTED:
         raise OptionError(
             "dp_hist estimates the counts of its own rows, and counts of disjoint rows add up; write fit1.params + "
@@ -112,7 +112,7 @@ def _check_disjoint(fits: Sequence[Results]) -> None:
 
 
 def _check_same(fits: Sequence[Results]) -> None:
-    """Refuse fits that are known to be of different rows."""
+    """Refuse fits known to be of different rows."""
     for numbers, what in ([fit.facts.rows for fit in fits], "rows"), ([fit.facts.units for fit in fits], "units"):
         known = sorted({n for n in numbers if n is not None})
         if len(known) > 1:
@@ -123,7 +123,7 @@ def _check_same(fits: Sequence[Results]) -> None:
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
-    """Return the account of all fits, where they have one; else one that holds what they keep together, and is full."""
+    """Return the account that all fits share; otherwise a new, spent account with the promise of all fits together."""
     if facts.shared:
         return fits[0].account
     account = Account(facts.promise)
@@ -132,7 +132,7 @@ def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
 
 
 def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
-    """Return the facts of the mean of several fits."""
+    """Return the public facts of the mean of several fits."""
     every = [fit.facts for fit in fits]
     unit = every[0].neighbors.unit or "row"
     promises = [facts.promise for facts in every]
@@ -173,7 +173,7 @@ def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
 
 
 def _described(every: Sequence[FitFacts]) -> str:
-    """Return methods and budgets of fits, equal ones counted."""
+    """Return the methods and budgets of the fits in words; equal ones appear once, with their number."""
     kinds = Counter(
         f"{facts.mech} with {facts.promise.budget}{'' if facts.rows is None else f', {facts.rows:,} rows'}"
         for facts in every
@@ -183,7 +183,7 @@ def _described(every: Sequence[FitFacts]) -> str:
 
 
 def _number(numbers: Iterable[int | None], same: bool) -> int | None:
-    """Return how many rows there are, if all numbers are public."""
+    """Return the total number of rows, if the number of each fit is public."""
     known = list(numbers)
     if any(n is None for n in known):
         return None
@@ -191,7 +191,7 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return how many rows were used, as far as it was released, and the standard error of that."""
+    """Return the released number of rows used and its std error: summed over disjoint rows, averaged over the same."""
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T
     if all(facts.complete for facts in every) or np.isnan(values).all() or (np.isnan(values).any() and not same):

@@ -1,4 +1,4 @@
-"""Whether a small delta would shorten the intervals of a fit under pure eps: from its releases, when asked for."""
+"""A note on fits under pure eps: whether a small delta would shorten the intervals. It is computed from releases."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from privstats.privacy.promise import ApproxDP, PureDP, Relation
 from privstats.privacy.release import Release
 from privstats.results.facts import FitFacts, FloatArray
 
-SHORTER = 1.5  # times, from which on a delta is worth a note
+SHORTER = 1.5  # ratio of interval lengths without and with delta from which on a fit gets the note
 DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note where normal noise, at a small delta, would be much less in the release that matters most.
+    """Return a note if normal noise, at a small delta, would be much smaller in the most important release.
 
-    This is the one with the largest share, or the largest matrix where the noise of matrices is not small. The
-    intervals are shorter by as much as their noise has a part in them. Several fits that were combined have no shares.
+    The most important release has the largest share, or is the largest matrix if the noise of matrices is not small.
+    How much shorter the intervals would be depends on the share of noise in them. Combined fits have no shares.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -47,11 +47,11 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the standard deviation of normal noise at mu = 1; None of numbers that are not sums with added noise."""
+    """Return the standard deviation of normal noise at mu = 1; None if the release is no sum with added noise."""
     if not hasattr(release.law, "scale"):
         return None
     try:
         sensitivity = release.within.sensitivity("l2", relation)
-    except OptionError:  # chosen by their score, in which alone lengths are known
+    except OptionError:  # the set of values has no l2 sensitivity: a mechanism chooses them by a score
         return None
     return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

@@ -1,8 +1,8 @@
 """A record of a fit for the public registry of deployments of differential privacy, in YAML.
 
-The fields are those of schemas/deployments-schema.yaml in opendp/deployments-registry-data, tier 2 and what is known of
-tier 3. What only the custodian knows is left empty, with a comment. Texts are written as JSON writes them, which YAML
-reads.
+The fields follow schemas/deployments-schema.yaml in opendp/deployments-registry-data: all of tier 2, and those of tier
+3 that are known. Fields that only the custodian can fill in are empty, with a comment. Texts are written as in JSON,
+which is valid YAML.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from privstats.results.statement import (
 from privstats.version import VERSION
 
 VARIANTS: Mapping[type[Promise], tuple[str, Callable[[Any], dict[str, float]]]] = MappingProxyType(
-    {  # the registry's name of a kind of guarantee, and its parameters; of mu it has the rho that follows from it
+    {  # the registry's name and parameters of each kind of guarantee; it has no mu, so that rho = mu^2 / 2 is given
         PureDP: ("Pure DP", lambda promise: {"epsilon": promise.eps}),
         ApproxDP: ("Approximate DP", lambda promise: {"epsilon": promise.eps, "delta": promise.delta}),
         GaussianDP: ("Zero-concentrated DP", lambda promise: {"rho": promise.mu**2 / 2}),
@@ -48,19 +48,19 @@ TRUST = (
 
 @dataclass(frozen=True)
 class Empty:
-    """A field that the custodian fills in.
+    """A field that the custodian must fill in.
 
     Parameters
     ----------
     hint : str
-        What belongs there.
+        Comment that explains the field.
     """
 
     hint: str
 
 
 def deployment(fit: FitNumbers) -> str:
-    """Return the record.
+    """Return the record of a fit.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _follows(promise: Promise) -> str:
 
 
 def _lines(value: Any, indent: str = "") -> Iterator[str]:
-    """Return the lines of a mapping, or of a list."""
+    """Return the YAML lines of a mapping or a list."""
     entries = (
         [(f"{key}:", part) for key, part in value.items()] if isinstance(value, dict) else [("-", v) for v in value]
     )
@@ -182,7 +182,7 @@ def _lines(value: Any, indent: str = "") -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, Empty):
         return f'""  # {value.hint}'
-    if isinstance(value, float):  # with a point, without which YAML reads 1e-06 as a text
+    if isinstance(value, float):  # write a decimal point: YAML reads 1e-06 as text
         mantissa, sign, exponent = repr(float(value)).partition("e")
         return f"{mantissa}{'' if '.' in mantissa else '.0'}{sign}{exponent}"
     return json.dumps(value, ensure_ascii=False)

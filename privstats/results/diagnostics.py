@@ -1,4 +1,4 @@
-"""What a fit leaves over, released: residuals, their means and their sizes by fitted value, as frames and pictures."""
+"""Released residual diagnostics as frames and plots: counts of residuals, and their means and sizes by fitted value."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ HEIGHTS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics:
-    """Pictures of residuals: each is made of its own releases, and holds no row.
+    """Released tables of residuals, and plots of them; they hold no rows.
 
     Attributes
     ----------
     formula : str
-        Of the fit.
+        Formula of the fit.
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        What all pictures keep together, beside what the fit keeps.
+        Guarantee of all tables together; the cost of the fit comes on top.
     residuals, binned, scale_location : DataFrame
-        One row a bin; None where there is no such picture.
+        One row for each bin; None for a table that was not asked for.
     """
 
     formula: str
@@ -56,28 +56,28 @@ class Diagnostics:
 
     @property
     def residuals(self) -> pd.DataFrame | None:
-        """Counts of residuals by bin; those beyond the outer edges count in the outer bins."""
+        """Counts of residuals by bin; the outer bins also count residuals beyond the outer edges."""
         return self._frame("residuals", "count")
 
     @property
     def binned(self) -> pd.DataFrame | None:
-        """Mean residuals by fitted value: 0 where the model is right, but for their errors and those of the fit."""
+        """Mean residuals by fitted value: 0, up to their errors and those of the fit, where the model is right."""
         return self._frame("binned", "mean")
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Means of sqrt(abs(residual) / std dev) by fitted value: alike where the error variance is."""
+        """Means of sqrt(abs(residual) / std dev) by fitted value: equal if the error variance is constant."""
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:
-        """Draw all pictures side by side, with intervals.
+        """Plot all tables side by side, with intervals.
 
         Parameters
         ----------
         alpha : float
             One minus the confidence of the intervals.
         ax : list of matplotlib Axes, optional
-            Where to draw, one for each picture; by default in a new figure.
+            Axes to draw in, one for each plot; by default those of a new figure.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Diagnostics:
         ImportError
             If matplotlib is not installed.
         OptionError
-            If `ax` are not as many as the pictures.
+            If the number of `ax` differs from the number of plots.
         """
         alpha, many = level(alpha), len(self.kinds)
         if ax is None:
@@ -118,7 +118,7 @@ class Diagnostics:
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return estimates of a picture, with the ends of its bins; the first and last bin have what lies beyond."""
+        """Return the estimates of a table with the edges of its bins; outer bins also hold rows beyond their edges."""
         if kind not in self.kinds:
             return None
         place = self.kinds.index(kind)

@@ -1,4 +1,4 @@
-"""The public facts of a fit: what was asked for, under which promise, by which method and why."""
+"""The public facts of a fit: the call, the promise, and the method with the reason for its choice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from privstats.privacy.promise import Neighbors, Promise
 
 FloatArray = NDArray[np.float64]
 
-REGRESSIONS = ("lm", "glm", "rq")  # functions whose coefficients are tested against zero
+REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against zero
 
 
 class PublicDesign(Protocol):
-    """The members of a design that results use: it holds no rows."""
+    """The members of a design that results use; they hold no rows."""
 
     @property
     def domain(self) -> Any:
@@ -26,7 +26,7 @@ class PublicDesign(Protocol):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """The columns of the data that the formula reads."""
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the model matrix of new rows in the user's units, shape (n, columns)."""
@@ -35,86 +35,86 @@ class PublicDesign(Protocol):
         """Return the offset of new rows, shape (n,)."""
 
 
-COMBINED = "combined"  # the method of a mean of fits
+COMBINED = "combined"  # name of the method for a weighted mean of several fits
 
 
 @dataclass(frozen=True)
 class FitFacts:
-    """The public facts of a fit; `used` alone is a release.
+    """The public facts of a fit; only `used` is a release.
 
     Parameters
     ----------
     verb : str
         "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
     title : str
-        Heads the summary, before the formula: "Private linear regression".
+        Heading of the summary, before the formula: "Private linear regression".
     formula : str
         As the user wrote it.
     promise : Promise
-        The promise that was asked for, and kept; its `neighbors` name the unit.
+        The guarantee that was asked for and is kept; its `neighbors` name the unit.
     mech, mech_words : str
         The method as an argument, and in words: "suffstats", "noisy moments".
     noise : str, optional
-        Distribution of the noise, where the method has a choice of it.
+        Distribution of the noise, if the method offers several.
     why : str
-        Why this method: "chosen by auto: expected length 1.9 times that without privacy (newton: 2.3)". A part
-        ``{key}`` becomes the number of the note with this key.
+        Reason for the method: "chosen by auto: expected length 1.9 times that without privacy (newton: 2.3)". A part
+        ``{key}`` is replaced by the number of the note with this key.
     rows : int, optional
         Number of rows handed over, if it is public.
     units : int, optional
         Number of units, if it is public and a unit is not a row.
     used : tuple of (float, float), optional
-        Number of rows used, as released, and the standard error of this release.
+        Released number of rows used, and the standard error of this release.
     complete : bool
-        Whether every row is used, by declaration.
+        Whether the declarations imply that every row is used.
     cov_type : str, optional
-        As asked for: "HC", "HC0" to "HC3", "nonrobust", "cluster", "kernel"; None where there is no such choice.
+        Argument of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster", "kernel"; None for functions without it.
     assumes : tuple of str
         Further assumptions, in words.
     estimated_bounds : tuple of (str, float, float)
         Columns without declared bounds, and their estimated bounds.
     budget : tuple of (str, float)
-        Names of the questions, and their shares of the whole.
+        Names of the questions, and their shares of the whole budget.
     accounted : Promise, optional
-        The promise that was divided among the questions, where it is not `promise`: mu, in place of (eps, delta).
+        The promise that was divided among the questions, if it differs from `promise`: mu in place of (eps, delta).
     kept : Promise, optional
-        The promise that the mechanisms keep, where it implies more than `promise`: mu of normal noise, in place of rho.
+        The promise that the mechanisms keep, if it is stronger than `promise`: mu of normal noise, in place of rho.
     seeded : int or str, optional
-        The seed, or what stood in its place; None where the noise is from the operating system.
+        The seed, or words for a generator; None if the noise comes from the operating system.
     shared : bool
-        Whether the user handed over the ledger.
+        Whether the user supplied the ledger.
     charged : str
-        Where several fits that were combined are charged, in words.
+        For combined fits: the ledgers that were charged, in words.
     keys : tuple of str
         Names of the levels of the index: ("term",), ("term", "tau"), ("term", "group"), ("term", "group", "q"),
         ("term", "bin").
     labels : tuple of tuple
-        For each number of the estimate its label, one part a key; by term first. Empty where `keys` is ("term",): names
-        of the estimate are the labels then.
+        Label of each number of the estimate, with one part for each key, sorted by term. Empty if `keys` is ("term",):
+        then the names of the estimate are the labels.
     levels : tuple of (tuple or None)
-        For each number the levels whose position it is (the mode of a column with levels); empty where it is a number.
+        For the mode of a column with levels: these levels, of which the estimate is a position. Empty otherwise.
     residual_unit : float
         Length in the response's units of a residual of 1 in `diagnostics`.
     loss : str, optional
-        Of linear regressions, as an argument: "squares", "huber".
+        Loss of a linear regression: "squares", "huber".
     link : str, optional
-        "logit", "probit" or "log", where predictions are made through a link.
+        "logit", "probit" or "log"; None for models without a link.
     family : str, optional
-        Of generalized linear models: "binomial", "poisson", "gamma", "gaussian".
+        Family of a generalized linear model: "binomial", "poisson", "gamma", "gaussian".
     taus : tuple of float
-        Of quantile regressions.
+        Quantile levels of a quantile regression.
     design : Design, optional
         The map from new rows to columns, for `predict`; holds no data.
     subset, weights, offset : str, optional
         As the user wrote them.
     notes : tuple of Note
-        What is to be said of the fit as a whole, apart from its estimates.
+        Notes about the fit as a whole; notes about estimates are in the estimate.
     digest : str
-        Of the plan.
+        Digest of the plan.
     ledgers : tuple of str
-        What tells the ledgers from others to which it was charged, as far as the user handed them over.
+        Identifiers of the charged ledgers that the user supplied.
     accepted : tuple of (str, float)
-        Widths of 95% intervals that were stated beforehand as wanted, by term.
+        Widths of 95% intervals that the caller stated beforehand as wanted, by term.
     """
 
     verb: str
@@ -162,12 +162,12 @@ class FitFacts:
 
     @property
     def divided(self) -> Promise:
-        """The promise whose parts the questions were given."""
+        """The promise that was divided among the questions."""
         return self.accounted or self.promise
 
     @property
     def tested(self) -> bool:
-        """Whether "the coefficient is zero" is a hypothesis that somebody may have."""
+        """Whether estimates are tested against zero: in regressions, not for means or quantiles."""
         return self.verb in REGRESSIONS
 
     @property
@@ -177,7 +177,7 @@ class FitFacts:
 
     @property
     def used_value(self) -> float:
-        """Number of rows used: the public number where all are, else the released one; NaN where none was released."""
+        """Number of rows used: the public number if every row is used, else the released one, else NaN."""
         if self.complete and self.rows is not None:
             return float(self.rows)
         return float("nan") if self.used is None else self.used[0]

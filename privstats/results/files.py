@@ -1,4 +1,4 @@
-"""Files of plans, studies and fits: JSON that is written whole or not at all, and read strictly."""
+"""JSON files of plans, studies and fits: they are written completely or not at all, and read strictly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LINE = 76  # characters
 
 
 def as_line(content: Mapping[str, Any]) -> str:
-    """Return JSON for programs: one line."""
+    """Return a value as JSON in one line, for programs."""
     return _compact(content) + "\n"
 
 
 def as_text(content: Mapping[str, Any]) -> str:
-    """Return JSON to be read by people, too: what fits into a line stands in one."""
+    """Return a value as JSON that people can read: parts that fit into a line stand in one line."""
     return _spread(content, "") + "\n"
 
 
@@ -31,7 +31,7 @@ def _compact(value: Any) -> str:
 
 
 def _spread(value: Any, indent: str) -> str:
-    """Return JSON whose short parts have a line each; the parts of long ones are indented."""
+    """Return the JSON text of a value: one line for each short part, and indented lines for the parts of a long one."""
     line, inner = _compact(value), indent + "  "
     if (indent and len(indent + line) <= LINE) or not isinstance(value, dict | list):
         return line
@@ -44,12 +44,12 @@ def _spread(value: Any, indent: str) -> str:
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Write a file: another one beside it first, which takes its name once it is complete and on the disk.
+    """Write a temporary file in the same directory, and rename it to the path once it is complete and on the disk.
 
     Raises
     ------
     OptionError
-        If it cannot be written; what was there before is there still.
+        If the file cannot be written; a previous file is unchanged then.
     """
     to = path_of(path)
     beside = to.with_name(f".{to.name}.{os.getpid()}.{get_ident()}")
@@ -66,7 +66,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def check_new(path: str | PathLike[str]) -> None:
-    """Refuse a path where a file is, or where none can be written.
+    """Refuse a path at which a file exists already, or no file can be written.
 
     Raises
     ------
@@ -80,12 +80,12 @@ def check_new(path: str | PathLike[str]) -> None:
 
 
 def read_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return what a file of JSON holds: an object, no name of which stands twice, and finite numbers.
+    """Return the object of a JSON file, with unique names and finite numbers.
 
     Raises
     ------
     OptionError
-        If there is no such file, or it holds something else.
+        If the file does not exist, or its content is no such object.
     """
     file = path_of(path)
     try:
@@ -104,14 +104,14 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def path_of(path: Any) -> Path:
-    """Return a path; refuse what is none."""
+    """Return a value as a path; refuse values that are no path."""
     if isinstance(path, str | PathLike) and (found := Path(os.fspath(path))).name:
         return found
     raise OptionError(f"the path is {quote(path)}; write the name of a file, such as 'wages.plan.json'")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, no name of which stands twice: readers would see one value and take another."""
+    """Return an object of JSON; refuse repeated names, of which a person might read another value than the program."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

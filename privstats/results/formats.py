@@ -1,4 +1,4 @@
-"""Formats of a table for other programs: Markdown, LaTeX, HTML, CSV and great_tables."""
+"""Tables in formats of other programs: Markdown, LaTeX, HTML, CSV and great_tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from privstats.results.text import WIDTH, shown_once
 
-GAP = 1  # characters between two columns, at least
-MANY = 5  # columns, beyond which a table of LaTeX is set in small letters
+GAP = 1  # smallest number of characters between two columns
+MANY = 5  # LaTeX tables with more columns are set in small letters
 DENSE = r"\footnotesize\setlength{\tabcolsep}{3pt}"
-KEPT = 40  # characters of a cell of LaTeX; a longer one is a note below the table
+KEPT = 40  # most characters in a cell of LaTeX; longer text becomes a note below the table
 GREEK = {"eps": r"\varepsilon", "delta": r"\delta", "mu": r"\mu", "rho": r"\rho"}
 EQUATION = re.compile(r"\b(eps|delta|mu|rho) = (\d[\d.]*)(?:e([-+]\d+))?")
 MINUS = re.compile(r"(?<![\w.)\]])-(?=[\d.]|inf\b)")
@@ -49,22 +49,22 @@ table.privstats{color:inherit;font-size:inherit}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A titled table of texts, with lines above and below it.
+    """A table of text cells with a title, and with lines above and below it.
 
     Parameters
     ----------
     title, about : str
-        What the table is, and of what: "Private linear regression" and its formula.
+        Title and subject of the table: "Private linear regression", and the formula.
     heads : tuple of str
-        Of all columns.
+        Heads of all columns.
     body, foot : tuple of tuple of str
-        Rows of cells, each with all its labels; those of `foot` stand apart, below the others.
+        Rows of cells, each with all its labels; rows of `foot` follow below a rule.
     above, below : tuple of (str, str)
-        Lines with their labels; a label may be empty.
+        Labels and texts of the lines above and below; a label may be empty.
     labels : int
-        Number of the first columns that name the rows.
+        Number of leading columns that name the rows.
     key : str
-        Of the label of the LaTeX table.
+        Key in the label of the LaTeX table, ``tab:key``.
     """
 
     title: str
@@ -83,7 +83,7 @@ class Sheet:
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table in parts of at most so many characters side by side, each with the labels of the rows."""
+        """Return the table split into parts of limited width, each of which repeats the labels of the rows."""
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
         room = width - sum(min(size, KEPT) for size in widths[: self.labels])
@@ -96,7 +96,7 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return some columns, without rows that have nothing in them, and without labels that no other row has."""
+        """Return the table with some of its columns only, without rows and label columns that would be empty."""
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 
@@ -108,7 +108,7 @@ class Sheet:
 
     @property
     def _rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the body without the labels that are those of the row before."""
+        """The rows of the body; a label that repeats that of the row before is left empty."""
         labels = shown_once([row[: self.labels] for row in self.body])
         return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 
@@ -127,7 +127,7 @@ class Sheet:
     # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return one captioned table with its label; needs the package booktabs only."""
+        """Return a LaTeX table with caption and label; it needs no package but booktabs."""
         short, long = self._shortened()
         fits = len(self.caption) <= WIDTH
         notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]
@@ -144,7 +144,7 @@ class Sheet:
         return "\n".join(line for line in lines if line)
 
     def _shortened(self) -> tuple[Sheet, tuple[tuple[str, str], ...]]:
-        """Return the table with letters in place of long cells, and what each letter stands for."""
+        """Return the table with letters in place of long cells, and the text of the cell for each letter."""
         long: dict[str, str] = {}
 
         def short(row: tuple[str, ...]) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class Sheet:
     # ---------------------------------------------------------------- HTML
 
     def as_html(self) -> str:
-        """Return one table with its style, for light and dark pages."""
+        """Return an HTML table with its style, for light and dark pages."""
         facts = "".join(f"<dt>{_html(label)}</dt><dd>{_html(text)}</dd>" for label, text in self.above)
         below = "".join(f"<p>{_html(_noted(label, text))}</p>" for label, text in self.below)
         parts = (
@@ -184,7 +184,7 @@ class Sheet:
         return "\n".join(part for part in parts if part)
 
     def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
-        """Return a row, of which the first cells are headers; an empty cell heads nothing."""
+        """Return a row of HTML whose first cells are headers; empty cells are never headers."""
         cells = []
         for j, cell in enumerate(row):
             place = ' class="label"' if j < self.labels else ""
@@ -195,7 +195,7 @@ class Sheet:
     # ---------------------------------------------------------------- CSV, great_tables
 
     def as_csv(self) -> str:
-        """Return heads and rows, without lines above and below."""
+        """Return heads and rows as CSV, without the lines above and below the table."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows((self.heads, *self.body, *self.foot))
         return text.getvalue()
@@ -225,7 +225,7 @@ class Sheet:
 
 
 def _noted(label: str, text: str) -> str:
-    """Return a line with its label, in prose."""
+    """Return a line below the table as a sentence that begins with its label."""
     start = "" if not label else f"{label} " if label[-1] in ")]" else f"{label}: "
     return start + "; ".join(text.split("\n"))
 
@@ -235,7 +235,7 @@ def _piped(cells: Any) -> str:
 
 
 def _listed(lines: Sequence[tuple[str, str]]) -> str:
-    """Return paragraphs, of which those with labels are a list."""
+    """Return lines as paragraphs of Markdown; labelled lines form a list."""
     texts = [(bool(label), ("- " if label else "") + _markdown(_noted(label, text))) for label, text in lines]
     joined = ""
     for k, (item, text) in enumerate(texts):
@@ -244,7 +244,7 @@ def _listed(lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Return text of which no letter is read as markup, not even within a table."""
+    """Return text with escapes, so that Markdown reads no character as markup, not even within a table."""
     return MARKUP.sub(r"\\\g<0>", " ".join(text.splitlines()))
 
 
@@ -257,13 +257,13 @@ def _latex_row(row: tuple[str, ...]) -> str:
 
 
 def _latex_cell(cell: str) -> str:
-    """Return a cell; a bracket or a star at its beginning would be an argument of the line before."""
+    """Return a cell of LaTeX; braces keep a first bracket or star from being an argument of the row before."""
     text = _latex(cell)
     return f"{{{text[0]}}}{text[1:]}" if text[:1] in ("[", "*") else text
 
 
 def _latex(text: str) -> str:
-    """Return text with escaped letters, and with minus signs and budgets in math mode."""
+    """Return text for LaTeX: special characters are escaped, minus signs and budgets are in math mode."""
     parts, last = [], 0
     for found in EQUATION.finditer(text):
         parts += [_escaped(text[last : found.start()]), _equation(*found.groups())]
@@ -284,5 +284,5 @@ def _equation(name: str, digits: str, exponent: str | None) -> str:
 
 
 def _letters(k: int) -> str:
-    """Return a, b, ..., z, aa, ab, ..."""
+    """Return name k of the sequence a, b, ..., z, aa, ab, ..."""
     return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)

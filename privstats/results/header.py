@@ -12,8 +12,8 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
-DELTA = 1e-6  # at which mu and rho are translated
-QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # names of questions that are written otherwise
+DELTA = 1e-6  # delta at which mu and rho are translated into eps
+QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # questions that are printed under another name
 OF_LEVELS = ("hist", "mode")  # functions that take numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
@@ -24,7 +24,7 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 
 
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
-    """Return the promise in words; whether it is void by a seed, or holds for the target of a Markov chain."""
+    """Return the guarantee in words; it says if a seed voids it, or if it holds for a Markov chain's target only."""
     promise = facts.promise
     if facts.seeded is not None:
         return f"{not_private(facts.seeded)}. With rng=None it would be {promise}"
@@ -39,14 +39,14 @@ def guarantee(facts: FitFacts, chain: bool = False) -> str:
 
 
 def not_private(seed: int | str) -> str:
-    """Return what is said of a guarantee where noise has a seed."""
+    """Return the words that replace the guarantee of a seeded fit."""
     return f"seeded: not private (rng={seed})"
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return what mu or rho implies in eps and delta, as a second line; nothing for other promises.
+    """Return a second line: eps and delta that mu or rho implies; empty for other promises.
 
-    `kept` is what the mechanisms keep, where it implies more.
+    `kept` is the promise of the mechanisms, if it implies more.
     """
     if promise.currency == "eps":
         return ""
@@ -54,7 +54,7 @@ def implied(promise: Promise, kept: Promise | None = None) -> str:
 
 
 def rows(facts: FitFacts) -> str:
-    """Return how many rows there are, as far as it is public, and how many were used, as far as it was released."""
+    """Return the number of rows, if it is public, and the number of rows used, if it was released, in words."""
     if facts.complete and facts.rows is not None:
         return f"{counted(facts.rows)} (public), all used (the columns are declared complete)"
     public = "the number is private"
@@ -72,7 +72,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return algorithm and noise, and why they were chosen; `numbers` are those of the notes, by key."""
+    """Return algorithm, noise and the reason for their choice; `numbers` has the numbers of the notes, by key."""
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():
@@ -81,7 +81,7 @@ def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
 
 
 def assumes(facts: FitFacts) -> str:
-    """Return the assumptions: where bounds are from, and what the errors may be."""
+    """Return the assumptions in words: the origin of bounds, and assumptions about the errors."""
     return "; ".join((_bounds(facts), *_covariance(facts), *facts.assumes))
 
 
@@ -114,29 +114,29 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return the widths of 95% intervals that were stated as wanted, each with what became of it.
+    """Return the wanted widths of 95% intervals in words, each with its outcome.
 
     Parameters
     ----------
     accepted : iterable of (str, float)
     widths : mapping of str to float
-        Those that there are.
+        Widths of the intervals of the fit.
     outcome : callable
-        Says of a width and the wanted one what is to be said.
+        Returns the words for a width and the wanted width.
     """
     parts = (f"{term} at most {wanted:g} ({outcome(widths[term], wanted)})" for term, wanted in accepted)
     return f"95% intervals of widths stated beforehand: {', '.join(parts)}"
 
 
 def met(width: float, wanted: float) -> str:
-    """Return whether a width is as small as wanted."""
+    """Return whether a width is at most the wanted width."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
 
 
 def ledger(facts: FitFacts, charged: Account) -> str:
-    """Return what is spent and left; or that nothing adds this fit to others."""
+    """Return the spent and remaining budget of the ledger in words, or that the fit has no ledger."""
     if facts.charged:
         return facts.charged
     if not facts.shared:
@@ -144,11 +144,11 @@ def ledger(facts: FitFacts, charged: Account) -> str:
     budget, name = charged.budget, charged.book.name
     try:
         spent, left = charged.spent(), charged.remaining()
-    except BudgetError:  # a file that lies elsewhere
+    except BudgetError:  # the file of the ledger is not on this machine
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # differences of mu do not show what is left
+    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # not the difference: mu adds in squares
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 
@@ -158,24 +158,24 @@ def _size(promise: Promise) -> float:
 
 
 def unit_of(promise: Promise) -> str:
-    """Return of which quantities the shares are parts."""
+    """Return the quantity that the shares divide, in words: "eps and delta", "mu^2"."""
     return "eps and delta" if isinstance(promise, ApproxDP) else shared(promise)
 
 
 def shared(promise: Promise) -> str:
-    """Return the number that adds up: costs are added in it, and shares are parts of it."""
+    """Return the additive parameter of a promise (eps, mu^2 or rho): costs add up in it, and shares divide it."""
     return "mu^2" if isinstance(promise, GaussianDP) else promise.currency
 
 
 def budget(facts: FitFacts) -> str:
-    """Return the shares of the questions, in per cent that add up."""
+    """Return the shares of the questions in whole per cent that add up to 100."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"
 
 
 def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
-    """Return the diagnostics in words; empty if there are none."""
+    """Return the diagnostics of a fit in words; empty if it has none."""
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)
     parts: list[str] = []

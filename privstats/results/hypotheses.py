@@ -23,15 +23,15 @@ TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sig
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContrastTest:
-    """Linear hypotheses ``R params = r``, each by itself.
+    """Tests of linear hypotheses ``R params = r``, one for each row of R.
 
     Parameters
     ----------
     estimate : Estimate
-        Of the coefficients.
+        Estimate of the coefficients.
     R : ndarray, shape (q, coefficients)
     null : ndarray, shape (q,)
-        ``r``.
+        The hypothetical values r.
     names : tuple of str
         The hypotheses in words.
     """
@@ -43,17 +43,17 @@ class ContrastTest:
 
     @property
     def effect(self) -> FloatArray:
-        """``R params``; NaN where it is not identified."""
+        """The estimates ``R params``; NaN where they are not identified."""
         return self._at(0.05)[0]
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors, noise included."""
+        """Standard errors of `effect`, noise included."""
         return self._at(0.05)[1]
 
     @property
     def tvalue(self) -> FloatArray:
-        """Distance from the hypothesis in standard errors."""
+        """Distance of `effect` from the hypothetical value, in standard errors."""
         estimate, sd = self._at(0.05)[:2]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((estimate - self.null) / sd)
@@ -75,7 +75,7 @@ class ContrastTest:
         return np.column_stack([low, high])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return one row a hypothesis, with the column names of statsmodels and the hypothetical value."""
+        """Return a row for each hypothesis, with the column names of statsmodels and the hypothetical value."""
         low, high = self.conf_int(alpha).T
         return pd.DataFrame(
             {
@@ -110,9 +110,9 @@ class WaldTest:
     Parameters
     ----------
     statistic : float
-        ``(R params - r)' V^-1 (R params - r)``; NaN where one of the hypotheses is not identified.
+        ``(R params - r)' V^-1 (R params - r)``; NaN if one of the hypotheses is not identified.
     pvalue : float
-        Upper tail of chi-squared; noncentral where clipping may have moved the estimates.
+        Upper tail of chi-squared; of noncentral chi-squared if clipping may have moved the estimates.
     df : int
         Number of linearly independent hypotheses.
     """
@@ -150,16 +150,16 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
     Parameters
     ----------
     hypothesis : str, list of str, mapping of str to float, or array_like, shape (q, coefficients)
-        Such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array means ``R`` with ``r = 0``, a pair of arrays both.
+        Text such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array is R, with r = 0; a pair of arrays is (R, r).
     names : sequence of str
-        Of the coefficients.
+        Names of the coefficients.
 
     Raises
     ------
     FormulaError
-        If it cannot be read as linear equations in the coefficients.
+        If the hypothesis is no set of linear equations in the coefficients.
     OptionError
-        If an array has another shape.
+        If an array has a wrong shape.
     """
     if isinstance(hypothesis, str):
         return _stacked([_equation(part, names) for part in _parts(hypothesis, names)])
@@ -217,7 +217,7 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return columns of estimates, standard errors and intervals: all of one row with the same decimals."""
+    """Return columns of estimates, standard errors and intervals; the numbers of a row have the same decimals."""
     error = np.where(np.isfinite(sd), sd, (high - low) / 4)
     places = [decimals(s, v, digits) for s, v in zip(error, value, strict=True)]
 
@@ -244,7 +244,7 @@ def _stacked(equations: list[tuple[FloatArray, float]]) -> tuple[FloatArray, Flo
 
 
 def _parts(text: str, names: Sequence[str]) -> list[str]:
-    """Return the equations of a text: split at commas that stand in no name and in no bracket."""
+    """Return the equations of a text, split at commas outside of names and brackets."""
     parts, depth, start, k = [], 0, 0, 0
     while k < len(text):
         if match := _name_at(text, k, names):
@@ -259,7 +259,7 @@ def _parts(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _name_at(text: str, at: int, names: Sequence[str]) -> str | None:
-    """Return the longest name of a coefficient that stands at a place of the text."""
+    """Return the longest coefficient name that begins at a given position of the text."""
     if at and (text[at - 1].isalnum() or text[at - 1] in "_."):
         return None
     found = [name for name in names if text.startswith(name, at) and not _goes_on(text, at + len(name), name)]
@@ -271,7 +271,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return (row, value) of one equation; without an equals sign it is "= 0"."""
+    """Return (row of R, value of r) of one equation; a text without an equals sign means "= 0"."""
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):
@@ -305,7 +305,7 @@ def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
 
 
 def _written(text: str, at: int) -> str:
-    """Return an unknown name with the brackets that follow it."""
+    """Return an unknown name at the start of the text, together with the brackets that follow it."""
     match = re.compile(r"[\w.]+(?:\([^()]*\))?(?:\[[^\]]*\])?").match(text, at)
     return match[0] if match else text[at:]
 
@@ -319,7 +319,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return a linear expression as its coefficients, and the constant last."""
+    """Return the coefficients of a linear expression, followed by its constant."""
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))
@@ -329,7 +329,7 @@ def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
 
 
 class _NotLinearError(Exception):
-    """An expression is not linear in the coefficients."""
+    """Error for an expression that is not linear in the coefficients."""
 
 
 def _linear(node: ast.expr, k: int) -> FloatArray:

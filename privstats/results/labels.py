@@ -6,7 +6,7 @@ from typing import Any
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return one name a label: ``x[0.5]``, ``x[a, 0.5]``, ``x in [0, 1)``; exact texts where short ones coincide."""
+    """Return a name for each label: ``x[0.5]``, ``x in [0, 1)``; numbers have all digits if rounded ones coincide."""
     names = tuple(_name(label[0], [part_of(part) for part in label[1:]]) for label in labels)
     if len(set(names)) == len(names):
         return names
@@ -14,7 +14,7 @@ def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
 
 
 def part_of(part: Any) -> str:
-    """Return one part of a label as text."""
+    """Return one part of a label (a tau, group or bin) as text."""
     return f"{part:g}" if isinstance(part, float) else str(part)
 
 

@@ -1,4 +1,4 @@
-"""Results of the local model: frozen records of estimates made of what holders sent."""
+"""Results of the local model: estimates from noisy messages, one from each person (holder), as frozen records."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from privstats.results.text import Column, TextTable, counted, percentages, shor
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # std errors from which on what the steps have left of the start is noted
+VISIBLE = 0.2  # std errors: a larger bias by the starting value of the steps is noted
 
 
 @dataclass(frozen=True, repr=False)
 class LocalProportion:
-    """The share of yes among truths of which each was randomised by its holder.
+    """The estimated share of the answer yes, from randomised responses.
 
     Parameters
     ----------
     proportion : float
-        Unbiased, so that it may lie outside [0, 1].
+        Unbiased estimate; it may lie outside [0, 1].
     bse : float
-        Standard error: sampling error and lies together.
+        Standard error: sampling error and randomisation together.
     noise_share : float
-        Share of ``bse^2`` that is due to lies.
+        Share of ``bse^2`` that is due to randomisation.
     n : int
         Number of holders, public.
     promise : PureDP
     seeded : int or str, optional
-        The seed, or what stood in its place; None where the noise is from the operating system.
+        The seed, or words for a generator; None if the noise comes from the operating system.
     """
 
     proportion: float
@@ -57,7 +57,7 @@ class LocalProportion:
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Return a normal interval that covers the population's share with probability 1 - alpha, not cut to [0, 1].
+        """Return a normal interval that covers the population share with probability 1 - alpha; it may exceed [0, 1].
 
         Parameters
         ----------
@@ -113,12 +113,12 @@ class LocalProportion:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalFit:
-    """A robust linear regression of rows that never left their holders.
+    """A robust linear regression in the local model: each holder sends noisy scores, never a row.
 
     Parameters
     ----------
     estimate : NormalEstimate
-        In the user's units.
+        Estimate in the user's units.
     formula : str
     n : int
         Number of holders, public.
@@ -126,7 +126,7 @@ class LocalFit:
     step_size : float
     promise : GaussianDP
     seeded : int or str, optional
-        The seed, or what stood in its place; None where the noise is from the operating system.
+        The seed, or words for a generator; None if the noise comes from the operating system.
     """
 
     estimate: NormalEstimate
@@ -226,7 +226,7 @@ class LocalFit:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of the fit must know."""
+        """Notes on the limits of the fit, in the order of the summary."""
         value, sd, *_ = self.estimate.coefficients()
         with np.errstate(invalid="ignore"):
             lag = self.estimate.bias_bound() / sd
@@ -259,7 +259,7 @@ class LocalFit:
 
 
 def in_words_local(promise: Promise) -> str:
-    """Return the guarantee of a local protocol."""
+    """Return the guarantee of a local protocol in words."""
     return f"local, {promise.budget} for everything that a holder sends"
 
 

@@ -1,13 +1,13 @@
 """Estimated marginal means, comparisons and slopes: functions of the coefficients on a grid of declared levels.
 
-The grid is public: all combinations of the declared levels of the factors, equally weighted, with numbers at the values
-that `at` gives. Nothing is averaged over the rows of the data: their means and shares would be a release.
+The grid is public: all combinations of the declared levels of the factors, equally weighted, with numeric predictors at
+the values in `at`. Nothing is averaged over the rows of the data: their means and shares would be another release.
 
-A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, g the inverse of the link. By the
-delta method its error is ``R (theta-hat - theta)``, ``R = sum_k w_k g'(x_k theta + o_k) x_k``, whose law, noise and
-bounds of bias included, is that of a linear hypothesis. Without a link this is exact. Means are transformed: errors are
-added on the scale of the link, and ends go through g, as in `Results.get_prediction`. Intervals of comparisons and
-slopes through a link also hold the quantiles of q over draws of the coefficients (`_with_curvature`).
+A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link.
+By the delta method its error is ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k) x_k``. Its law,
+including noise and bias bounds, is that of a linear hypothesis; without a link this is exact. Intervals of means are
+computed on the scale of the link and transformed by g, as in `Results.get_prediction`. Intervals of comparisons and
+slopes through a link also contain the quantiles of q over draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
-STEP = 2.0**-17  # of a central difference, relative to the number: its error is of the order of its square
-NEAR_ZERO = 2.0**-10  # of the width of the bounds: numbers nearer to zero count as if they lay there
-MOST_ROWS = 1000  # of a table
-MOST_GRID = 100_000  # rows of a grid
-MOST_DRAWS, LEAST_DRAWS = 1999, 199  # of the coefficients, by which intervals allow for the curvature of a link
-MOST_DRAWN = 20_000_000  # means over all draws
+STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of its square
+NEAR_ZERO = 2.0**-10  # smallest size of a number when its step is computed, as a share of the width of its bounds
+MOST_ROWS = 1000  # most rows of a table
+MOST_GRID = 100_000  # most rows of a grid
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # draws of the coefficients: they show the curvature of a link to intervals
+MOST_DRAWN = 20_000_000  # most means computed over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
@@ -57,18 +57,18 @@ BIASED = "Intervals and P also allow for what clipping may have moved (bias_boun
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalTable:
-    """Means, comparisons or slopes on a public grid; prints as text.
+    """A table of means, comparisons or slopes on a public grid; prints as text.
 
     Parameters
     ----------
     title : str
     frame : DataFrame
-        One row a quantity: term, level (of means; else what is compared), the columns of the grid that tell rows
-        apart, tau where there are several, estimate, std_error, statistic, p_value, conf_low, conf_high, noise_share,
-        bias_bound; NaN where the quantity is not identified. Zero is no hypothesis about a mean, so that means have
-        neither statistic nor p_value.
+        A row for each quantity: term, level (of a mean, or the levels compared), the columns of the grid in which rows
+        differ, tau if there are several, estimate, std_error, statistic, p_value, conf_low, conf_high, noise_share,
+        bias_bound; NaN where the quantity is not identified. Means are not tested against zero: they have neither
+        statistic nor p_value.
     legend : tuple of str
-        How to read it: over what was averaged, and how.
+        Sentences that say how the quantities were averaged.
     alpha : float
         One minus the confidence of the intervals.
     """
@@ -106,16 +106,16 @@ class MarginalTable:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Rows of made-up data: each row of a table is the mean of `averaged` following ones.
+    """A grid of synthetic rows: each row of a table is the mean of the next `averaged` rows of the grid.
 
     Parameters
     ----------
     rows : DataFrame
     keys : DataFrame
-        What tells the rows of the table apart.
+        Columns of the grid by which the rows of the table differ.
     averaged : int
     over : tuple of str
-        The factors over whose levels is averaged.
+        Factors whose levels are averaged.
     """
 
     rows: pd.DataFrame
@@ -133,15 +133,15 @@ class _Part:
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return rows with other values of a column."""
+        """Return the rows with other values in one column."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Quantity:
-    """Differentiable functions of theta: their values, and their gradients R, on the scale of a link or of the mean.
+    """Values and gradients R of differentiable functions of theta, on the scale of a link or of the mean.
 
-    Those that are `fixed` are known: no coefficient enters, as into the slope of ``I(x**2)`` at x = 0.
+    `fixed` marks functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
     """
 
     value: FloatArray
@@ -153,7 +153,7 @@ class _Quantity:
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """What was asked for."""
+    """The checked arguments of a call of `means`, `comparisons` or `slopes`."""
 
     results: FitNumbers
     name: str
@@ -169,7 +169,7 @@ class _Call:
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
         """Return the grid: `own` values first, then those of `by` and `at`; all levels of other factors are averaged.
 
-        Columns on which nothing depends stand at one value.
+        Columns without effect on the quantities have a single value.
         """
         known = self.known
         kept = {
@@ -203,7 +203,7 @@ class _Call:
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return what `Results.means` does."""
+    """Return the table of `Results.means`."""
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
@@ -216,7 +216,7 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return what `Results.comparisons` does."""
+    """Return the table of `Results.comparisons`."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
@@ -240,7 +240,7 @@ def comparisons_table(
 
 
 def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return what `Results.slopes` does."""
+    """Return the table of `Results.slopes`."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is not None:
@@ -248,7 +248,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
     def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
         step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        low, high = known.ends  # beyond which splines are held: from a bound all steps go inwards
+        low, high = known.ends  # splines are constant beyond their bounds: at a bound both steps go inwards
         inside = (low <= x) & (x <= high)
         way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
         return [
@@ -263,7 +263,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return weighted sums of means at other values of a number: `moves` has the values, and their weights."""
+    """Return weighted sums of means at other values of a numeric column: `moves` has the values and their weights."""
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)
@@ -277,7 +277,7 @@ def _changes(
 
 
 def _needed(call: _Call) -> list[str]:
-    """Return the columns on which changes of the mean with the column that was asked for depend."""
+    """Return the columns on which the effect of the requested column on the mean depends."""
     design: Any = call.results.facts.design
     linear = call.results.facts.link is None
     needed = design.varies_with(call.name) if linear else set(call.known)
@@ -287,12 +287,12 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the quantities of each tau, of all coefficients."""
+    """Return the quantities for each tau, as functions of all coefficients."""
     facts, design = results.facts, results.facts.design
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # values that were moved are nobody's
+        if not mean:  # steps of a difference may leave the domain: they need no warning
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)
@@ -309,7 +309,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the sum over blocks of means over following rows, weighted."""
+    """Return the weighted sum over parts of their means over consecutive rows."""
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:
@@ -337,7 +337,7 @@ def _quantity(
 
 
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
-    """Return draws of the errors of all coefficients, shape (coefficients, draws): fewer of them for very many rows."""
+    """Return draws of the errors of all coefficients, shape (coefficients, draws); fewer draws for very large grids."""
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
         return np.zeros((len(estimate.names), 1))
@@ -351,7 +351,7 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return by how much quantities change as coefficients err, shape (quantities, draws)."""
+    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws)."""
     found: Any = 0.0
     for w, X, eta in blocks:
         shifted = eta[:, None] + np.nan_to_num(X) @ errors
@@ -373,7 +373,7 @@ def _table(
     over: Sequence[str],
     tested: bool = True,
 ) -> MarginalTable:
-    """Return the table of quantities: rows, and within them tau."""
+    """Return the table of quantities, sorted by row of the grid, then by tau."""
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
@@ -398,9 +398,9 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numbers of a table, NaN where a quantity is not identified; and how many draws intervals are from.
+    """Return the numbers of a table, NaN where a quantity is not identified, and the number of draws for intervals.
 
-    What is fixed has no error, and no test.
+    Quantities that depend on no coefficient have neither error nor test.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -438,10 +438,10 @@ def _with_curvature(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return interval ends and p-values that allow for the curvature of the mean within the coefficients' errors.
 
-    A first-order interval is too short where the mean is flat at the estimate and steep beside it. The interval holds
-    the quantiles of the quantity over draws of the coefficients, too, stretched as the first-order interval is longer
-    than the quantiles of the `first` order changes over the same draws: by bounds of bias, and where several hold
-    together.
+    A first-order interval is too short if the mean is flat at the estimate and steep beside it. The returned interval
+    therefore also contains the quantiles of the quantity over draws of the coefficients. These are stretched by the
+    ratio of the first-order interval to the quantiles of the `first` order changes over the same draws, which exceeds
+    1 by bias bounds and simultaneous coverage.
     """
     low, high, p = ends
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -453,12 +453,12 @@ def _with_curvature(
 
 
 def _without_margins(estimate: Estimate) -> Estimate:
-    """Return the estimate without its average marginal effects, which are in units of single coefficients."""
+    """Return the estimate of the coefficients alone, without the average marginal effects that may follow them."""
     return replace(estimate, margins=None) if isinstance(estimate, NormalEstimate) else estimate
 
 
 def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray], draws: int) -> tuple[str, ...]:
-    """Return how to read the table."""
+    """Return the sentences below a table that say how to read it."""
     lines = []
     if over:
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
@@ -477,7 +477,7 @@ def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray],
     return tuple(lines)
 
 
-# ---------------------------------------------------------------- what was asked for
+# ---------------------------------------------------------------- checks of arguments
 
 
 def _call(results: FitNumbers, term: Any, at: Any, by: Any, simultaneous: Any, alpha: float) -> _Call:
@@ -507,12 +507,12 @@ def _predictors(results: FitNumbers) -> Mapping[str, Any]:
 
 
 def _heading(name: str) -> str:
-    """Return the heading of a column of the grid: with an underscore where a table has another of this name."""
+    """Return the heading of a column of the grid; an underscore is added if the table has a column of this name."""
     return f"{name}_" if name in ("term", "level", "tau", *NUMBERS) else name
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
-    """Return the raw column that is meant: ``C(g)`` stands for g."""
+    """Return the column of the data that a term means: ``C(g)`` means g."""
     coded = CODED.fullmatch(name) if isinstance(name, str) else None
     found = coded[1] if coded else name
     if not isinstance(found, str) or found not in known:
@@ -521,7 +521,7 @@ def _column(name: Any, known: Mapping[str, Any]) -> str:
 
 
 def _values(name: str, given: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values of one column in `at`; a single one stands for itself."""
+    """Return the list of values of one column in `at`; a single value becomes a list of one."""
     values = (given,) if isinstance(given, str) or not np.iterable(given) else tuple(given)
     one = known[_column(name, known)]
     if not values:

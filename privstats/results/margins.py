@@ -12,16 +12,16 @@ from privstats.results.hypotheses import ContrastTest
 
 
 class EffectsTable(ContrastTest):
-    """Average marginal effects, each tested against zero; the vocabulary is that of statsmodels."""
+    """Average marginal effects, each tested against zero, with the names of statsmodels."""
 
     @property
     def margeff(self) -> FloatArray:
-        """The effects."""
+        """The average marginal effects."""
         return self.effect
 
     @property
     def margeff_se(self) -> FloatArray:
-        """Their standard errors, noise included."""
+        """Standard errors of the effects, noise included."""
         return self.sd
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -30,7 +30,7 @@ class EffectsTable(ContrastTest):
 
 
 def marginal_effects(released: MarginalEffects | None) -> EffectsTable:
-    """Return what `Results.get_margeff` does."""
+    """Return the table of `Results.get_margeff`."""
     if released is None:
         raise PrivacyError("average marginal effects were not released; add margins=True to the fit")
     k = len(released.estimate.names)

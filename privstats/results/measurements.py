@@ -1,9 +1,9 @@
 """Every released number with the law of its noise: for readers who combine noisy numbers by themselves.
 
-The numbers are those that left the gate, before any inference: sums over rows, or choices among values. Sums are of
-columns that are moved and scaled into [-1, 1] by their declared bounds, or of coordinates that earlier releases chose
-(scores at a start, in a metric). The first are the same in all fits of one plan, and may be averaged; the others belong
-to one fit.
+The numbers are the releases themselves, before any inference: noisy sums over rows, or privately chosen values. The
+summed columns are either columns of the data, shifted and scaled into [-1, 1] by their declared bounds, or coordinates
+that depend on earlier releases (such as scores at a starting value). Sums of the first kind mean the same in all fits
+of one plan and may be averaged; those of the second kind are specific to one fit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ COLUMNS = ("question", "index", "coordinate", "value", "law", "noise_in", "scale
 
 
 class Form(NamedTuple):
-    """How the law of a noise v is called, its density but for a factor, and what the noise is in."""
+    """Name of the law of a noise v, its density up to a factor, and the quantity to which the noise is added."""
 
     name: str
     density: str
     noise_in: str = "value"
 
 
-# By the name of the class of the law; `scale` divides v coordinate by coordinate.
+# Keys are the names of the classes of laws; `scale` divides v coordinate by coordinate.
 FORMS = {
     "NormalLaw": Form("normal", "exp(-|v / scale|_2^2 / 2)"),
     "LaplaceLaw": Form("laplace", "exp(-|v / scale|_1)"),
@@ -47,21 +47,21 @@ FORMS = {
     "RankLaw": Form("exponential mechanism on ranks", "exp(-rate max_j |v_j|), or of differences of v_j", "rank"),
 }
 BY_ROWS = Form("depends on the rows", "", "")
-CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # coordinates of other laws are not
+CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # laws with correlated coordinates
 
 
 def as_frame(releases: Sequence[Release]) -> pd.DataFrame:
-    """Return one row a number."""
+    """Return a frame with a row for each released number."""
     return pd.DataFrame([row for release in releases for row in _rows(release)], columns=list(COLUMNS))
 
 
 def as_json(releases: Sequence[Release]) -> str:
-    """Return one object a release, as JSON text."""
+    """Return JSON text with an object for each release."""
     return json.dumps([_written(release) for release in releases], allow_nan=False)
 
 
 def form_of(release: Release) -> Form:
-    """Return how the law of a release is called; noise of a value that was chosen by its score is in the score."""
+    """Return name, density and place of the noise of a release; a value chosen by its score has noise in the score."""
     form = FORMS.get(type(release.law).__name__, BY_ROWS)
     return form._replace(noise_in="score") if hasattr(release.within, "theta_bound") and form is not BY_ROWS else form
 
@@ -75,12 +75,12 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return one number for each coordinate: of values by cells, of which each has the same law, that of its place."""
+    """Return a number for each coordinate; if every cell has the same law, its numbers are repeated for each cell."""
     return np.resize(values, k)
 
 
 def _scale(law: Any) -> FloatArray:
-    """Return the scale of each coordinate, as densities have it; NaN where there is none."""
+    """Return the scale of each coordinate in the density of its law; NaN for laws without scales."""
     law = getattr(law, "noise", law)
     if hasattr(law, "rate"):
         return np.array([1 / law.rate])
@@ -88,7 +88,7 @@ def _scale(law: Any) -> FloatArray:
 
 
 def _coordinates(release: Release) -> tuple[str, ...]:
-    """Return what each number is."""
+    """Return a description of each number of a release."""
     noise_in, k = form_of(release).noise_in, len(release.value)
     chosen = {"score": "coefficient", "rank": "drawn value", "": "value"}
     if noise_in in chosen:
@@ -97,7 +97,7 @@ def _coordinates(release: Release) -> tuple[str, ...]:
 
 
 def _summed(within: Any, k: int) -> tuple[str, ...]:
-    """Return what k sums over the rows are of."""
+    """Return descriptions of the quantities that k sums over the rows add up."""
     match type(within).__name__:
         case "ByCell":
             inner = _summed(within.inner, k // within.cells)

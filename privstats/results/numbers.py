@@ -20,16 +20,16 @@ from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled_label
 
-# Diagnostics that `nobs_used`, the line of rows and the notes show.
+# Diagnostics that users see elsewhere: in `nobs_used`, the line "Rows" and the notes.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "response_sd")  # diagnostics that are in the response's units
-HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # spellings of one `cov_type`
-KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersions that the family says
+HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that give the same sandwich
+KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion
 
 
 @dataclass(frozen=True)
 class ModelView:
-    """The public names of a model, where packages for tables look for them.
+    """Names of the response and coefficients, as attributes that packages for regression tables read.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ class ModelView:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
-    """Estimates, standard errors and facts of a fit, as pandas has them.
+    """Estimates, standard errors and facts of a fit, as objects of pandas.
 
-    A property that not every fit has raises a bare AttributeError; `Results.__getattr__` then says what to use.
+    A property that the fit lacks raises a bare AttributeError; `Results.__getattr__` turns it into a helpful one.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FitNumbers:
     releases : tuple of Release
         All numbers that were computed from the rows.
     account : Account
-        To which the fit was charged.
+        Account to which the fit was charged.
     """
 
     estimate: Estimate
@@ -68,7 +68,7 @@ class FitNumbers:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger to which the fit was charged; one of its own, which is full, where none was shared."""
+        """The ledger to which the fit was charged; without one in the call, a spent ledger of this fit alone."""
         return Ledger.over(self.account)
 
     @property
@@ -111,7 +111,7 @@ class FitNumbers:
         alpha : float
             One minus the confidence.
         exp : bool
-            Whether to return intervals of the exponentials: of odds ratios, where the link is the logit.
+            Whether to return intervals of the exponentials: of odds ratios, if the link is the logit.
 
         Returns
         -------
@@ -128,20 +128,20 @@ class FitNumbers:
 
     @property
     def nobs(self) -> float:
-        """Number of rows handed over; NaN where it is private."""
+        """Number of rows of the data; NaN if it is private."""
         return math.nan if self.facts.rows is None else self.facts.rows
 
     @property
     def nobs_used(self) -> float:
-        """Number of rows used, as released; NaN where it was not."""
+        """Released number of rows used; NaN if it was not released."""
         return self.facts.used_value
 
     @property
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases.
 
-        `sigma` and `response_sd`, the std devs of residuals and response, are in the response's units; the latter is
-        NaN where noise hides it.
+        `sigma` and `response_sd`, the std devs of residuals and response, are in the response's units; `response_sd`
+        is NaN if the variance of the response is below its noise.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -149,17 +149,17 @@ class FitNumbers:
 
     @property
     def formula(self) -> str:
-        """The formula, as it was written."""
+        """The formula, as the user wrote it."""
         return self.facts.formula
 
     @property
     def mech(self) -> str:
-        """The method."""
+        """The method, as an argument: "suffstats", "newton"."""
         return self.facts.mech
 
     @property
     def guarantee(self) -> Promise:
-        """The guarantee: its numbers, and the neighbours for which it holds."""
+        """The guarantee: its parameters and its neighbouring relation."""
         return self.facts.promise
 
     @property
@@ -169,31 +169,31 @@ class FitNumbers:
 
     @property
     def digest(self) -> str:
-        """Digest of the plan of the fit, by which a saved plan is told from others."""
+        """Digest of the plan of the fit; it identifies a saved plan."""
         return self.facts.digest
 
     @property
     def budget(self) -> pd.DataFrame:
-        """One row a question: its name, its share of the whole, and its cost."""
+        """A row for each question: its name, its share of the budget, and its cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the reader of the fit must know, in the order of the summary."""
+        """Notes on the limits of the estimates, in the order of the summary."""
         own = (*self.facts.notes, *delta_note(self.facts, self.estimate, self.releases))
         notes = explained(own, self.estimate.notes)
         return tuple(map(in_rho, notes)) if isinstance(self.facts.promise, ZeroCDP) else notes
 
     @property
     def group_rows(self) -> FloatArray | None:
-        """Released numbers of rows in each group, where they were released; else None."""
+        """Released numbers of rows in each group; None if they were not released."""
         rows = getattr(self.estimate, "rows", None)
         return None if rows is None else np.asarray(rows, dtype=float)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the estimates as text: for hypotheses, ``x[0.5]`` where there are several tau."""
+        """Names of the estimates as text, as hypotheses use them: ``x[0.5]`` if there are several tau."""
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
         return spelled_label(self.facts.labels)
@@ -225,17 +225,17 @@ class FitNumbers:
 
     @property
     def k_constant(self) -> int:
-        """1 where the model has an intercept, else 0."""
+        """1 if the model has an intercept, else 0."""
         return int("Intercept" in self._terms)
 
     @property
     def df_model(self) -> float:
-        """Number of coefficients apart from the intercept, for each tau; NaN where the fit is no regression."""
+        """Number of coefficients other than the intercept, for each tau; NaN if the fit is no regression."""
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
     def df_resid(self) -> float:
-        """Number of rows handed over less the number of coefficients, for each tau; NaN where it is private.
+        """Number of rows of the data minus the number of coefficients, for each tau; NaN if it is private.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class FitNumbers:
 
     @property
     def scale(self) -> float:
-        """Variance of the residuals of least squares, as released; 1 of binomial and Poisson families."""
+        """Released residual variance of least squares; 1 for binomial and Poisson families."""
         facts, sigma = self.facts, self.diagnostics.get("sigma")
         if facts.family in KNOWN_SCALE:
             return KNOWN_SCALE[facts.family]
@@ -261,10 +261,10 @@ class FitNumbers:
     def rsquared(self) -> float:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
 
-        It has the noise of both: small with moments (suffstats), while other methods release both with a small share of
-        the budget, and R squared may be off by 0.2 and more, mostly downwards under objective perturbation, whose noise
-        makes residuals larger. Without an intercept it is about zero, as in statsmodels.
-        NaN where noise hides the std dev of the response; not there where the method did not release it.
+        It has the noise of both, which is small with moments (suffstats). Other methods release both with a small share
+        of the budget: R squared may be wrong by 0.2 and more, mostly too small under objective perturbation, whose
+        noise makes residuals larger. Without an intercept it is about zero, as in statsmodels. It is NaN if the
+        variance of the response is below its noise; methods that do not release this variance lack the attribute.
 
         Examples
         --------
@@ -282,22 +282,22 @@ class FitNumbers:
 
     @property
     def rsquared_adj(self) -> float:
-        """`rsquared`, adjusted for the number of coefficients; NaN where the number of rows is private."""
+        """`rsquared`, adjusted for the number of coefficients; NaN if the number of rows is private."""
         return 1 - (1 - self.rsquared) * (self.nobs - self.k_constant) / self.df_resid
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:
-        """`cov_params`, with the noise, divided by `scale`."""
+        """`cov_params`, which includes the noise, divided by `scale`."""
         return self.cov_params() / self.scale
 
     @property
     def HC1_se(self) -> pd.Series:
-        """`bse` of least squares with the default `cov_type`, "HC": the sandwich that is computed is HC1."""
+        """`bse` of least squares with the default `cov_type`, "HC", which computes the HC1 sandwich."""
         return self._heteroskedastic().bse
 
     @property
     def cov_HC1(self) -> pd.DataFrame:
-        """`cov_params` of least squares with the default `cov_type`, "HC": the sandwich that is computed is HC1."""
+        """`cov_params` of least squares with the default `cov_type`, "HC", which computes the HC1 sandwich."""
         return self._heteroskedastic().cov_params()
 
     @property
@@ -322,14 +322,14 @@ class FitNumbers:
 
     @property
     def q(self) -> float | tuple[float, ...]:
-        """The quantile that a quantile regression is about; a tuple of several."""
+        """The quantile level tau of a quantile regression; a tuple if there are several."""
         if not self.facts.taus:
             raise AttributeError
         return self.facts.taus if len(self.facts.taus) > 1 else self.facts.taus[0]
 
     @property
     def use_t(self) -> bool:
-        """False: tests have the law of sampling error and noise together, and not Student's t."""
+        """False: tests use the law of sampling error and noise together, not Student's t."""
         return False
 
     @property
@@ -339,23 +339,23 @@ class FitNumbers:
 
     @property
     def cov_type(self) -> str | None:
-        """What standard errors allow for: "HC", "nonrobust" or "cluster"; None where the fit is no regression."""
+        """Kind of the standard errors: "HC", "nonrobust" or "cluster"; None if the fit is no regression."""
         return self.facts.cov_type
 
     @property
     def link(self) -> str | None:
-        """The name of the link through which means are made: "logit", "probit" or "log"; None without one."""
+        """Name of the link function: "logit", "probit" or "log"; None for models without a link."""
         return self.facts.link
 
     def _heteroskedastic(self) -> FitNumbers:
-        """Return the fit, if it is by least squares with standard errors of HC1."""
+        """Return the fit if its standard errors are HC1, of least squares; otherwise raise AttributeError."""
         if not (self.facts.least_squares and self.cov_type in HETEROSKEDASTIC):
             raise AttributeError
         return self
 
     @property
     def _terms(self) -> tuple[Any, ...]:
-        """Names of the estimates, of several tau or groups once."""
+        """Return the names of the terms; a term with several tau or groups appears once."""
         return tuple(dict.fromkeys(label[0] for label in self.facts.labels)) or tuple(self.estimate.names)
 
     @property
@@ -370,7 +370,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return positions among levels as the levels, numbers as they are."""
+    """Return estimates for users: a position among levels becomes the level, a number stays."""
     whole = np.empty(len(values), dtype=object)
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]
@@ -378,6 +378,6 @@ def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ..
 
 
 def exponentials(values: Any) -> Any:
-    """Return exponentials: infinite, without a warning, of numbers that are too large."""
+    """Return exponentials; an overflow gives infinity without a warning."""
     with np.errstate(over="ignore"):
         return np.exp(values)

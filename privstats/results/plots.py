@@ -1,4 +1,4 @@
-"""Drawings of results. matplotlib is an extra, so it is imported when it is needed."""
+"""Plots of results. matplotlib is an optional dependency and is imported only when needed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # keys along which a term has a path
-TOTAL, SAMPLING = "0.35", "#0072B2"  # grey and the blue of Okabe and Ito: told apart by all eyes, and by their widths
-BAR = "0.85"  # a lighter grey than that of intervals
-ACROSS = 3  # panels beside each other
-WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: of a single panel, of one of several, of a line of text
-TITLE = 60  # characters of a line of the title of a single panel
-BESIDE = 40  # characters of a line of a name beside an axis
+ALONG = ("tau", "q")  # keys with numeric values: the estimates of a term form a path along them
+TOTAL, SAMPLING = "0.35", "#0072B2"  # grey, and the blue of Okabe and Ito's palette for colour-blind readers
+BAR = "0.85"  # bars are of a lighter grey than intervals
+ACROSS = 3  # panels in a row
+WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one of several, height of a line of text
+TITLE = 60  # most characters in a line of the title of a single panel
+BESIDE = 40  # most characters in a line of a name beside an axis
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 
@@ -38,15 +38,15 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of estimates with their intervals.
 
-    Terms lie below each other in one panel. Along tau and q each term, or term of a group, has a path in a panel of its
-    own, groups have a panel a term, and bins are drawn as bars, in a panel a group.
+    Terms are listed from top to bottom in one panel. Each term (or term of a group) with several tau or q has a panel
+    with its path; groups have a panel for each term; bins are bars, with a panel for each group.
 
     Raises
     ------
     ImportError
         If matplotlib is not installed.
     OptionError
-        If the fit has no such term, nothing to draw over, or several panels for one `ax`.
+        If the fit has no such term, has no several tau or q for `over`, or needs several panels in one `ax`.
     """
     _check_over(results, over)
     rows = panel_rows(results, alpha, terms)
@@ -88,7 +88,7 @@ def draw_intervals(
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of so many inches that needs no display.
+    """Return a figure of the given size in inches, which needs no display.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
-    """Return the formula, shortened to two lines, and below it what is drawn and under which budget."""
+    """Return the title: the formula in at most two lines, then the kind of interval and the budget."""
     formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
     given = rows["conf_low"].notna().any()
     kind = f"{1 - alpha:.0%} intervals" if given else "estimates without intervals"
@@ -121,13 +121,14 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the rows to draw: those of the terms, in their order, or of all but the intercept if there are others."""
+    """Return the rows to plot: those of `terms`, in this order; by default all but the intercept."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
     sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
     rows["name"] = list(results.names)
-    rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)  # no bias bound
+    # half-length of an interval for sampling error alone, without noise and bias bound
+    rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)
     rows["panel"] = [", ".join(map(part_of, label)) for label in rows[[*keys[:-1]]].to_numpy()]
     if terms is None:
         others = rows[rows["term"] != "Intercept"]
@@ -145,7 +146,7 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 
 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
-    """Return a panel: a path where the last part of labels is a tau or q, else bars of bins, else rows by name."""
+    """Return a panel: a path if labels end in tau or q, bars if they end in bins, otherwise rows by name."""
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:
         rows = rows.sort_values(key, kind="stable")
@@ -158,7 +159,7 @@ def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
 
 
 def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Return the edges of bins that are intervals, each beginning where the one before ends; None of other bins."""
+    """Return the edges of adjacent intervals; None if the bins are not adjacent intervals."""
     try:
         ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, bins) if found]
     except ValueError:
@@ -169,20 +170,20 @@ def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Estimates at their places, of a path or of bins from left to right, of names from top to bottom.
+    """Estimates at their positions: those of a path or of bins from left to right, those by name from top to bottom.
 
     Parameters
     ----------
     name : str
     rows : DataFrame
     at : array
-        Where each estimate is drawn.
+        Position of each estimate.
     along : str
-        What the places are, where they are numbers.
+        Name of the axis of positions, if they are numbers.
     names : tuple of str
-        What is written at the places, where they are none.
+        Texts at the positions, if they are no numbers.
     widths : array, optional
-        Of bars.
+        Widths of the bars.
     """
 
     name: str
@@ -194,19 +195,19 @@ class Panel:
 
     @property
     def upright(self) -> bool:
-        """Whether estimates are heights."""
+        """Whether estimates are drawn upwards, as heights."""
         return not self.names
 
     @property
     def height(self) -> float:
-        """Inches that the panel needs."""
+        """Height of the panel in inches."""
         if self.upright:
             return 2.6
         lines = max(name.count("\n") + 1 for name in self.names)
         return 0.5 + (0.1 + HIGH * lines) * len(self.names)
 
     def draw(self, axes: Any) -> None:
-        """Draw estimates, whole intervals, and within them, thicker, what sampling alone would make of them."""
+        """Draw estimates and intervals, and within these, thicker, the intervals of sampling error alone."""
         low, high, value = (self.rows[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
         half = self.rows["half"].to_numpy(dtype=float)
         lines = axes.vlines if self.upright else axes.hlines
@@ -229,7 +230,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write what is not drawn: an estimate that is a word or not given, and an interval that others have."""
+        """Write words where nothing can be drawn: for estimates that are levels or not given, and missing intervals."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}
@@ -239,7 +240,7 @@ class Panel:
                 frame = axes.get_xaxis_transform() if self.upright else axes.get_yaxis_transform()
                 axes.annotate(words or "not given", xy, xycoords=frame, **turned)
         if np.isnan(low).all():
-            return  # as the title says
+            return  # the title says that no estimate has an interval
         for place, number in zip(self.at, np.where(np.isnan(low), value, np.nan), strict=True):
             if not math.isnan(number):
                 xy, offset = ((place, number), (-9, 0)) if self.upright else ((number, place), (0, 9))

@@ -15,7 +15,7 @@ from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.numbers import FitNumbers
 
-CHUNK = 1000  # rows whose predictions are made at a time, where some may not be identified
+CHUNK = 1000  # rows that are predicted at a time, if some may not be identified
 MISSING_COLUMNS = "predict needs one column and one number of it for each group; read fit.params"
 
 MEANS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": expit, "probit": ndtr, "log": np.exp}
@@ -36,11 +36,11 @@ class Prediction:
     Parameters
     ----------
     index : Index
-        Of the new rows.
+        Index of the new rows.
     link : str, optional
-        "logit", "probit" or "log", where means are made through a link.
+        "logit", "probit" or "log"; None for models without a link.
     sigma : float
-        Residual std dev in the response's units; NaN where it was not released, as in models other than least squares.
+        Residual std dev in the response's units; NaN if it was not released, as in models other than least squares.
     """
 
     index: pd.Index
@@ -57,7 +57,7 @@ class Prediction:
 
     @property
     def se_mean(self) -> FloatArray:
-        """Standard errors of `predicted_mean`, noise included; through a link by the delta method."""
+        """Standard errors of `predicted_mean`, noise included; models with a link use the delta method."""
         eta, sd, *_ = self._linear(0.05)
         return sd * slope_of(eta, self.link)
 
@@ -82,12 +82,12 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            low = np.minimum(low + own, eta) - whole  # keeps what the interval of the mean has beyond z std errors
+            low = np.minimum(low + own, eta) - whole  # keep the part of the mean's interval beyond z std errors
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return one row a new row, with the column names of statsmodels; ``obs_ci`` are those of new responses."""
+        """Return a frame with the column names of statsmodels; ``obs_ci`` columns are intervals of new responses."""
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {
@@ -112,23 +112,23 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return what `Results.get_prediction` does."""
+    """Return the predictions of `Results.get_prediction`."""
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
         raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
-    squares = facts.loss == "squares"  # another loss has a scale that is no std dev
+    squares = facts.loss == "squares"  # the scale of another loss is no std dev
     sigma = results.diagnostics.get("sigma", np.nan) if squares else np.nan
     return Prediction(new_data.index, facts.link, sigma, estimate, X, added)
 
 
 def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.Series | pd.DataFrame:
-    """Return predictions of new rows, NaN where they are not identified.
+    """Return predictions at new rows, NaN where they are not identified.
 
-    Quantiles of several tau are sorted row by row, so that they do not cross: rearranged quantiles are no further from
-    the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).
+    Predicted quantiles of several tau are sorted within each row, so that they do not cross: sorting never increases
+    their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
     """
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
@@ -154,7 +154,7 @@ def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, F
 
 
 def mean_of(eta: FloatArray, link: str | None) -> FloatArray:
-    """Return means of linear predictors; infinite, without a warning, where they are too large."""
+    """Return means for linear predictors; an overflow gives infinity without a warning."""
     with np.errstate(over="ignore"):
         return MEANS[link](eta) if link in MEANS else eta
 
@@ -166,7 +166,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return the rows of X as contrasts of all coefficients: those of one tau."""
+    """Return X as contrasts of the coefficients of all tau: columns of other tau than the given one are zero."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")
@@ -176,7 +176,7 @@ def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -
 
 
 def linear_map(estimate: Estimate, X: FloatArray) -> FloatArray:
-    """Return ``X theta``; NaN where a row of X is not complete, or its prediction not identified."""
+    """Return ``X theta``; NaN where a row of X is incomplete or its prediction is not identified."""
     complete = ~np.isnan(X).any(axis=1)
     values = np.full(len(X), np.nan)
     rows = X[complete]

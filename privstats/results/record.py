@@ -1,8 +1,8 @@
-"""Results as numbers, texts, lists and dicts, and back: what JSON can hold.
+"""Conversion of results to numbers, texts, lists and dicts, which JSON can hold, and back.
 
-Objects are written as the name of their class and their state, which for every class of this package is numbers, texts,
-arrays and other such objects. Reading makes objects of this package only: a class gets back its state, and of functions
-only those that bind a formula to a domain are called.
+An object is written as the name of its class and its state, which in this package consists of numbers, texts, arrays
+and other such objects. Reading creates objects of this package only: it restores the state of each, and calls no
+functions but those that bind a formula to a domain.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ T = TypeVar("T")
 FORMAT = "privstats results, version 1"
 ROOMS = "errors|estimators|formula|inference|losses|mechanisms|models|numerics|privacy|results|sets|workflow"
 CLASS_NAME = re.compile(rf"privstats\.({ROOMS})(\.\w+)*:\w+(\.\w+)*")
-OPENS = "privstats.privacy.ledger_file"  # whose objects open files
+OPENS = "privstats.privacy.ledger_file"  # objects of this module open files, and are not restored
 CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
 SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def written(value: object) -> dict[str, Any]:
-    """Return an object as JSON has it."""
+    """Return an object as numbers, texts, lists and dicts."""
     return {"format": FORMAT, "content": _write(value)}
 
 
@@ -43,7 +43,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
     Raises
     ------
     OptionError
-        If the mapping is none that `written` wrote, or of another class.
+        If `written` did not write the mapping, or wrote it for an object of another class.
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
     value = _attempt(saved["content"]) if known else None
@@ -56,7 +56,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
 def _attempt(content: Any) -> Any:
     try:
         return _read(content)
-    except Exception:  # of what is no record: whatever it may be that does not fit
+    except Exception:  # a damaged or foreign record may fail in any way: all failures give the same error
         return None
 
 
@@ -146,7 +146,7 @@ def _with_state(made: Any, state: Any) -> Any:
     own, slots = state if isinstance(state, tuple) else (state, None)
     kept = getattr(made, "__dataclass_fields__", {})
     for name, value in {**(own or {}), **(slots or {})}.items():
-        if name not in kept and callable(getattr(type(made), name, None)):  # state is no place for a method
+        if name not in kept and callable(getattr(type(made), name, None)):  # a record must not replace methods
             raise ValueError
         object.__setattr__(made, name, value)
     return made

@@ -30,7 +30,7 @@ from privstats.results.tidy import column_names, glance, tidy
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(FitNumbers):
-    """A private fit. Every number is a release, or computed from releases; the data are not kept.
+    """The result of a private fit. Every number is a release or computed from releases; the data are not kept.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Results(FitNumbers):
     releases : tuple of Release
         All numbers that were computed from the rows.
     account : Account
-        To which the fit was charged.
+        Account to which the fit was charged.
     """
 
     # ---------------------------------------------------------------- tests and predictions
@@ -53,9 +53,9 @@ class Results(FitNumbers):
         Parameters
         ----------
         new_data : DataFrame
-            The predictors' columns, and those of the offset; outside the domain predictions extrapolate, and warn.
+            Columns of the predictors and of the offset; values outside the domain extrapolate with a warning.
         which : {"mean", "linear"}
-            "linear" is the linear predictor, of models with a link.
+            "linear" gives the linear predictor of models with a link.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If a column is missing, or `which` is neither.
+            If a column is missing, or `which` has another value.
         """
         if which not in ("mean", "linear"):
             raise OptionError(f"which is {quote(which)}; write which='mean' or which='linear'")
@@ -78,7 +78,7 @@ class Results(FitNumbers):
 
     @door
     def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
-        """Return fitted means at new rows with standard errors and intervals, noise and bounds of bias included.
+        """Return fitted means at new rows with standard errors and intervals, which include noise and bias bounds.
 
         Parameters
         ----------
@@ -118,12 +118,12 @@ class Results(FitNumbers):
         Returns
         -------
         ContrastTest
-            Effect, standard error, statistic, p-value and interval of each.
+            Effect, standard error, statistic, p-value and interval of each hypothesis.
 
         Raises
         ------
         FormulaError
-            If the hypothesis is not linear in the coefficients, or names another one.
+            If the hypothesis is not linear in the coefficients, or has an unknown name.
         """
         return contrast_test(self.estimate, *parsed_hypothesis(hypothesis, self.names), self.names)
 
@@ -142,21 +142,21 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError
-            If the hypotheses are not linear in the coefficients, name another one, or contradict each other.
+            If the hypotheses are not linear in the coefficients, have an unknown name, or contradict each other.
         """
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
     def f_test(self, hypothesis: Any) -> WaldTest:
-        """Test linear hypotheses jointly: `wald_test` under the name that statsmodels has for it, also chi-squared."""
+        """Test linear hypotheses jointly. An alias of `wald_test` as in statsmodels; the test is chi-squared, not F."""
         return self.wald_test(hypothesis)
 
     def wald_test_terms(self) -> pd.DataFrame:
-        """Test each term of the formula: that all its coefficients, of all tau, are zero.
+        """Test for each term of the formula that all its coefficients, for all tau, are zero.
 
         Returns
         -------
         DataFrame
-            One row a term: statistic, pvalue and df; NaN where a coefficient of the term is not identified.
+            A row for each term: statistic, pvalue and df; NaN where a coefficient of the term is not identified.
 
         Examples
         --------
@@ -178,20 +178,20 @@ class Results(FitNumbers):
         term : str
             The factor, as the formula writes it: ``"C(g)"``.
         method : {"holm", "max-t", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
-            Of the adjusted p-values: "max-t" from the simulated joint law of the differences that are given, as in
-            `comparisons`; others by the names of ``statsmodels.stats.multitest.multipletests``.
+            Adjustment of the p-values: "max-t" uses the simulated joint law of the identified differences, as in
+            `comparisons`; the others are those of ``statsmodels.stats.multitest.multipletests``.
         alpha : float
             One minus the confidence of each interval, which is not adjusted, and the level of all tests together.
 
         Returns
         -------
         DataFrame
-            One row a pair, with the column names of statsmodels; NaN where a difference is not identified.
+            A row for each pair, with the column names of statsmodels; NaN where a difference is not identified.
 
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such factor, or several tau; if there is no such method.
+            If the fit has no such factor, or several tau; if the method is unknown.
 
         Examples
         --------
@@ -214,31 +214,31 @@ class Results(FitNumbers):
         *,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return estimated marginal means of the response: at each level of a factor, the others averaged.
+        """Return estimated marginal means of the response at each level of a factor, averaged over other factors.
 
-        The grid of rows is public: all combinations of declared levels, with equal weights whatever their shares in the
-        data, and numbers at the values in `at`. A mean of the data would be another release, so that each numeric
-        predictor needs a value.
+        The means are computed on a public grid of rows: all combinations of the declared levels, with equal weights
+        whatever their shares in the data, and numeric predictors at the values in `at`. Each numeric predictor needs a
+        value, since its mean in the data would be another release.
 
         Parameters
         ----------
         factor : str
-            A column with levels, or a numeric one with values in `at`.
+            A column with levels, or a numeric column with values in `at`.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors, as ``{"exper": [5, 10]}``: each has rows of its own.
+            Values of numeric predictors, or levels of factors, such as ``{"exper": [5, 10]}``: separate rows for each.
         by : str or list of str, optional
-            Further factors, each level of which has rows of its own instead of being averaged.
+            Further factors: the table has separate rows for their levels in place of averages.
         simultaneous : bool
             Whether intervals hold for all rows together: by the largest standardised error (max-t), simulated from the
-            joint law of sampling error and noise with a fixed stream; bounds of bias are added in full.
+            joint law of sampling error and noise with a fixed seed; bias bounds are added in full.
         alpha : float
             One minus the confidence of the intervals.
 
         Returns
         -------
         MarginalTable
-            Read its `frame`, or print it. Through a link means are on the scale of the response; their ends are those
-            of the linear predictor, transformed. Quantile regressions have rows for each tau.
+            A table with a `frame`, which prints as text. In models with a link, means are on the scale of the response,
+            with intervals transformed from those of the linear predictor. Quantile regressions have rows for each tau.
 
         Raises
         ------
@@ -268,15 +268,15 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means: of each level from the first one, or where a number grows by 1.
+        """Return differences of marginal means: each level less the first one, or the effect of 1 more of a number.
 
         Parameters
         ----------
         term : str
-            A predictor: a column with levels, or a numeric one.
+            A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            As in `means`; only numbers on which the difference depends need a value: those that are multiplied with
-            `term`, and all of them through a link. Levels of `term` itself are those to compare, the reference first.
+            As in `means`. Numeric predictors need a value only if the difference depends on them: if they interact with
+            `term`, or the model has a link. Values for `term` itself are the levels to compare, the reference first.
         by : str or list of str, optional
             As in `means`.
         simultaneous : bool
@@ -289,8 +289,8 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            Through a link, differences of means on the scale of the response: standard errors by the delta method,
-            intervals also by draws of the coefficients' errors, since the mean is curved.
+            In models with a link, differences are on the scale of the response: standard errors use the delta method,
+            and intervals also use draws of the coefficients' errors, since the mean is curved.
 
         Raises
         ------
@@ -318,14 +318,14 @@ class Results(FitNumbers):
         *,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return derivatives of the mean with respect to a numeric predictor, whatever terms it is in.
+        """Return derivatives of the mean with respect to a numeric predictor, through all terms that contain it.
 
         Parameters
         ----------
         term : str
             A numeric predictor.
         at : mapping of str to value or list, optional
-            As in `comparisons`; `term` itself needs a value where the slope depends on it, as that of ``I(x**2)`` does.
+            As in `comparisons`; `term` itself needs a value if the slope depends on it, as for ``I(x**2)``.
         by : str or list of str, optional
             As in `means`.
         simultaneous : bool
@@ -336,7 +336,7 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            Derivatives are central differences of the formula's terms, which are public.
+            Derivatives are central differences of the terms of the formula, which are public functions.
 
         Raises
         ------
@@ -358,12 +358,13 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
 
-        Of a dummy, the change of the mean from the reference to its level; of any other column, the mean derivative.
+        The effect of a dummy is the change of the mean from the reference to its level; the effect of any other column
+        is the mean derivative.
 
         Raises
         ------
         PrivacyError
-            If they were not released.
+            If the fit did not release the effects.
         """
         return marginal_effects(getattr(self.estimate, "margins", None))
 
@@ -373,22 +374,22 @@ class Results(FitNumbers):
         Parameters
         ----------
         json : bool
-            Whether to return JSON text, one object a release, with all parameters of its law.
+            Whether to return JSON text, with an object for each release and all parameters of its law.
 
         Returns
         -------
         DataFrame
-            One row a number: question, index, coordinate, value; law of the noise, what the noise is in (the value, the
-            score at it, or its rank), its scale (NaN where the law depends on the rows) and standard deviation; cost of
-            the whole question. Values are those that left the gate: sums of columns scaled into [-1, 1] by their
-            declared bounds, or of coordinates that earlier releases chose, which each fit has for itself.
+            A row for each number: question, index, coordinate, value; law of the noise, the quantity to which the noise
+            is added (the value, the score at it, or its rank), its scale (NaN if the law depends on the rows) and
+            standard deviation; cost of the whole question. Values are the releases themselves: sums of columns scaled
+            into [-1, 1] by their declared bounds, or of coordinates that depend on earlier releases of this fit.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
     # ---------------------------------------------------------------- output
 
     def summary(self, alpha: float = 0.05, exp: bool = False, digits: int = 3) -> Summary:
-        """Return the table to print: the guarantee, the method, the estimates, and what the reader must know.
+        """Return a table to print: guarantee, method, estimates, and notes on their limits.
 
         Parameters
         ----------
@@ -413,7 +414,7 @@ class Results(FitNumbers):
         return self.summary().as_gt()
 
     def tidy(self, alpha: float = 0.05, exp: bool = False, names: str | None = None) -> pd.DataFrame:
-        """Return one row a coefficient.
+        """Return a frame with a row for each coefficient.
 
         Parameters
         ----------
@@ -432,7 +433,7 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If `alpha` is not between 0 and 1, or `names` is another one.
+            If `alpha` is not between 0 and 1, or `names` has another value.
 
         Examples
         --------
@@ -444,24 +445,25 @@ class Results(FitNumbers):
         return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
-        """Return one row about the fit; `names` as for `tidy`."""
+        """Return a frame with one row that describes the fit; `names` as in `tidy`."""
         return column_names(glance(self), names)
 
     def plot(
         self, alpha: float = 0.05, *, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
     ) -> Any:
-        """Draw the estimates with their intervals, and within these what sampling alone would make of them.
+        """Plot the estimates with their intervals, and within these the intervals of sampling error alone.
 
         Parameters
         ----------
         alpha : float
             One minus the confidence of the intervals.
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure.
+            Axes to draw in; by default those of a new figure.
         terms : list of str, optional
-            Which to draw; by default all but the intercept.
+            Terms to draw; by default all but the intercept.
         over : {"tau", "q"}, optional
-            Along what the path of each term is drawn, in a panel each; it is where there are several.
+            Axis along which the path of each term is drawn, in a panel for each term; the default if the fit has
+            several tau or q.
 
         Returns
         -------
@@ -472,12 +474,12 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the fit has no such term, nothing to draw over, or several panels for one `ax`.
+            If the fit has no such term, has no several tau or q for `over`, or needs several panels in one `ax`.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 
     def statement(self) -> str:
-        """Return the methods paragraph for a paper, with references: how the fit was made, and what it guarantees.
+        """Return a methods paragraph for a paper, with references: method and guarantee of the fit.
 
         Examples
         --------
@@ -491,9 +493,9 @@ class Results(FitNumbers):
     def deployment(self) -> str:
         """Return a record for the public registry of deployments of differential privacy, as YAML.
 
-        Its fields are those of github.com/opendp/deployments-registry-data, tier 2 and what is known of tier 3; those
-        that only the custodian can fill in are empty, with a comment. The registry knows no mu: the record has the
-        rho = mu^2 / 2 that follows from it, and says so.
+        Its fields follow github.com/opendp/deployments-registry-data: all of tier 2, and the known ones of tier 3.
+        Fields that only the custodian can fill in are empty, with a comment. The registry has no mu: the record gives
+        the implied rho = mu^2 / 2 and says so.
 
         Raises
         ------
@@ -511,22 +513,22 @@ class Results(FitNumbers):
         return deployment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result in numbers, texts, lists and dicts only, as JSON has them.
+        """Return the result as numbers, texts, lists and dicts only, which JSON can hold.
 
-        Of a ledger it has its name, its budget and what was spent of it, and a digest of its path, by which fits of one
-        ledger are known: not the path, nor the entries of others.
+        A ledger is represented by its name, its budget, the spent part, and a digest of its path, which identifies fits
+        of the same ledger; the path and the entries of other fits are left out.
         """
         return record.written(replace(self, account=seen(self.account)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the result to a file of JSON, which `load` reads.
+        """Write the result to a JSON file, which `load` reads.
 
-        It has what `to_dict` has.
+        Its content is that of `to_dict`.
 
         Parameters
         ----------
         path : str or PathLike
-            A file that is there is replaced, once the new one is complete.
+            Path of the file; an existing file is replaced once the new one is complete.
 
         Raises
         ------
@@ -537,12 +539,12 @@ class Results(FitNumbers):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Results:
-        """Return the result that `to_dict` wrote.
+        """Return the result from a dict that `to_dict` wrote.
 
         Raises
         ------
         OptionError
-            If the mapping is none that `to_dict` wrote.
+            If `to_dict` did not write the mapping.
         """
         return record.read_record(saved, cls)
 
@@ -564,7 +566,7 @@ class Results(FitNumbers):
         return str(self.summary())
 
 
-OF_SOME = {*ABSENT, "family", "q"}  # of `PUBLIC`, which not every fit has
+OF_SOME = {*ABSENT, "family", "q"}  # names of `PUBLIC` that some fits lack
 PUBLIC = (
     "as_gt",
     "HC1_se",

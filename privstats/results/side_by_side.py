@@ -1,4 +1,4 @@
-"""Several fits in one table: a row for each coefficient, a column for each fit, and what all of them cost together."""
+"""Several fits in one table: a row for each coefficient, a column for each fit, and the cost of all fits together."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from privstats.results.text import (
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-LONGEST_HEAD = 24  # characters of a head of a column of text; a longer one stands below the table
-SPACE = 3  # columns between two models in text
-HEAD_END, FOOT_END = 2, 1  # columns by which heads, and lines below the rule, end before the brackets of std errors
+LONGEST_HEAD = 24  # most characters in the head of a text column; a longer head is printed below the table
+SPACE = 3  # spaces between two models in text
+HEAD_END, FOOT_END = 2, 1  # spaces after heads, and after lines below the rule, so that they align with estimates
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
-MOVED_NOTES = {"clipped", "start", "weights"}  # notes on estimates that may have been moved beyond their std errors
+MOVED_NOTES = {"clipped", "start", "weights"}  # notes about bias that may exceed the std errors
 
 Label = tuple[Any, ...]
 
 
 class TableText(str):
-    """The text of a table, which Python and notebooks show as it reads."""
+    """The text of a table; Python and notebooks show it as it is, not as a quoted string."""
 
     fmt: str
 
@@ -59,7 +59,7 @@ class TableText(str):
 
 @dataclass(frozen=True)
 class Cell:
-    """An estimate with its stars, and its standard error or the word in its place, which may be empty."""
+    """An estimate with its stars, and its standard error or a word in place of it, which may be empty."""
 
     estimate: str
     error: str = ""
@@ -70,7 +70,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """One fit as a column: its head, the entries by label, and the lines below."""
+    """A fit as a column of the table: its head, its entries by label, and the lines below the rule."""
 
     head: str
     entries: Mapping[Label, Cell]
@@ -108,12 +108,12 @@ class SideBySide:
     Parameters
     ----------
     response : str
-        Empty where the models have different ones.
+        The common response; empty if the models have different responses.
     keys : tuple of str
-        What labels have besides the term: "tau", "group".
+        Parts of labels other than the term: "tau", "group".
     models : tuple of ModelColumn
     notes : str
-        Below the table.
+        Sentences below the table.
     """
 
     response: str
@@ -123,7 +123,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """All labels: terms in the order in which they first appear, and each along its tau."""
+        """All labels: terms in the order of their first appearance, and for each term its tau in order."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -133,7 +133,7 @@ class SideBySide:
         return tuple(sorted(found, key=order))
 
     def as_text(self) -> str:
-        """Return lines of at most 80 columns: where the models need more, blocks of them below each other."""
+        """Return lines of at most 80 characters: a table that is too wide is split into blocks of models."""
         heads = [model.head if len(model.head) <= LONGEST_HEAD else f"({k})" for k, model in enumerate(self.models, 1)]
         long = [
             f"{head} is {model.head}." for head, model in zip(heads, self.models, strict=True) if head != model.head
@@ -161,7 +161,7 @@ class SideBySide:
         return TextTable(heads, shown, tuple(columns), name=min(longest + 1, NAME))
 
     def as_markdown(self) -> str:
-        """Return a table of Markdown, headed by the response."""
+        """Return a table of Markdown with the response as its heading."""
         return self._sheet("", "", self.response).as_markdown()
 
     def as_latex(self) -> str:
@@ -173,7 +173,7 @@ class SideBySide:
         return self._captioned().as_html()
 
     def as_csv(self) -> str:
-        """Return estimates and standard errors in columns of their own."""
+        """Return CSV with separate columns for estimates and standard errors."""
         labels, gap = self.labels, ("",) * len(self.keys)
         body = []
         for label in labels:
@@ -207,7 +207,7 @@ class SideBySide:
 
 
 def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
-    """Return the fits, or refuse what is none."""
+    """Return the fits; refuse arguments that are no fits."""
     fits = (results,) if isinstance(results, FitNumbers) else results
     if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
         raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
@@ -218,7 +218,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the heads of the columns, and the response if it is that of all fits; else the heads name it."""
+    """Return the heads of the columns and the common response; without a common one the heads name the responses."""
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:
@@ -229,7 +229,7 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return the entries of a fit by label: the term, and a part for each key, None where the fit has no such key."""
+    """Return the entries of a fit by label: the term, then a part for each key, None if the fit lacks the key."""
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}
@@ -248,7 +248,7 @@ def _entry(value: Any, values: TableValues, k: int, missing: str, stars: bool, d
     if np.isnan(values.value[k]):
         return Cell("not given")
     if not isinstance(value, float):
-        return Cell(str(value))  # a level
+        return Cell(str(value))  # the estimate is a level
     low, high, sd = values.low[k], values.high[k], values.sd[k]
     places = decimals(sd if np.isfinite(sd) else (high - low) / 4, value, digits)
     marks = next((mark for most, mark in STARS if values.p[k] < most), "") if stars else ""
@@ -289,7 +289,7 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return the numbers of the columns that stand side by side."""
+    """Return groups of column numbers: the columns of a group fit side by side into a line."""
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:
@@ -300,7 +300,7 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: bool) -> Iterator[str]:
-    """Return sentences: what the fits cost together, and how to read the table."""
+    """Return sentences on the total cost of the fits, and on how to read the table."""
     yield _cost(fits, [model.head for model in models])
     chains = [
         model.head
@@ -329,7 +329,7 @@ def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: boo
 
 
 def _covariance(fit: FitNumbers) -> str | None:
-    """Return the kind of the standard errors, as the summary of the fit names it."""
+    """Return the kind of the standard errors, in the words of the summary."""
     asked = fit.facts.cov_type
     if asked in ("HC2", "HC3"):
         return "HC1"
@@ -337,7 +337,7 @@ def _covariance(fit: FitNumbers) -> str | None:
 
 
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
-    """Return what all fits cost together if they read the same rows, each counted once; or why there is no total."""
+    """Return the total cost of the fits if they read the same rows, each counted once, or why there is no total."""
     once = tuple({id(fit): fit for fit in fits}.values())
     if seeded := [head for fit, head in zip(fits, heads, strict=True) if fit.facts.seeded is not None]:
         return f"No total guarantee: {listed(seeded)} {'is' if len(seeded) == 1 else 'are'} seeded, so not private."
@@ -353,9 +353,9 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the promise that fits keep together, of the kind of a ledger that counts what was asked of all of them.
+    """Return the promise of all fits together, of the kind of a ledger that can count all their promises.
 
-    The deltas of (eps, delta) add up, and eps is what the mechanisms keep at their sum.
+    For (eps, delta) the deltas add up, and eps is the one that the mechanisms keep at the total delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

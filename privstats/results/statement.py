@@ -1,4 +1,4 @@
-"""The methods paragraph of a paper: how a fit was made, from its public facts and releases."""
+"""The methods paragraph of a paper: method and guarantee of a fit in words, from its public facts and releases."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ASSUMED = {"lm": "a constant error variance", "glm": "the variance of the family
 
 
 def statement(fit: FitNumbers) -> str:
-    """Return the paragraph, and its references, in lines of at most 80 columns."""
+    """Return the paragraph and its references, in lines of at most 80 characters."""
     facts, chain = fit.facts, any(release.chain for release in fit.releases)
     sentences = [
         *_fitted(facts),
@@ -120,7 +120,7 @@ def _rows(facts: FitFacts) -> Iterable[str]:
 
 
 def guaranteed(facts: FitFacts, chain: bool) -> str:
-    """Return the guarantee in a sentence: who is protected, how much, and where it does not hold."""
+    """Return the guarantee as a sentence: who is protected, how strongly, and with which exceptions."""
     promise, changed = facts.promise, _changed(facts.neighbors)
     match promise:
         case ApproxDP(eps=eps, delta=delta):
@@ -169,7 +169,7 @@ def _factor(eps: float) -> str:
 
 
 def method_stated(facts: FitFacts) -> str:
-    """Return the method in a sentence, and whether it was left to the package."""
+    """Return the method as a sentence, which says whether the package chose it."""
     noise = "" if facts.noise in (None, facts.mech) else f" with {facts.noise} noise"
     auto = ", chosen automatically" if facts.why.startswith("chosen by") else ""
     return f"The method is {facts.mech_words} ({facts.mech}){noise}{auto}."
@@ -184,7 +184,7 @@ def _divided(facts: FitFacts) -> Iterable[str]:
 
 
 def bounds_stated(facts: FitFacts) -> Iterable[str]:
-    """Return where the bounds of the columns are from."""
+    """Return a sentence on the origin of the bounds of the columns."""
     design, estimated = facts.design, {name for name, *_ in facts.estimated_bounds}
     reads = () if design is None else tuple(n for n in design.reads if n in design.domain and n not in estimated)
     if design is not None and reads:
@@ -233,14 +233,14 @@ def _covariance(facts: FitFacts) -> str:
 
 
 def others_counted(facts: FitFacts) -> str:
-    """Return whether other releases from the same data are counted."""
+    """Return a sentence that says whether other releases from the same data are counted."""
     if facts.shared:
         return "The fit was charged to a budget that it shares with other releases from the same data."
     return "Other releases from the same data are not counted in this guarantee."
 
 
 def promise_papers(promise: Promise) -> tuple[str, ...]:
-    """Return the paper that defines a kind of guarantee."""
+    """Return the references that define a kind of guarantee."""
     return next((papers for kind, papers in PROMISE_PAPERS if isinstance(promise, kind)), ())
 
 

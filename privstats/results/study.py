@@ -17,16 +17,16 @@ STUDY_FORMAT = "privstats study results, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResults(Sequence[Results]):
-    """The fits of a study, in the order of its plans; prints as their summaries.
+    """The fits of a study, in the order of its plans; printing shows their summaries.
 
     Attributes
     ----------
     calls : tuple of str
-        What was called, such as "dp_lm y ~ x".
+        Function and formula of each plan, such as "dp_lm y ~ x".
     digest : str
-        Of the study.
+        Digest of the study.
     failed : tuple of str
-        For each plan why it gave no fit, after all were charged; empty where it gave one.
+        For each plan the reason why it gave no fit, although it was charged; empty if it gave one.
     """
 
     calls: tuple[str, ...]
@@ -50,12 +50,12 @@ class StudyResults(Sequence[Results]):
         return len(self.fits)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all fits to one file of JSON, which `load` reads.
+        """Write all fits to one JSON file, which `load` reads.
 
         Parameters
         ----------
         path : str or PathLike
-            A file that is there is replaced, once the new one is complete.
+            Path of the file; an existing file is replaced once the new one is complete.
 
         Raises
         ------
@@ -80,12 +80,12 @@ class StudyResults(Sequence[Results]):
 
 
 def study_results_of(content: Mapping[str, Any]) -> StudyResults:
-    """Return the results that `StudyResults.save` wrote.
+    """Return the results from the content of a file that `StudyResults.save` wrote.
 
     Raises
     ------
     OptionError
-        If something else stands there.
+        If the content is something else.
     """
     found: list[Any] = [content.get(name) for name in ("calls", "failed", "fits")]
     if not all(isinstance(each, list) for each in found) or len({len(each) for each in found}) > 1:

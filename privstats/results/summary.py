@@ -1,4 +1,4 @@
-"""The printed summary: what was fitted, under which guarantee, on how many rows, by which method; then the numbers."""
+"""The printed summary: formula, guarantee, number of rows and method, then the estimates, then the notes."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of st
 UNTESTED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 MOVED = "P and interval also allow for clipping; they are wider than std err and z say."
 MOVED_INTERVAL = "P and interval also allow for clipping; they are wider than std err says."
-VISIBLE = 0.2  # std errors from which on an allowance makes P and z disagree visibly
+VISIBLE = 0.2  # bias bound, in std errors, from which on the p-value differs visibly from that of z
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
 ORDERED = ("median", "quantile")  # functions whose intervals may run between order statistics
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
-SIDES = 0.02  # of an interval's length, by which its halves may differ and still be called equal
+SIDES = 0.02  # share of an interval's length: halves that differ by less count as equal
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary in parts; prints as text.
+    """The parts of a summary; prints as text.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class Summary:
     facts : tuple of (str, str)
         Lines above the table: guarantee, rows, method, assumptions, ledger.
     table : TextTable
-        One row a coefficient.
+        The table, with a row for each coefficient.
     legend : tuple of str
-        How to read the table.
+        Sentences that say how to read the table.
     below : tuple of (str, str)
         Lines below the table: budget and diagnostics.
     notes : tuple of str
-        Causes and cures, to which the table refers by number.
+        Numbered notes, to which the table refers: causes and remedies.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Summary:
     notes: tuple[str, ...]
 
     def as_text(self) -> str:
-        """Return the summary as plain text of at most 80 columns."""
+        """Return the summary as plain text in lines of at most 80 characters."""
         lines = headed(self.title, self.formula)
         for label, text in self.facts:
             lines += labelled(label, text)
@@ -79,11 +79,11 @@ class Summary:
         return "\n".join((*lines, *numbered(self.notes)))
 
     def as_markdown(self) -> str:
-        """Return the summary as Markdown: lines in a list, and the estimates in a table."""
+        """Return the summary as Markdown: a list of labelled lines, and a table of the estimates."""
         return self._sheet().as_markdown()
 
     def as_latex(self) -> str:
-        """Return the summary as one captioned table of LaTeX, which needs the package booktabs."""
+        """Return the summary as a LaTeX table with a caption; it needs the package booktabs."""
         return self._sheet().as_latex()
 
     def as_html(self) -> str:
@@ -166,7 +166,7 @@ def _widths(results: FitNumbers) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """The numbers of a table, each of shape (k,)."""
+    """The columns of numbers of a table, each of shape (k,)."""
 
     value: FloatArray
     sd: FloatArray
@@ -188,7 +188,7 @@ class TableValues:
 
     @property
     def asymmetric(self) -> bool:
-        """Whether some interval is longer on one side."""
+        """Whether some interval is longer on one side of its estimate than on the other."""
         below, above = self.value - self.low, self.high - self.value
         known = np.isfinite(below) & np.isfinite(above)
         return bool((np.abs(above - below) > SIDES * (above + below))[known].any())
@@ -196,7 +196,7 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """The numbered notes, and for each row of the table the number of the note that says why something is not given."""
+    """Numbered notes, and for each row of the table the number of the note that explains a missing number."""
 
     texts: tuple[str, ...]
     numbers: dict[str, int]
@@ -204,7 +204,7 @@ class References:
 
     @classmethod
     def of(cls, results: FitNumbers, numbers: TableValues) -> References:
-        """Return the notes of a fit; a row that has no interval and no note gets one."""
+        """Return the notes of a fit; a row without an interval gets a note if it has none."""
         notes, names = results.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
@@ -224,7 +224,7 @@ class References:
         return cls(tuple(texts), {note.key: k for k, note in reversed([*enumerate(notes, start=1)])}, tuple(rows))
 
 
-# Notes about all coefficients: none is given; none has an interval.
+# Notes about all coefficients: on a fit without any estimates, and on a fit without any intervals.
 NOTHING = ("no level", "small weights")
 NO_INTERVALS = (
     "no inference",
@@ -245,13 +245,13 @@ NO_INTERVAL = "No interval for {names}: the releases do not determine the error.
 
 
 def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
-    """Whether nothing but estimates is known, by the nature of the function: a mode."""
+    """Whether the function gives estimates only, never intervals, as the mode does."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about one of these names, else of the first of a kind that is about all."""
+    """Return the number of the first note about one of the names, else of the first note of a kind about all names."""
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
     return next(own, None) or next(general, None)
@@ -262,7 +262,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return heads and texts of the labels; a part that is that of the row before is left empty."""
+    """Return the heads and texts of the labels; a part that repeats the row before is left empty."""
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
     keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]
@@ -303,7 +303,7 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
 def _location(
     results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, digits: int
 ) -> tuple[Column, ...]:
-    """Return the columns of a table without tests; columns of which nothing is known are left out."""
+    """Return the columns of a table without tests; columns without any number are left out."""
     facts = results.facts
     counts = results.group_rows
     rows: tuple[Column, ...] = (
@@ -331,7 +331,7 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return "not given [k]" for rows without an estimate, "no interval [k]" for those with nothing else."""
+    """Return "not given [k]" for rows without an estimate, and "no interval [k]" for rows with an estimate only."""
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]

@@ -1,4 +1,4 @@
-"""Tests of whole terms of a formula, and of all pairs of levels of a factor."""
+"""Tests of whole terms of a formula, and of differences between all pairs of levels of a factor."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from privstats.results.hypotheses import contrast_test, level, wald_test
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
-ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # of p-values that depend on each other
+ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # usable with dependent p-values
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
-    """Return what `Results.wald_test_terms` does."""
+    """Return the table of `Results.wald_test_terms`."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
         raise FormulaError(
@@ -36,7 +36,7 @@ def term_tests(results: FitNumbers) -> pd.DataFrame:
 
 
 def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> pd.DataFrame:
-    """Return what `Results.t_test_pairwise` does."""
+    """Return the table of `Results.t_test_pairwise`."""
     from statsmodels.stats.multitest import multipletests
 
     others = (MAX_T, *ADJUSTMENTS[1:])
@@ -66,14 +66,14 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         adjusted = _by_largest(estimate, R, alpha, tests.effect)
         reject = adjusted <= alpha
     else:
-        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # a pair counts though not given
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # not given: p = 1
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return p-values of differences adjusted by max-t, one where a difference is not given."""
+    """Return p-values of differences adjusted by max-t; 1 for a difference that is not given."""
     if not isinstance(estimate, NormalEstimate):
         raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
     adjusted, given = np.ones(len(R)), ~np.isnan(effect)

@@ -11,23 +11,23 @@ from textwrap import wrap
 
 WIDTH = 80
 RULE = "-" * WIDTH
-INDENT = 13  # columns of the label of a header line
-NAME = 18  # columns of a name; longer ones have a line of their own
-LONGEST = 10  # digits, beyond which a number is written with an exponent
-FINEST = 5  # decimals of a number with an exponent, at most
+INDENT = 13  # width of the label of a header line, in characters
+NAME = 18  # width of the column of names; a longer name is printed on a separate line
+LONGEST = 10  # numbers with more digits are written with an exponent
+FINEST = 5  # most decimals of a number with an exponent
 UNKNOWN = "unknown"
-JOINED = "\u00a0"  # stands for a space at which a line must not end
+JOINED = "\u00a0"  # replaces a space at which a line must not break
 
 
 def filled(text: str, first: str = "", rest: str = "") -> list[str]:
-    """Return lines of at most 80 columns; no line ends beside an equals sign, or before a percentage."""
+    """Return text in lines of at most 80 characters, without breaks beside equals signs or before percentages."""
     joined = re.sub(r" (?=\d+%)", JOINED, text.replace(" = ", f"{JOINED}={JOINED}"))
     lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace(JOINED, " ") for line in lines] or [first.rstrip()]
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """Return a header line: a label, and its text from column 13; lines of `text` stay apart."""
+    """Return a header line: a label, then its text from column 13 on; line breaks in `text` are kept."""
     lines: list[str] = []
     for part in text.split("\n"):
         lines += filled(part, " " * INDENT if lines else label.ljust(INDENT), " " * INDENT)
@@ -35,13 +35,13 @@ def labelled(label: str, text: str) -> list[str]:
 
 
 def headed(title: str, formula: str) -> list[str]:
-    """Return title and formula in one line, or the formula in lines of its own."""
+    """Return title and formula in one line if they fit, otherwise on separate lines."""
     whole = f"{title}: {formula}"
     return [whole] if len(whole) <= WIDTH else [f"{title}:", *filled(formula, "  ", "  ")]
 
 
 def numbered(notes: Sequence[str]) -> list[str]:
-    """Return notes with their numbers."""
+    """Return notes, each with its number in front."""
     return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {note}", "", " " * 4)]
 
 
@@ -56,7 +56,7 @@ def percentages(shares: Iterable[float]) -> list[int]:
 
 
 def decimals(error: float, value: float, digits: int = 3) -> int:
-    """Return decimals that give `error` so many significant digits, and one digit more to a value without an error."""
+    """Return the number of decimals that shows `digits` significant digits of `error`, or digits + 1 of `value`."""
     known = math.isfinite(error) and error > 0
     scale, wanted = (error, digits) if known else (abs(value), digits + 1)
     if not math.isfinite(scale) or scale <= 0:
@@ -65,7 +65,7 @@ def decimals(error: float, value: float, digits: int = 3) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number with so many decimals; of very long ones three significant digits and an exponent."""
+    """Return a number with `places` decimals; a very long number has three significant digits and an exponent."""
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -85,17 +85,17 @@ def short(value: float) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, zeros included."""
+    """Return a number with a fixed number of significant digits, trailing zeros included."""
     return number(value, decimals(value, value, digits))
 
 
 def counted(value: float) -> str:
-    """Return a number of rows."""
+    """Return a number of rows as text, with commas."""
     return f"{value:,.0f}"
 
 
 def aligned(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return cells padded on the right, so that the decimal points of right-justified ones line up."""
+    """Return cells padded on the right, so that decimal points line up when the cells are right-justified."""
     plain = [cell for cell in cells if not _exceptional(cell)]
     tail = max((len(cell) - _point(cell) for cell in plain), default=0)
     return tuple(
@@ -104,7 +104,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Whether a cell has no decimal point that could be aligned: an exponent, infinity, a word."""
+    """Whether a cell is excluded from the alignment of decimal points: an exponent, infinity or a word."""
     return any(letter.isalpha() for letter in cell)
 
 
@@ -114,17 +114,17 @@ def _point(cell: str) -> int:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers.
+    """A column of numbers in a text table.
 
     Parameters
     ----------
     head : str
     cells : tuple of str
-        Already rounded.
+        Rounded numbers.
     width : int
-        Usual width; wider contents make it wider.
+        Usual width, in characters; it grows with the contents.
     align : bool
-        Whether decimal points stand in one line.
+        Whether decimal points are aligned.
     """
 
     head: str
@@ -134,7 +134,7 @@ class Column:
 
     @property
     def least(self) -> int:
-        """Width of the contents, and one space."""
+        """Smallest possible width: that of the contents and one space."""
         return 1 + max(len(self.head), *(len(cell) for cell in self._shown))
 
     @property
@@ -143,25 +143,25 @@ class Column:
         return aligned(plain) if self.align else plain
 
     def text(self) -> tuple[str, tuple[str, ...]]:
-        """Return head and cells, right-justified."""
+        """Return head and cells, right-justified to a width."""
         return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in self._shown)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Labelled rows of numbers.
+    """A text table: labelled rows of numbers.
 
     Parameters
     ----------
     heads : tuple of str
-        Of the columns of labels.
+        Heads of the label columns.
     labels : tuple of tuple of str
-        One a row.
+        Labels of each row.
     columns : tuple of Column
     spans : tuple of (tuple of (int, str) or None)
-        For each row a text in place of its cells, and the first column that it replaces.
+        For each row None, or a text in place of its cells and the first column that it replaces.
     name : int
-        Columns of a name.
+        Width of the column of names, in characters.
     """
 
     heads: tuple[str, ...]
@@ -171,7 +171,7 @@ class TextTable:
     name: int = NAME
 
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
-        """Return the table with words in empty cells, and the number of the row's note that says why."""
+        """Return the table with words in empty cells, and the number of the note that explains them."""
         spans = self.spans or (None,) * len(self.labels)
         words = [
             "" if span is not None else UNKNOWN if note is None else f"none [{note}]"
@@ -185,7 +185,7 @@ class TextTable:
 
     @property
     def start(self) -> int:
-        """Columns of the labels."""
+        """Width of the labels, in characters."""
         return self.name + sum(self._key_widths())
 
     def head(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class TextTable:
         return (*self.heads, *(column.head for column in self.columns))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return labels and cells of each row; a text in place of cells stands in the first of them."""
+        """Return labels and cells of each row; a text in place of several cells is put into the first of them."""
         rows = []
         for k, label in enumerate(self.labels):
             cells = [column.cells[k].strip() for column in self.columns]
@@ -204,11 +204,11 @@ class TextTable:
         return rows
 
     def as_text(self) -> list[str]:
-        """Return head and rows in lines of at most 80 columns."""
+        """Return head and rows in lines of at most 80 characters."""
         return self._fitted()._lines()
 
     def _fitted(self) -> TextTable:
-        """Return the same table with widths that fit into a line, its labels joined where nothing else helps."""
+        """Return the table with widths that fit into a line; its label columns are joined if nothing else suffices."""
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
         if self.start + sum(column.width for column in columns) <= WIDTH:
             return replace(self, columns=columns)
@@ -223,7 +223,7 @@ class TextTable:
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
     def repeated(self) -> tuple[tuple[str, ...], ...]:
-        """Return labels with the parts that stand once for several rows."""
+        """Return labels in full: an empty part is filled with the part of the row before."""
         last: tuple[str, ...] = ("",) * len(self.heads)
         whole = []
         for label in self.labels:
@@ -258,7 +258,7 @@ class TextTable:
 
 
 def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return labels without the first parts that are those of the row before; the last part always stands.
+    """Return labels with empty leading parts where these repeat the row before; the last part is always shown.
 
     >>> shown_once([("x", "0.1"), ("x", "0.9"), ("z", "0.9")])
     (('x', '0.1'), ('', '0.9'), ('z', '0.9'))
@@ -273,10 +273,10 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 
 
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
-    """Return for each name the lines before its row, and its text in the row.
+    """Return for each name the extra lines before its row, and the text in the row.
 
-    A name that is too long has a line of its own. Levels of a factor stand indented under it where one of their names
-    is too long.
+    A name that is too long is printed on a separate line. If the name of a level is too long, the levels of its factor
+    are indented below the factor.
     """
     rows: list[tuple[list[str], str]] = []
     for factor, run in groupby(names, key=lambda name: name[: name.rindex("[")] if name.endswith("]") else None):

@@ -30,11 +30,11 @@ GLANCE = (
 
 
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
-    """Return one row a coefficient; with `exp` estimates and intervals are exponentials.
+    """Return a frame with a row for each coefficient; with `exp`, estimates and intervals are exponentials.
 
-    `bias_bound` is how far clipping, and directions without information, may have moved the estimate (with `exp` its
-    logarithm): p-value and interval allow for it, standard error and statistic do not. `component` is the tau, group
-    or bin, as text where there are two of them; each has a column of its own, too.
+    `bias_bound` bounds the bias of the estimate (with `exp` of its logarithm) by clipping and by directions without
+    information: p-value and interval allow for it, standard error and statistic do not. `component` is the tau, group
+    or bin, as text if a row has two of these; each also has a separate column.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]
@@ -54,7 +54,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
 
 
 def column_names(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
-    """Return the frame with the column names of R's broom, which have dots, where they are asked for.
+    """Return the frame, with the dotted column names of R's broom if `names` asks for them.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def _component(parts: tuple[Any, ...]) -> Any:
 
 
 def glance(results: FitNumbers) -> pd.DataFrame:
-    """Return one row about the fit: guarantee, rows, method and diagnostics; NaN where there is none."""
+    """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; NaN for those it lacks."""
     facts, found = results.facts, results.diagnostics
     neighbors = facts.neighbors
     values = (
@@ -90,6 +90,6 @@ def glance(results: FitNumbers) -> pd.DataFrame:
 
 
 def numbers_of(promise: Promise) -> tuple[float, ...]:
-    """Return eps, delta, mu and rho of a promise; NaN where it has none."""
+    """Return eps, delta, mu and rho of a promise; NaN for those it lacks."""
     own = {"delta": 0.0} if isinstance(promise, PureDP) else {}
     return tuple((own | promise.numbers).get(name, math.nan) for name in GLANCE[:4])

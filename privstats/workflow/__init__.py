@@ -1,1 +1,1 @@
-"""Plan, pay, open the gate, return results."""
+"""The course of every call: plan the questions, charge the ledger, ask them through the gate, return the result."""

@@ -1,4 +1,4 @@
-"""The arguments of a call, with checks of their types and ranges, and of names and types of columns: no row is met."""
+"""Checks of the arguments of a call, and of the names and types of columns; they read no row."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # largest budgets: with either nobody who is told apart is missed but once in 5e8
+}  # largest budgets: with either, an attacker who tests for a row misses it once in 5e8
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a call says about itself, apart from statistics and privacy."""
+    """Arguments of a call that concern neither the statistics nor the guarantee."""
 
     data: Any
     mech: str = "auto"
@@ -53,18 +53,18 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Return the record, made of its own fields in the call, which are taken out."""
+    """Create a record from the arguments with the names of its fields, and remove these from the call."""
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 
 def check_unit(unit: Any) -> None:
-    """Refuse what is no name of a column, nor None."""
+    """Refuse values of `unit` that are neither a column name nor None."""
     if unit is not None and not isinstance(unit, str):
         raise OptionError(f"unit is {quote(unit)}; write the name of a column, such as unit='person_id'")
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn of a budget that is probably a slip: large enough for anybody who knows the other rows to tell one apart."""
+    """Warn if a budget is probably a slip: so large that whoever knows the other rows can identify one row."""
     for name, most in MEANINGFUL.items():
         given = call.get(name)
         if given is not None and is_number(given) and most < given < math.inf:
@@ -72,7 +72,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
 
 
 def check_formula(verb: str, formula: Any) -> None:
-    """Refuse what is no text."""
+    """Refuse formulas that are no text."""
     if isinstance(formula, str):
         return
     example = "y ~ x" if verb in ("lm", "glm", "rq") else "y"
@@ -82,19 +82,19 @@ def check_formula(verb: str, formula: Any) -> None:
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
-    """Refuse data without the columns that a call names, and columns whose declaration is missing or misspelled.
+    """Refuse data without the columns that a call names, and columns with a missing or misspelled declaration.
 
     Parameters
     ----------
     head : callable
-        Gives a frame without rows; None of a plan, or of a function that gives no frame, which a row more would change.
+        Returns a frame without rows; None for plans, and for readers whose frame might depend on a row.
     model : Model
     neighbors : Neighbors
 
     Raises
     ------
     FormulaError, DomainError
-        Decided from names and types of columns.
+        The decision depends on names and types of columns only.
     """
     formula = parse_formula(model.formula, model.example).written
     frame = head()

@@ -1,7 +1,7 @@
-"""Where a call enters: a verb is a signature and a docstring; here a call is bound to it.
+"""Entry of all calls: a public function is declared as a signature with a docstring, and calls are bound to it here.
 
-A wrong call is Python's TypeError, before any row or ledger is touched. Whatever else is refused leaves without the
-frames it was raised in, since those hold the data.
+A call that does not fit the signature raises a TypeError before any row or ledger is touched. All other errors are
+raised without the stack frames of their origin, since these hold the data.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from privstats.workflow.verbs import Verb, register
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USUAL = MappingProxyType(  # names that other packages have for an argument
+USUAL = MappingProxyType(  # names of arguments in other packages, and ours
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # of a fit that has no argument for them
-ELSEWHERE = MappingProxyType(  # what to write for an argument that a function has not
+INTERVALS = ("alpha", "confidence", "level")  # arguments for intervals, which functions that fit do not have
+ELSEWHERE = MappingProxyType(  # remedies for arguments that a function does not have
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
@@ -45,12 +45,12 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # by name, w
 
 
 def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes a declaration, a signature with a docstring, run.
+    """Return a decorator that turns a declaration, a signature with a docstring, into a function that fits.
 
     Parameters
     ----------
     model : type
-        The record of what is fitted, which takes its own fields from the call.
+        Class of the model; its fields are taken from the arguments of the call.
     """
 
     def declare(declaration: Callable[P, R]) -> Callable[P, R]:
@@ -70,13 +70,13 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
-    """Return a function with this signature and docstring, out of which no frame leaves that holds rows.
+    """Return a function with this signature and docstring, whose exceptions carry no stack frame with rows.
 
     Parameters
     ----------
     declaration : callable
     answer : callable
-        Makes the result of the arguments, by name and with their defaults; it lets refusals of ours out alone (`door`).
+        Returns the result for a dict of all arguments; it raises errors of this package only (`door`).
     """
     signature, name = inspect.signature(declaration), declaration.__name__
 
@@ -92,13 +92,13 @@ def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let out results and our refusals, none with a frame that holds rows."""
+    """Wrap a function so that it raises errors of this package only, without stack frames that hold rows."""
     opened: Callable[..., R] = door(function)
     return entrance(function, lambda arguments: opened(**arguments))
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the arguments of a call with their defaults, or what is wrong with it, in Python's words."""
+    """Return the arguments of a call with their defaults, or the text of the TypeError that Python would raise."""
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -114,7 +114,7 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
 
 
 def hint(unknown: str, known: tuple[str, ...]) -> str:
-    """Return which known argument was probably meant, as the end of a sentence; nothing if none is near."""
+    """Return "; did you mean ...?" with the most similar known argument; empty if none is similar."""
     if unknown in INTERVALS and "alpha" not in known:
         return "; write fit.conf_int(alpha=0.1)"
     near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)
@@ -122,7 +122,7 @@ def hint(unknown: str, known: tuple[str, ...]) -> str:
 
 
 def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return a problem of binding as a call of the function itself would state it."""
+    """Return the message of a failed binding, worded as for a direct call of the function."""
     if problem == "too many positional arguments":
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
         by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")
@@ -132,11 +132,11 @@ def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
 
 
 def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any], args: Any, keywords: Any) -> Any:
-    """Return the result of a call, or the exception that is to leave: without frames, so without rows."""
+    """Return the result of a call, or its exception without stack frames, and so without rows."""
     arguments = bound(signature, name, args, keywords)
     if isinstance(arguments, str):
         return TypeError(arguments)
     try:
         return answer(arguments)
-    except BaseException as error:  # of ours, raised anew by the door; its last frames go too
+    except BaseException as error:  # an error of this package, raised by `door`: remove the last frames
         return error.with_traceback(None)

@@ -1,4 +1,4 @@
-"""Budgets side by side: what each would buy, before any is spent."""
+"""Comparison of several budgets by their expected intervals, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BUDGETS = ("eps", "mu", "rho")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Widths to expect, by term and budget.
+    """Expected widths of intervals, by term and budget.
 
     Parameters
     ----------
     frame : DataFrame
-        One row a term and a budget: budget in words, method, std_error, width of the 95% interval, noise_share, ratio
-        of the width to that without privacy. NaN where nothing is expected to be given.
+        A row for each term and budget: budget in words, method, std_error, width of the 95% interval, noise_share,
+        ratio of the width to that without privacy. NaN where no interval is expected.
     head : tuple of str
-        Lines above the table: what is compared.
+        Lines above the table, which name the compared plans.
     """
 
     frame: pd.DataFrame
@@ -40,7 +40,7 @@ class Comparison:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -87,12 +87,12 @@ class Comparison:
 def budgets_compared(
     plan: Any, budgets: Mapping[str, float | Sequence[float] | None], assumptions: Mapping[str, Any]
 ) -> Comparison:
-    """Return what each budget is expected to buy, all else as in `plan`.
+    """Return the expected intervals of each budget, with everything else as in `plan`.
 
     Raises
     ------
     OptionError
-        If no budget is given, or one that is no number.
+        If no budget is given, or a budget is no number.
     """
     asked = [
         (name, value)
@@ -115,7 +115,7 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of one budget; `place` is the place of a term."""
+    """Return the rows of one budget; `place` maps a term to its position."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")
     spec = plan.specification

@@ -1,8 +1,9 @@
-"""Pictures of what a fit leaves over: which releases of other functions they are made of.
+"""Residual diagnostics of a fit, as a study of private histograms and means.
 
-The residual of a row is an expression of its columns, as the released coefficients are public, and so are bins, which
-are chosen from releases and declared bounds. Each picture is a histogram, or means by intervals of the fitted values:
-plans of public functions, charged together and run as a study. Nothing here meets a row.
+The released coefficients are public, so that the residual of a row is an expression of its columns. The bins are public
+too: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or means by
+intervals of the fitted values: plans of public functions, charged together and run as a study. This module reads no
+row.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from privstats.workflow.study import Study
 from privstats.workflow.verbs import BY_NAME
 
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
-WIDE = 4.0  # residual std devs: residuals beyond count as this far
-STEP = 0.5  # of a bin of residuals, in the same unit
-SIDES = 2.0  # std devs of the fitted values on each side of their mean that bins divide; the outer bins have the rest
-LARGEST = 30.0  # linear predictor of a probability: further away it is 0 or 1
+WIDE = 4.0  # residual std devs at which residuals are clamped
+STEP = 0.5  # width of a bin of residuals, in residual std devs
+SIDES = 2.0  # std devs on each side of the mean fitted value that are divided into bins; outer bins extend further
+LARGEST = 30.0  # largest absolute linear predictor of a probability: beyond it the probability is 0 or 1
 MOST_BINS = 100
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A call of a public function, and the edges of what it is drawn along."""
+    """A diagnostic: a call of a public function, and the edges of its bins."""
 
     verb: str
     formula: str
@@ -57,12 +58,12 @@ def diagnosed(
     ledger: Any,
     rng: Any,
 ) -> Diagnostics:
-    """Return what `dp_diagnostics` does.
+    """Return the diagnostics of `dp_diagnostics`.
 
     Raises
     ------
     OptionError, FormulaError, BudgetError
-        If there are no such pictures of the fit, or an argument is none.
+        If the fit has no such diagnostics, or an argument is invalid.
     """
     design = _design_of(fit)
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 2 <= bins <= MOST_BINS:
@@ -77,7 +78,7 @@ def diagnosed(
     edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
     pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
-    with warnings.catch_warnings():  # of declared columns that one picture does not read
+    with warnings.catch_warnings():  # warnings that a diagnostic does not read some declared columns
         warnings.simplefilter("ignore", PrivstatsWarning)
         plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))
@@ -85,7 +86,7 @@ def diagnosed(
 
 
 def _design_of(fit: Any) -> Any:
-    """Return the design of a fit that has residuals and all coefficients."""
+    """Return the design of a fit; refuse fits without residuals, or with coefficients that are not given."""
     if not isinstance(fit, Results):
         raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
     facts = fit.facts
@@ -100,7 +101,7 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the pictures of least squares."""
+    """Return the diagnostics of a least-squares fit."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
@@ -114,7 +115,7 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the picture of a logistic regression: the others tell nothing where responses are 0 and 1."""
+    """Return the binned residuals of a logistic regression; the other diagnostics say nothing about 0-1 responses."""
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
     fitted = f"1 / (1 + np.exp(-np.clip({eta}, {-LARGEST}, {LARGEST})))"
@@ -131,7 +132,7 @@ def _numbers(values: FloatArray) -> tuple[float, ...]:
 
 
 def _scale(fit: Results, scale: Any) -> float:
-    """Return the residual std dev: as given, or as released."""
+    """Return the residual std dev: the one that the user gave, or the released one."""
     if scale is not None and not (is_number(scale) and 0 < scale < np.inf):
         raise OptionError(f"scale is {quote(scale)}; give a positive number, such as scale=1")
     size = float(fit.diagnostics.get("sigma", np.nan) if scale is None else scale)
@@ -141,7 +142,7 @@ def _scale(fit: Results, scale: Any) -> float:
 
 
 def _given(fitted: Any) -> tuple[float, float]:
-    """Return the range of linear predictors that the user has given."""
+    """Return the range of linear predictors that the user gave."""
     pair = as_edges(fitted)
     if len(pair) != 2:
         raise OptionError("fitted is the range in which most linear predictors lie; write fitted=(0, 10)")
@@ -149,7 +150,7 @@ def _given(fitted: Any) -> tuple[float, float]:
 
 
 def _range(fit: Results, eta: str) -> tuple[float, float]:
-    """Return the range of linear predictors that bins divide: about their mean, or all that is declared."""
+    """Return the range of linear predictors for the bins: about their mean, or all that the bounds allow."""
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
     center, spread = _location(fit, design.intercept)
@@ -158,9 +159,9 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return mean and std dev of the linear predictors, as far as the sampling covariance tells; NaN otherwise.
+    """Return mean and std dev of the linear predictors from the sampling covariance; NaN if it does not suffice.
 
-    Its inverse is about proportional to the second moments of the columns, of which the intercept is the first.
+    The inverse of this covariance is roughly proportional to the second moments of the columns, intercept first.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:
@@ -172,7 +173,7 @@ def _location(fit: Results, intercept: bool) -> tuple[float, float]:
 
 
 def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the share of each picture; relative ones of the user, or the usual ones."""
+    """Return the share of each diagnostic in the budget: those that the user gave, scaled to sum 1, or default ones."""
     given = dict(shares or {})
     if unknown := [name for name in given if name not in kinds]:
         raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")
@@ -183,7 +184,7 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 
 
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
-    """Return the plan of a picture on the rows, the neighbours and with the domain of the fit."""
+    """Return the plan of a diagnostic, with the rows, the neighbours and the domain of the fit."""
     design: Any = fit.facts.design
     around = fit.facts.neighbors
     plan: Plan = BY_NAME[picture.verb].of(

@@ -1,4 +1,4 @@
-"""The digest of a plan: what the user wrote and what will be asked, as canonical JSON. No name of ours is in it."""
+"""The digest of a plan: a hash of the call and of the planned questions as canonical JSON, without internal names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # significant ones, in which all machines agree about a computed number
+DIGITS = 6  # significant digits of computed numbers that agree between machines
 
 
 def digest(*parts: Any) -> str:
-    """Return the SHA-256 of the canonical JSON of some parts, in hexadecimal digits.
+    """Return the SHA-256 of the canonical JSON of a value, in hexadecimal digits.
 
     Examples
     --------
@@ -31,12 +31,12 @@ def digest(*parts: Any) -> str:
 
 
 def canonical_form(value: Any) -> Any:
-    """Return a value as JSON can write it, all digits kept; equal numbers are written alike.
+    """Return a value in terms of JSON types, with all digits; equal numbers have equal forms.
 
     Raises
     ------
     OptionError
-        If its type is none that is known here: it is never written by its `repr`, which may leave out what matters.
+        If its type is unknown: a `repr` is never used in its place, since it may omit details.
     """
     if value is None or isinstance(value, str | bool):
         return value
@@ -62,13 +62,13 @@ def canonical_form(value: Any) -> Any:
 
 
 def promise_numbers(promise: Promise) -> list[Any]:
-    """Return the numbers of a promise, with those whom it protects."""
+    """Return the parameters of a promise and its neighbouring relation."""
     around = promise.neighbors
     return [sorted(promise.numbers.items()), around.kind, around.unit, around.rows_per_unit]
 
 
 def rounded(value: Any) -> Any:
-    """Return computed numbers, in lists, to the digits that do not depend on a machine's library of mathematics.
+    """Return nested lists with computed numbers rounded to digits that do not depend on a machine's math library.
 
     Examples
     --------
@@ -81,6 +81,6 @@ def rounded(value: Any) -> Any:
 
 
 def _family(family: Any) -> list[str]:
-    """Return a family of statsmodels by its name and that of its link."""
+    """Return the name of a statsmodels family and the name of its link."""
     link = getattr(family, "link", None)
     return [type(family).__name__.lower(), type(link).__name__.lower()]

@@ -1,15 +1,15 @@
-"""How a promise is divided among the questions of a plan, and what the ledger is charged. TRUSTED.
+"""Division of a promise among the questions of a plan, and the resulting charge of the ledger. TRUSTED.
 
 Every question gets `promise.part(share)`, and the parts of one plan add up to the promise: eps and delta, mu^2, or rho,
-compose by sums, whatever was released before (`privstats.privacy.promise`). A part of rho is charged as mu or eps where
-the mechanisms that spend it keep that (`ZeroCDP.kept_by`).
+compose by sums, whatever was released before (`privstats.privacy.promise`). A part of rho is charged as mu or eps if
+the mechanisms that spend it guarantee that (`ZeroCDP.kept_by`).
 
-Where an estimator chooses once between branches, by what a common beginning has released, the questions of the
-beginning have fractions of the whole and each branch shares what they leave. That rest is one entry of the charge:
-whichever branch is taken keeps it, and only one is. An optional question lies inside the part of another question,
-which spends what is left of its part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman
-and Zrnic 2021). Asked before the choice it may lie inside a part of each of several branches: only one of these is
-taken, and spends that much less.
+An estimator may choose once between branches, by the releases of a common beginning. Then the questions of the
+beginning have fractions of the promise, and the questions of each branch divide the rest. The rest is one entry of the
+charge, since exactly one branch is taken. An optional question is paid from the part of another question, its host,
+which spends the remainder of that part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman
+and Zrnic 2021). An optional question before the choice may have a host in each of several branches: only one of these
+is taken, and spends that much less.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ BOUNDS = "bounds"  # name of the questions of stage 0
 
 @dataclass(frozen=True)
 class Division:
-    """What each question may spend, by label, and what is charged.
+    """The promise of each question, by label, and the charge of the ledger.
 
     Parameters
     ----------
     promises : mapping of str to Promise
     charge : tuple of (str, Promise)
     fractions : mapping of str to float
-        Of the whole promise; those of each branch add up to what the common beginning leaves.
+        Fractions of the whole promise; those of a branch add up to the rest after the common beginning.
     """
 
     promises: Mapping[str, Promise]
@@ -60,14 +60,14 @@ def divided(
     own : mapping of str to float
         Shares of the estimator, by name or label.
     given : mapping of str to float, optional
-        Shares of the user, in their place.
+        Shares that the user gave; they replace those of the estimator.
     bounds_share : float
         Share of the whole for the questions of stage 0, if there are any; the others divide the rest.
 
     Raises
     ------
     OptionError
-        If a share is not positive, names no question, or those before a choice leave nothing.
+        If a share is not positive, names no question, or shares of the common beginning leave nothing.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
@@ -108,12 +108,12 @@ def divided(
 
 
 def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the shares that a user gave.
+    """Return the shares that a user gave, after a check.
 
     Raises
     ------
     OptionError
-        If one is not a positive number: it would switch noise off, or leave a question without budget.
+        If a share is not a positive number: it would switch noise off, or leave a question without budget.
     """
     if shares is None:
         return {}
@@ -131,7 +131,7 @@ def fraction(share: Any) -> float:
     Raises
     ------
     BudgetError
-        If it does not lie between 0 and 1.
+        If the share does not lie between 0 and 1.
     """
     if not is_number(share) or not 0 < share < 1:
         raise BudgetError(f"bounds_share is {quote(share)}; give a number between 0 and 1, such as 0.1")
@@ -139,8 +139,8 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a question: its label's before its name's, which those without their own divide equally."""
-    if a.optional:  # "scales again" is not what a share of "scales" is about
+    """Return the share of a question: that of its label, else an equal part of that of its name."""
+    if a.optional:  # a share that the user gives for "scales" does not apply to "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         namesakes = _namesakes(a, asked)
@@ -153,7 +153,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return the questions of the same name in the same branch, the question itself among them."""
+    """Return all questions with the name of `a` in its branch, `a` included."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 
@@ -170,7 +170,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the common beginning, and of each branch; without stage 0 and optional questions."""
+    """Return the labels of the common beginning and of each branch, without stage 0 and optional questions."""
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
         if a.name != BOUNDS and not a.optional:

@@ -1,7 +1,7 @@
-"""The recipe of every fit: plan, charge, open the gate, answer. TRUSTED.
+"""The steps of every fit: plan, charge the ledger, ask the questions through the gate, return the result. TRUSTED.
 
-Nothing of the rows is looked at before the ledger is charged, but names and types of columns and, where neighbours do
-not change it, the number of rows or units.
+Before the charge only names and types of columns are read, and the number of rows or units if it is public, which
+means that neighbouring data sets have the same number.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     Parameters
     ----------
     verb : str
-        Without "dp_".
+        Name of the function without "dp_".
     model : type
-        Takes its own fields from the call, as `Settings` and the guarantee do; what is left is the estimator's.
+        Class of the model. Model, `Settings` and guarantee take their arguments; the rest are options of the estimator.
     call : dict
         All arguments by name.
     defaults : mapping
-        Of the signature: an option that has its default was not given.
+        Defaults of the signature: an option equal to its default counts as not given.
     """
     written = {name: value for name, value in call.items() if name not in APART}
     check_formula(verb, call["formula"])
@@ -69,14 +69,14 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Refuse a call that the ledger cannot afford before its reader is asked for anything; then let it tell nothing."""
+    """Refuse a call that the ledger cannot afford, before the reader is used; then hide errors of the reader."""
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)
     reader.asked = readable
 
 
 def fit(plan: Plan, source: Source, settings: Settings) -> Results:
-    """Charge the ledger, then hold the planned conversation about the rows."""
+    """Charge the ledger, then ask the planned questions about the rows."""
     spec = plan.specification
     ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.stream_digest)
@@ -86,7 +86,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = rows.read if offered is None else course.read  # it is public where the number of rows is
+    rows.read = rows.read if offered is None else course.read  # show rows only if their number is public
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:
@@ -101,7 +101,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
 
 
 def public_number(source: Source, neighbors: Neighbors) -> int | None:
-    """Return the number of rows, or of units where rows have them; None where it is private."""
+    """Return the number of rows, or of units if the call has `unit`; None if it is private."""
     if not neighbors.exchange:
         return None
     if isinstance(source, Unread) or neighbors.unit is None:

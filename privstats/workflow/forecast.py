@@ -1,7 +1,7 @@
-"""The third voice of a conversation: what a plan may be expected to deliver, before any budget is spent.
+"""Forecasts: standard errors and widths of intervals that a plan may be expected to give, before any budget is spent.
 
-The estimator runs on assumed rows that stand for the planned number of rows, with noise from a public stream: so the
-code that will compute the result computes what to expect of it. What is expected is the median of a few such fits.
+The estimator runs on synthetic rows that represent the planned number of rows, with noise from a public random stream.
+So the code that will compute the result also computes the forecast, which is the median of a few such fits.
 """
 
 from __future__ import annotations
@@ -30,24 +30,21 @@ from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.workflow.assumed import Assumption, assumed_rows
 
-FITS, FEWER, MOST = (
-    range(9),
-    range(3),
-    45,
-)  # whose median is expected: usually, of a costly assumption, and of rows that are given
-SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
-LESS = (0.99, 0.98, 0.97, 0.95)  # parts of a budget, or of rows, that suffice, of which none does
-NEAR = 2.5e-4  # logarithm of how near a budget, or a number of rows, is found: from either side
-SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
+FITS, FEWER = range(9), range(3)  # simulated fits of a forecast under usual and under pessimistic assumptions
+MOST = 45  # most simulated fits of a forecast from rows that the user gives (`like`)
+SETTLED = 0.08  # standard error of the logarithm of an expected width at which no more fits are simulated
+LESS = (0.99, 0.98, 0.97, 0.95)  # parts of the number that a search returns, none of which may suffice
+NEAR = 2.5e-4  # precision of the logarithm of a budget, or of a number of rows, in a search
+SEVERAL, FEW = 25, 3  # draws whose mean replaces an answer that is no sum: for order statistics; for others
 
 T = TypeVar("T")
 
 
 class Forecast(Conversation):
-    """A conversation about assumed rows that stand for `n`, with noise from a public stream.
+    """Answers to questions from synthetic rows that represent `n` rows, with noise from a public random stream.
 
-    Sums are those of the assumed rows times n over their number. An answer that is no sum plus noise is the mean of
-    several releases.
+    Sums over the synthetic rows are multiplied by n over their number. An answer that is no sum plus noise is the mean
+    of several releases.
 
     Parameters
     ----------
@@ -55,7 +52,7 @@ class Forecast(Conversation):
     planned : iterable of Planned
     n : float
     fit : int
-        Each has a noise of its own, the same for every budget but for its scale.
+        Number of the simulated fit. Fits have different noise; for one fit, other budgets only change its scale.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float, fit: int) -> None:
@@ -103,7 +100,7 @@ class Forecast(Conversation):
         draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
         if total is not None:
             exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-            draws = 1 if law is None else FEW  # what is chosen among counts has no mean
+            draws = 1 if law is None else FEW  # a bin chosen by its count: a mean of several would be no bin
         answers = [
             by.release(question.label, exact, promise, question.within, relation, public_stream(-3 - k))
             for k in range(draws)
@@ -113,7 +110,7 @@ class Forecast(Conversation):
 
 
 class _Repeated(RowValues):
-    """Values of the assumed rows, each of them several times."""
+    """Values of the synthetic rows, each repeated several times."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -135,33 +132,33 @@ def expected(
     fits: Sequence[int],
     most: int,
 ) -> pd.DataFrame:
-    """Return standard errors and widths to expect.
+    """Return the expected standard errors and widths of a plan.
 
     Parameters
     ----------
     converse : callable
-        Of a conversation and public facts: the estimate, in the user's units.
+        Returns the estimate in the user's units, given a conversation and public facts.
     public : PublicFacts
     neighbors : Neighbors
     planned : sequence of Planned
     n : int
         The planned number of rows, or units.
     like : DataFrame, optional
-        Rows to assume; by default made-up ones.
+        Rows to use in place of synthetic ones.
     residual : float, optional
         Residual standard deviation in the response's units.
     assumed : Assumption
-        By which rows are made up.
+        Assumptions from which synthetic rows are drawn.
     fits : sequence of int
-        Whose median is expected, by number.
+        Numbers of the simulated fits whose median is returned.
     most : int
-        How many there may be where they differ much.
+        Largest number of fits, if their widths differ much.
 
     Returns
     -------
     DataFrame
-        std_error, width, noise_share, ratio and given as in `Plan.expected`. Among its `attrs` are the branch that the
-        estimator chose, and which fit has the median width, by term.
+        std_error, width, noise_share, ratio and given as in `Plan.expected`. Its `attrs` include the branch that the
+        estimator chose, and for each term the number of the fit with the median width.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables = Counter[str | None](), list[pd.DataFrame]()
@@ -179,14 +176,14 @@ def expected(
 
 
 def error_of_median(tables: Sequence[pd.DataFrame]) -> float:
-    """Return the standard error of the median logarithm of a width, of the term in the middle, as of normal ones."""
+    """Return the standard error of the median log width for a typical term, as if log widths were normal."""
     with np.errstate(all="ignore"):
         logs = np.log(pd.concat([table["width"] for table in tables], axis=1))
     return 1.25 * float(logs.std(axis=1).fillna(0.0).median()) / math.sqrt(len(tables))
 
 
 def _expected(estimate: Any) -> pd.DataFrame:
-    """Return the standard errors and widths of a fit."""
+    """Return the standard errors and widths of a simulated fit."""
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):
@@ -204,23 +201,23 @@ def smallest(
     precision: float = NEAR,
     parts: Sequence[float] = LESS,
 ) -> float | None:
-    """Return the smallest number at which something is narrow enough, to 0.1%; None if there is none up to `most`.
+    """Return the smallest number at which an interval is narrow enough, to 0.1%; None if none up to `most` suffices.
 
-    From some number on it is, but for a few hundredths below which it comes and goes, as methods and clips are chosen:
-    it is not at some parts of what is returned.
+    Widths fall with the number, except for jumps of a few per cent where the choice of method or clip changes. So the
+    interval is also required to be too wide at some smaller `parts` of the returned number.
 
     Parameters
     ----------
     excess : callable
-        Of a number: how many times as wide as wanted it is; infinite or NaN where there is no width.
+        Returns the width at a number over the wanted width; infinite or NaN if there is no interval.
     start, most : float
-        Where to begin, and where to give up.
+        Start of the search, and largest number to try.
     precision : float
-        Logarithm of how near the number is found, from either side.
+        Precision of the logarithm of the number.
     parts : sequence of float
-        Parts of the number at which it would not do.
+        Parts of the number at which the interval must be too wide.
     """
-    found: dict[float, float] = {}  # of logarithms
+    found: dict[float, float] = {}  # log of the excess, by the log of the number
 
     def over(log: float) -> float:
         if log not in found:

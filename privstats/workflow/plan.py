@@ -1,4 +1,4 @@
-"""What a fit will ask and spend: found by rehearsal, from public facts, before any row is read."""
+"""Plans: the questions of a fit and their budgets, found by a rehearsal on synthetic rows before any row is read."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from privstats.workflow.search import narrow_enough
 
 ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
 INFERENCE = ("sandwich", "none")
-REMEMBERED = 64  # plans
-MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
+REMEMBERED = 64  # number of plans in the cache
+MOST_ROWS = 1e9  # `n_for` considers at most this many times the planned number of rows
 
 
 @dataclass(frozen=True, eq=False)
 class Specification:
-    """What a call asks for: all of it public, none of it about data or chance.
+    """The public part of a call: model, method and guarantee, without data and random numbers.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Specification:
     model : Model
     mech : str
     options : mapping
-        What the user gave the estimator.
+        Options of the estimator that the user gave.
     promise : Promise
     neighbors : Neighbors
     shares : mapping, optional
-        The user's shares, by name or label of question.
+        Shares that the user gave, by name or label of the question.
     bounds_share : float
     intervals : bool
     written : mapping
@@ -81,16 +81,16 @@ class Specification:
     written: Mapping[str, Any]
 
     def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
-        """Hold the whole conversation: bounds where they lack, then the estimator.
+        """Ask all questions: first for bounds that are not declared, then those of the estimator.
 
         Returns
         -------
         estimate : Estimate
-            In the user's units.
+            Estimate in the user's units.
         public : PublicFacts
-            With the design that was used.
+            Public facts with the design of the fit.
         """
-        with np.errstate(all="ignore"):  # of numbers made of noise; what is not finite is dealt with by its value
+        with np.errstate(all="ignore"):  # noise may cause overflows; values that are not finite are handled later
             if lacking := public.design.lacking:
                 design = self.model.with_bounds(public.design, stage0.bounds(ask, lacking, self.model.known))
                 ask.through(design)
@@ -101,18 +101,18 @@ class Specification:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The questions of a fit with their shares of the budget: known before any row is read.
+    """The plan of a fit: its questions and their shares of the budget, known before any row is read.
 
     Attributes
     ----------
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
         The guarantee that was asked for.
     questions : DataFrame
-        One row a question: its share of the budget, its mechanism, and what it may spend.
+        A row for each question: its share of the budget, its mechanism, and its budget.
     digest : str
-        Fingerprint of all that was decided.
+        Hash of the plan.
     accepted : dict
-        Widths of 95% intervals that are wanted, by term: see `accept`.
+        Wanted widths of 95% intervals, by term: see `accept`.
     """
 
     specification: Specification
@@ -134,34 +134,34 @@ class Plan:
 
     @property
     def charge(self) -> tuple[tuple[str, Promise], ...]:
-        """What the ledger is charged: each question, and one entry for the branches of a choice."""
+        """The charge of the ledger: an entry for each question, and one for all branches of a choice."""
         return self.division.charge
 
     @property
     def kept(self) -> Promise:
-        """What the mechanisms keep: the guarantee, or in place of rho the mu of normal noise."""
+        """The promise that the mechanisms keep: the guarantee, or the mu of normal noise if the guarantee is rho."""
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
     @property
     def branches(self) -> tuple[str, ...]:
-        """The methods between which the fit will choose; empty where there is no choice."""
+        """The methods between which the fit will choose; empty if there is no choice."""
         return tuple(dict.fromkeys(p.branch for p in self.planned if p.branch is not None))
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """Factors whose bounds are estimated."""
+        """Numeric columns whose bounds are estimated."""
         lacking: tuple[str, ...] = self.public.design.lacking
         return lacking
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, or of units, that the plan is about: public, or assumed."""
+        """The number of rows, or of units, of the plan: public, or assumed."""
         public = self.public
         return next((n for n in (public.offered, public.units, public.assumed) if n is not None), None)
 
     @property
     def questions(self) -> pd.DataFrame:
-        """One row a question: share of the budget, mechanism, branch, and what it may spend."""
+        """A row for each question: share of the budget, mechanism, branch, and budget."""
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
@@ -175,12 +175,12 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Fingerprint of what the user wrote, of what will be asked and of accepted widths: alike on all machines."""
+        """Hash of the call, the planned questions and the accepted widths; the same on all machines."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
     def stream_digest(self) -> str:
-        """The same to the last bit, without the widths: it names the random stream of a seeded fit."""
+        """Hash of the call and the questions with all digits, which selects the random stream of a seeded fit."""
         return digest(*self._call, self._asked)
 
     @property
@@ -191,28 +191,28 @@ class Plan:
 
     @property
     def _asked(self) -> list[Any]:
-        """Each question, and what it may spend."""
+        """The questions and their budgets."""
         return [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
-        """Return the standard errors and interval widths to expect, privacy noise included.
+        """Return the expected standard errors and widths of intervals, privacy noise included.
 
         Parameters
         ----------
         like : DataFrame, optional
-            Synthetic or public rows to stand for the data; by default columns follow their hints (`Domain.hint`), and
-            others fill a part of their bounds.
+            Synthetic or public rows that resemble the data; by default columns follow their hints (`Domain.hint`), and
+            columns without hints fill a part of their bounds.
         residual : float, optional
-            Residual standard deviation in the response's units, with cov_type="nonrobust" that of a row of the largest
-            weight; by default that of `like`, the hinted one of the response, or a twelfth of its range.
+            Residual standard deviation in the response's units (with cov_type="nonrobust", of a row of the largest
+            weight); by default that of `like`, that of the response's hint, or a twelfth of the response's range.
 
         Returns
         -------
         DataFrame
-            One row a number: std_error; width of the 95% interval; width_low and width_high, a range where outcomes or
-            levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share (of the
-            squared standard error); ratio, the width over that without privacy; and given, the share of forecasts
-            in which there is an interval. A width is NaN where most forecasts give none.
+            A row for each estimate: std_error; width of the 95% interval; width_low and width_high, which differ if
+            outcomes or levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share
+            (of the squared standard error); ratio, the width over that without privacy; and given, the share of
+            forecasts with an interval. A width is NaN if most forecasts have no interval.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the columns with which widths vary most, and about which no hint is given."""
+        """Return the columns without hints that may widen intervals most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -245,7 +245,7 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         most: int = 0,
     ) -> pd.DataFrame:
-        """Return what to expect under the usual assumption."""
+        """Return the forecast under the usual assumptions."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
         if self.estimated:
@@ -289,26 +289,26 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget that makes intervals narrow enough: eps, or mu or rho where that was asked for.
+        """Return the smallest budget at which intervals are narrow enough: eps, or mu or rho if the plan has that.
 
         Parameters
         ----------
         width : float
             Wanted width of the 95% interval.
         term : str, optional
-            Of this coefficient; by default of every one but the intercept.
+            Coefficient of that interval; by default all coefficients but the intercept.
         **assumptions
             As for `expected`.
 
         Returns
         -------
         float
-            To 1%.
+            The budget, to 1%.
 
         Raises
         ------
         BudgetError
-            If no budget is enough: the interval without privacy is wider.
+            If no budget suffices, since the interval without privacy is wider.
         """
         width = _positive("width", width)
         name = self.guarantee.currency
@@ -337,12 +337,12 @@ class Plan:
         return found
 
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest eps that makes intervals narrow enough; as `budget_for`.
+        """Return the smallest eps at which intervals are narrow enough; arguments are those of `budget_for`.
 
         Raises
         ------
         OptionError
-            If the budget of the plan is in mu or rho.
+            If the guarantee of the plan is in mu or rho.
         """
         if self.guarantee.currency != "eps":
             raise OptionError(f"the budget of this plan is in {self.guarantee.currency}; write plan.budget_for(width)")
@@ -356,19 +356,19 @@ class Plan:
         width : float
             Wanted width of the 95% interval.
         term : str, optional
-            Of this coefficient; by default of every one but the intercept.
+            Coefficient of that interval; by default all coefficients but the intercept.
         **assumptions
             As for `expected`.
 
         Returns
         -------
         int
-            To 1%.
+            The number of rows, to 1%.
 
         Raises
         ------
         OptionError
-            If the width would take too many rows.
+            If the width would need too many rows.
         """
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
@@ -396,12 +396,12 @@ class Plan:
         rho: float | Sequence[float] | None = None,
         **assumptions: Any,
     ) -> Comparison:
-        """Return what several budgets are expected to buy, to choose one before spending.
+        """Compare the expected intervals of several budgets, to choose one before spending.
 
         Parameters
         ----------
         eps, mu, rho : float or list of float, optional
-            Budgets, all else as in this plan; eps goes with the plan's delta.
+            Budgets; everything else is as in this plan, including the delta that belongs to eps.
         **assumptions
             As for `expected`.
 
@@ -414,7 +414,7 @@ class Plan:
         Raises
         ------
         OptionError, BudgetError, DomainError
-            If no budget is given; otherwise as the function itself would.
+            If no budget is given, or the function itself would raise the error.
 
         Examples
         --------
@@ -434,13 +434,13 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _with_rows(self, n: int) -> Plan:
-        """Return the questions of this plan for another number of rows: nearly the plan of these, in less time."""
+        """Return this plan with another number of rows but the same questions: a fast approximation of a new plan."""
         known = {name: n for name in ("offered", "used", "units", "assumed") if getattr(self.public, name) is not None}
         public: PublicFacts = replace(self.public, **known)  # type: ignore[arg-type]
         return replace(self, public=public)
 
     def _with_budget(self, promise: Promise) -> Plan:
-        """Return the questions of this plan with shares of another budget: nearly the plan of that, in less time."""
+        """Return this plan with another budget but the same questions: a fast approximation of a new plan."""
         own = self.accounted
         ways = accountings(replace(self.specification, promise=promise))
         other = next(way for way in ways if isinstance(way, type(own)))
@@ -449,18 +449,18 @@ class Plan:
         return replace(self, planned=tuple(replace(p, promise=p.promise.part(times)) for p in self.planned))
 
     def _widest(self, term: str | None, assumptions: Mapping[str, Any], fits: Sequence[int] = forecast.FITS) -> float:
-        """Return the largest width to expect; NaN where one has none."""
+        """Return the largest expected width; NaN if a coefficient has none."""
         widths = self._of_terms(term, self._usual(**assumptions, fits=fits))
         return float(widths.max(skipna=False))
 
     def _middle_fit(self, term: str | None, assumptions: Mapping[str, Any]) -> tuple[int]:
-        """Return which forecast has the median of the largest width to expect: others lie about it along the curve."""
+        """Return the number of the simulated fit with the median of the largest width, which represents all others."""
         table = self._usual(**assumptions)
         return (table.attrs["middle"][self._of_terms(term, table).fillna(math.inf).idxmax()],)
 
     @staticmethod
     def _of_terms(term: str | None, table: pd.DataFrame) -> pd.Series:
-        """Return the widths of a term, or of all but the intercept."""
+        """Return the widths of a term, or of all terms but the intercept."""
         widths: pd.Series = table["width"]
         if term is not None:
             if term not in widths.index:
@@ -471,12 +471,12 @@ class Plan:
         return widths
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the share of the budget that each question has, by branch where the fit will choose between several.
+        """Plot the share of each question in the budget, by branch if the fit will choose between several.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -492,14 +492,14 @@ class Plan:
     # ---------------------------------------------------------------- files, and runs on data
 
     def accept(self, widths: Mapping[str, float]) -> Plan:
-        """Return the plan with the widths that are wanted, stated before anybody has seen a result.
+        """Return the plan with the largest acceptable widths of intervals, stated before a result is known.
 
-        They are saved with the plan and part of its digest; the summary of the fit says whether each was met.
+        The widths are saved with the plan and are part of its digest; the summary of the fit says whether each was met.
 
         Parameters
         ----------
         widths : mapping of str to float
-            By term, as `expected` names them: the largest width of the 95% interval that is accepted.
+            Largest acceptable width of the 95% interval, by term as named in `expected`.
 
         Returns
         -------
@@ -508,7 +508,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If a term is none of the plan, or a width is no positive number.
+            If the plan has no such term, or a width is no positive number.
 
         Examples
         --------
@@ -526,10 +526,10 @@ class Plan:
         return replace(self, accepted={term: _positive("width", width) for term, width in widths.items()})
 
     def to_json(self) -> str:
-        """Return the plan as JSON text: the call and what follows from it, to be read, signed and run by others.
+        """Return the plan as JSON text, which others can read, sign and run.
 
-        It has function, formula, domain and options, the number of rows, the guarantee, accepted widths, digest and the
-        version of the package: nothing of data, and nothing that is executed when it is loaded.
+        The text has function, formula, domain and options, the number of rows, the guarantee, accepted widths, digest
+        and the version of the package. It contains no data, and no code that is executed when it is loaded.
 
         Raises
         ------
@@ -544,25 +544,25 @@ class Plan:
         Parameters
         ----------
         path : str or PathLike
-            A file that is there is replaced, once the new one is complete.
+            Path of the file; an existing file is replaced once the new one is complete.
 
         Raises
         ------
         OptionError
-            As `to_json`; if the file cannot be written.
+            As `to_json`, and if the file cannot be written.
         """
         write_text(path, self.to_json())
 
     @door
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
-        """Make the call of the plan on data; nothing is charged where they give another plan.
+        """Fit the plan on data. If the data lead to another plan, an error is raised and nothing is charged.
 
         Parameters
         ----------
-        data : DataFrame, path, Protected or any other that the function takes
-            Where the number of rows is public, it has to be that of the plan.
+        data : DataFrame, path, Protected or other data that the function accepts
+            If the number of rows is public, it must be that of the plan.
         ledger : Ledger, optional
-            Charged before any row is read.
+            Ledger that is charged before any row is read.
         rng : None, int or numpy.random.Generator
             None: noise from the operating system.
 
@@ -576,7 +576,7 @@ class Plan:
         OptionError
             If the plan of these data has another digest.
         BudgetError, DomainError, FormulaError, PrivacyError
-            As the function itself would.
+            If the function itself would raise the error.
 
         Examples
         --------
@@ -611,18 +611,18 @@ PUBLIC = (
 
 
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
-    """Return the plan of a call; no row is read. The last plans are remembered: equal calls are planned once.
+    """Return the plan of a call; no row is read. A cache keeps the last plans, so that equal calls are planned once.
 
     Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. Both plans
-    are made, and the one with the shorter expected intervals is taken.
+    are computed, and the one with the shorter expected intervals is returned.
 
     Parameters
     ----------
     spec : Specification
     rows : int, optional
-        Number of rows, or of units where the call has `unit`; None where it is private.
+        Number of rows, or of units if the call has `unit`; None if it is private.
     assumed : int, optional
-        A number to assume where it is private; nothing but forecasts, and the largest delta, depends on it.
+        An assumed number if it is private; only forecasts and the largest delta depend on it.
 
     Raises
     ------
@@ -648,7 +648,7 @@ class _Wish:
 
 @lru_cache(maxsize=REMEMBERED)
 def _remembered(wish: _Wish) -> Plan:
-    """Return the plan of a call, made at the first of equal ones: of public facts alone, which no row changes."""
+    """Return the cached plan of a call; it depends on public facts only, never on rows."""
     plans, refusals = [], []
     for promise in accountings(wish.spec):
         try:
@@ -661,12 +661,12 @@ def _remembered(wish: _Wish) -> Plan:
 
 
 def forget() -> None:
-    """Forget all plans: for one who changes the code that they were made by."""
+    """Clear the cache of plans, which is necessary after changes of code or constants that plans depend on."""
     _remembered.cache_clear()
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the promises that may be divided among the questions, each of which implies the one that was made."""
+    """Return the promises that may be divided among the questions; each of them implies the promise of the call."""
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
     if not isinstance(promise, ApproxDP) or own_delta:
@@ -675,7 +675,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals; it names the other."""
+    """Return the plan with the shorter expected intervals; its reason names the other plan."""
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
     ratio = _ratio(normal, pure)
@@ -688,10 +688,10 @@ def _shorter(normal: Plan, pure: Plan) -> Plan:
 
 
 def _ratio(normal: Plan, pure: Plan) -> float:
-    """Return the median ratio of expected widths; NaN where neither plan has any."""
+    """Return the median ratio of the expected widths of two plans; NaN if neither expects intervals."""
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._expected_without_hints for plan in (normal, pure)]  # no hint has a part in the choice of a method
+    tables = [plan._expected_without_hints for plan in (normal, pure)]  # hints must not affect the choice of a method
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
@@ -699,7 +699,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 
 
 def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
-    """Rehearse by turns with few rows and with many, dividing the promise, until the same is asked."""
+    """Rehearse, alternating between few and many rows, and divide the promise, until the questions no longer change."""
     public = _public(spec, rows, assumed)
     design = public.design
     choice = spec.model.estimator(
@@ -723,7 +723,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public facts, with the design; where bounds are lacking, with made-up ones."""
+    """Return the public facts, with the design; placeholders replace bounds that are not declared."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
@@ -733,34 +733,34 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "private)"
         )
     used = offered if design.complete and not design.lacking else None
-    units = max(rows, 1) if by_unit and rows is not None else None  # of none at all a fit tells as little as of one
+    units = max(rows, 1) if by_unit and rows is not None else None  # zero units are treated as one
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return a question with what it may spend."""
+    """Return a question with its budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
 
 class Quick(Rehearsal):
-    """A rehearsal that takes little time over its answers.
+    """A rehearsal with fast answers.
 
-    An exact total gets normal noise of the variances that the mechanism's noise has, and a rank an error of its law.
-    What rehearsals of one round ask alike, from the beginning on, is answered once.
+    Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its law.
+    Rehearsals of one round share the answers to questions that they have in common from the beginning on.
 
     Parameters
     ----------
     said : dict
-        What rehearsals of this round have been answered.
+        Answers in the rehearsals of this round.
     before : dict
-        What the round before asked, by label.
+        Questions of the previous round, by label.
     unaudited : set
-        Labels that are left to be audited; empty once something is asked otherwise, as another round then follows.
+        Labels of the questions that remain to be audited; emptied once a question differs from the previous round,
+        since another round then follows.
     whole : bool
-        Whether it goes on after the last question, and looks at lengths of branches, so that inference that fails fails
-        before a budget is spent.
+        Whether inference is run after the last question, so that its failures occur before a budget is spent.
     """
 
     def __init__(
@@ -801,11 +801,11 @@ class Quick(Rehearsal):
 
 
 class _EndError(Exception):
-    """All questions are asked: a rehearsal ends."""
+    """Raised to end a rehearsal after its last question."""
 
 
 def _quick(by: Any) -> Any:
-    """Return what stands for a mechanism where rows are made up, as no promise is kept about these."""
+    """Return a fast substitute for a mechanism, for synthetic rows, which need no protection."""
     if isinstance(by, Additive):
         return _NormalStandIn(by)
     return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
@@ -813,12 +813,12 @@ def _quick(by: Any) -> Any:
 
 @dataclass(frozen=True)
 class _NormalStandIn:
-    """Normal noise of the variances of another mechanism's noise."""
+    """Substitute for a mechanism with additive noise: normal noise with the same variances."""
 
     by: Additive
 
     def release(self, name: str, exact: Total, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return what stands for the mechanism's release."""
+        """Return the release of the substitute."""
         law = self.by.law(promise, within, relation)
         m = len(law.scale)
         noise = law.scale * np.sqrt(law.standard_variance(m)) * rng.standard_normal(m)
@@ -827,12 +827,12 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Values, or the ends of their range, at the wanted ranks with errors of the mechanism's law."""
+    """Substitute for a rank mechanism: values at the wanted ranks, plus rank errors drawn from the mechanism's law."""
 
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return what stands for the mechanism's release."""
+        """Return the release of the substitute."""
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
@@ -849,16 +849,16 @@ def rehearsed(
     turn: int,
     before: tuple[Asked, ...],
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Run the conversation for each branch on made-up rows; return all questions, and the turns of each branch.
+    """Ask the questions of each branch on synthetic rows; return all questions, and the turns of each branch.
 
-    Where the questions are those of the turn `before`, each is audited, as it was asked with its own part of the
-    promise, and each branch is run once more without its optional questions. What follows the last question is
-    rehearsed where there is no plan yet.
+    If the questions are equal to those of the previous round, `before`, each had its final part of the promise: each is
+    audited, and each branch is run once more without its optional questions. Inference after the last question is
+    rehearsed in the first round only.
 
     Raises
     ------
     PrivacyError
-        If a question is asked in two accountings, or in two branches, or what else is asked depends on an optional one.
+        If a question is asked in two accountings or in two branches, or if other questions depend on an optional one.
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")
@@ -906,7 +906,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Refuse a delta above 1/n, which allows rows to be published as they are; a private number of rows is no fact."""
+    """Refuse a delta above 1/n, which allows rows to be published as they are; no check if n is private."""
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "

@@ -1,4 +1,4 @@
-"""A plan as a picture: the parts of the budget that its questions have."""
+"""A plot of a plan: the shares of its questions in the budget."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from privstats.privacy.drawing import COLORS, HATCHES, entitle, new_axes
 from privstats.results.header import shared
 
-SHARED = "0.6"  # grey, of questions that are asked whatever is chosen
+SHARED = "0.6"  # grey, for questions that are asked in all branches
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:
-    """Draw the share of the budget that each question has, in the order of asking, by branch where there are some."""
+    """Plot the share of each question in the budget, in the order of the questions, coloured by branch."""
     names, shares = list(plan.questions.index), 100 * plan.questions.iloc[:, 0].to_numpy(dtype=float)
     branches = plan.questions["branch"].to_numpy()
     at = np.arange(len(names))

@@ -25,7 +25,7 @@ from privstats.results.text import (
 )
 from privstats.workflow.assumed import costly_cases, is_binary
 
-RELEASED = {  # what is released, by the name of the question
+RELEASED = {  # descriptions of the releases, by the name of the question
     "meat of moments": "variance of the scores",
     "scales again": "mean and std dev of columns whose first reading was noise",
     "scales of the offset": "mean and std dev of the offset",
@@ -72,7 +72,7 @@ RELEASED = {  # what is released, by the name of the question
     "mode": "the fullest bin or level",
 }
 FILLING = "predictors fill a part of their bounds"
-ASSUMPTIONS = {  # of the rows of a forecast, by verb, where no hint says more
+ASSUMPTIONS = {  # assumptions of a forecast about columns without hints, by function
     "lm": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "rq": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "glm": f"{FILLING}; the response does not depend on them.",
@@ -87,7 +87,7 @@ COLUMNS = "values fill a part of their bounds."
 
 
 def described(plan: Any) -> str:
-    """Return a plan as text: its head, the standard errors to expect, and its questions with their shares."""
+    """Return a plan as text: its head, the expected standard errors, and its questions with their shares."""
     spec, promise = plan.specification, plan.guarantee
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
@@ -108,7 +108,7 @@ def described(plan: Any) -> str:
 
 
 def _accepted(plan: Any) -> list[str]:
-    """Return the line of widths that were stated beforehand, with those to expect; none if none were."""
+    """Return the line of accepted and expected widths; empty without accepted widths."""
     if not plan.accepted:
         return []
     return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))
@@ -182,7 +182,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return what a range depends on, with the hints that would make it a number; and what is borderline."""
+    """Return lines on ranges of widths, with hints that would narrow them, and on intervals that may not be given."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -199,7 +199,7 @@ def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
 
 
 def _questions(plan: Any) -> list[str]:
-    """Return the table of questions, those of one name in one line."""
+    """Return the table of questions, with one line for all questions of a name."""
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
@@ -226,19 +226,19 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a question, less those of the optional questions inside it."""
+    """Return the share of a question without the shares of the optional questions that are paid from it."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the line of a table in which a question stands: its name, or its label where it repeats another one."""
+    """Return the name of the table line for a question: its name, or its label if it repeats an earlier question."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 
 
 def _marks(branches: Sequence[str]) -> list[str]:
-    """Return a short mark for each branch, each its own."""
+    """Return a short, unique mark for each branch."""
     marks: list[str] = []
     for branch in branches:
         mark = next(branch[:k] for k in range(1, len(branch) + 1) if branch[:k] not in marks)

@@ -1,10 +1,10 @@
-"""Where a fit stands among its planned passes: a line on a terminal or in a notebook, where a fit takes long.
+"""Progress of long fits: a line on a terminal or in a notebook that shows the current pass over the rows.
 
-All that is shown is public: the name of the function, how many times the fit has asked and will at most ask (of the
-branch that was chosen, once that is a release), and the rows that were read, where their number is public, in steps of
-a hundredth, as the sizes of frames that a source gives may depend on rows. A mechanism may scan rows several times for
-one answer, as often as they make it; that is one pass here, in which the first scan moves the line, and the others do
-not. When the line moves is run time, which may depend on rows.
+The contents of the line are public: the name of the function, the number of passes so far, the largest possible number
+(for the chosen branch, once its choice is released), and the number of rows read if the number of rows is public. Rows
+are shown in steps of one per cent, since the sizes of the chunks from a source may depend on rows. A mechanism may scan
+the rows several times for one answer, a number of times that depends on them; all these scans are one pass here, and
+only the first moves the line. The time at which the line moves is run time, which may depend on rows.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-Turns = Mapping[str | None, tuple[int, ...]]  # by branch: how often it asks at most, through each design
-SILENT, EVERY = 1.0, 0.1  # seconds before the first line, and between two
-BAR, WIDTH = 24, 79  # characters: of the bar, of the line at most
-STEPS = 100  # in which rows are shown
+Turns = Mapping[str | None, tuple[int, ...]]  # largest number of passes of each branch, for each design
+SILENT, EVERY = 1.0, 0.1  # seconds before the line first appears, and between updates
+BAR, WIDTH = 24, 79  # characters of the bar, and most characters of the line
+STEPS = 100  # steps in which the number of rows is shown
 
 
 class Course:
-    """The planned passes of a fit, and how many have begun.
+    """The planned passes of a fit, and the number of passes that have begun.
 
     Parameters
     ----------
     name : str
-        Of the function.
+        Name of the function.
     turns : mapping
     rows : int or None
-        How many there are; None where that is private.
+        Number of rows; None if it is private.
     """
 
     def __init__(self, name: str, turns: Turns, rows: int | None) -> None:
@@ -40,25 +40,25 @@ class Course:
         self.line = None if out is None else ProgressLine(name, rows, out)
 
     def turn(self, begun: Sequence[int], branch: str | None) -> bool:
-        """Note that a turn begins; return whether another one may follow through this design."""
+        """Record the beginning of a pass; return whether another one with the same design may follow."""
         planned = [self.turns[branch]] if branch in self.turns else list(self.turns.values())
         if self.line is not None:
             self.line.begin(sum(begun), max(map(sum, planned)))
         return any(begun[-1] < most[len(begun) - 1] for most in planned)
 
     def read(self, rows: int) -> None:
-        """Note how many rows of a scan have been read; their number has to be public."""
+        """Record the number of rows read in a scan; it must be public."""
         if self.line is not None:
             self.line.read(rows)
 
     def close(self) -> None:
-        """Clear the line."""
+        """Remove the line from the terminal."""
         if self.line is not None:
             self.line.close()
 
 
 class ProgressLine:
-    """A line that is written over itself.
+    """A line of text that each update overwrites.
 
     Parameters
     ----------
@@ -73,19 +73,19 @@ class ProgressLine:
         self.passes, self.steps = (0, 0), 0
 
     def begin(self, number: int, most: int) -> None:
-        """Begin a pass, unless it has begun."""
+        """Show the beginning of a pass, unless it has begun already."""
         if self.passes[0] < number:
             self.passes, self.steps = (number, most), 0
             self._show()
 
     def read(self, rows: int) -> None:
-        """Move on, step by step; a second scan of the same rows moves nothing."""
+        """Show the rows read, step by step; a repeated scan of the same rows shows nothing."""
         while self.rows and self.steps < min(rows * STEPS // self.rows, STEPS):
             self.steps += 1
             self._show()
 
     def close(self) -> None:
-        """Clear the line."""
+        """Remove the line from the terminal."""
         if self.written:
             self._write("")
             self._write("\r")
@@ -96,7 +96,7 @@ class ProgressLine:
             self.next = time.monotonic() + EVERY
 
     def text(self) -> str:
-        """Return the line as it stands."""
+        """Return the current text of the line."""
         begin = "{}  pass {} of {}".format(self.name, *self.passes)
         if not self.rows:
             return begin
@@ -107,7 +107,7 @@ class ProgressLine:
         return f"{begin}  [{'#' * full}{'-' * (bar - full)}]  {end}" if bar > 0 else begin
 
     def _write(self, text: str) -> None:
-        """Write over what is there; a stream that is closed or gone is no reason to fail."""
+        """Overwrite the line; errors of the stream are ignored, as when it is closed."""
         with suppress(Exception):
             self.out.write(f"\r{text:{self.written}}")
             self.out.flush()
@@ -115,7 +115,7 @@ class ProgressLine:
 
 
 def rows_read(seen: int, rows: int) -> str:
-    """Return how many rows were read.
+    """Return the number of rows read, in words.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def rows_read(seen: int, rows: int) -> str:
 
 
 def shown_on(out: Any) -> Any:
-    """Return a stream if a terminal or a notebook shows it; None if it is captured, or goes to a file."""
+    """Return a stream if a terminal or a notebook shows it; None if it is captured or written to a file."""
     notebook = type(out).__module__.startswith("ipykernel.")
     with suppress(Exception):
         return out if notebook or (out.isatty() and os.environ.get("TERM") != "dumb") else None

@@ -1,4 +1,4 @@
-"""Data that carry their domain and their ledger, and stand for `data` in every function."""
+"""Protected data: rows with their domain and their ledger, accepted as `data` by every function."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_part import allotted
 from privstats.privacy.promise import REPLACE_ROW, Promise
 
-BRINGS = ("domain", "ledger")  # what protected data bring with them
+BRINGS = ("domain", "ledger")  # arguments that protected data supply
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Protected:
-    """Confidential rows with what is public of them, and with the budget that all fits on them share.
+    """Confidential rows with their declared domain, and with the budget that all fits on them share.
 
-    It guards against slips, and not against code in the same process, which can reach the rows.
+    This prevents mistakes; it is no protection against code in the same process, which can reach the rows.
 
     Attributes
     ----------
@@ -39,10 +39,10 @@ class Protected:
         Parameters
         ----------
         name : str
-            Of the analyst, in the ledger. What stands there under this name counts, whoever has written it.
+            Name of the analyst in the ledger. All entries under this name count, whoever made them.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
-            What the analyst may spend, of the neighbours of the ledger. It is charged to the part and to the whole;
-            parts may add up to more than the whole, which then refuses whoever comes last.
+            Budget of the analyst, with the neighbours of the ledger. Fits are charged to the part and to the whole.
+            Parts may add up to more than the whole; then the whole refuses the last fits.
 
         Returns
         -------
@@ -51,7 +51,7 @@ class Protected:
         Raises
         ------
         BudgetError
-            If `promise` is none, or has other neighbours; if these data are a part themselves.
+            If `promise` is no guarantee or has other neighbours, or if these data already are a part.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 
@@ -70,12 +70,12 @@ class Protected:
 
 
 def unprotected(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call with the data, domain and ledger that protected data bring.
+    """Return the arguments of a call with data, domain and ledger taken from protected data.
 
     Raises
     ------
     OptionError
-        If the call gives one of them again.
+        If the call also has `domain` or `ledger`.
     """
     data = call["data"]
     if not isinstance(data, Protected):

@@ -1,4 +1,4 @@
-"""Notes on the rows of a fit, from releases and public facts: which were used, and how much they count."""
+"""Notes on the rows of a fit, from releases and public facts: unused rows, small weights, and rows of units."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from privstats.formula.declarations import Levels
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
-CLEAR = 3.0  # standard errors of a count from which on what is missing is not its noise
-UNUSED = 0.05  # part of the rows from which on rows that were not used are noted
-NEARLY_ALL = 0.9  # part of the rows from which on the declaration is suspected
-SMALL_WEIGHT = 0.2  # of the largest one, that rows have on average, below which the bound of weights is far
-FULL = 0.8  # part of rows_per_unit, that units have on average, from which on some have more
+CLEAR = 3.0  # standard errors of a count: a larger number of missing rows is more than noise
+UNUSED = 0.05  # share of unused rows from which on a note is given
+NEARLY_ALL = 0.9  # share of unused rows from which on the note suspects the declaration of a column
+SMALL_WEIGHT = 0.2  # mean weight over its bound: a smaller one gives a note
+FULL = 0.8  # mean number of rows of a unit over rows_per_unit: a larger one means that some units have more rows
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
@@ -28,7 +28,7 @@ def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
 
 
 def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on rows that were not used, with no `subset` that left them out."""
+    """Return a note on rows that were not used, if no `subset` excluded them."""
     rows, (used, sd) = public.offered, _released(estimate, "rows used")
     if rows is None or plan.specification.model.subset is not None or not rows - used > max(CLEAR * sd, UNUSED * rows):
         return ()
@@ -44,7 +44,7 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 
 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on weights far below their declared bound, where the fit shows it."""
+    """Return a note on weights far below their declared bound, if releases show it."""
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
     if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:
         return ()
@@ -57,7 +57,7 @@ def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note where units have as many rows as count, so that some probably have more."""
+    """Return a note if units have nearly `rows_per_unit` rows on average, so that some probably have more."""
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit
     if unit is None or public.units is None or not used > FULL * most * public.units:

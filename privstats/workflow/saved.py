@@ -1,4 +1,4 @@
-"""A plan as JSON, and back: the call as it was written, made again where the file is read."""
+"""Plans as JSON: a file holds the call, and reading it plans the call again."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ KEYS = (
     "accepted",
     "digest",
 )
-WRITTEN_APART = ("formula", "domain")  # arguments of a call that are no options
+WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in the file, beside the options
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
-    """Return a plan in terms of JSON: the call, and what follows from it.
+    """Return a plan in terms of JSON types: the call, and the results of planning.
 
     Raises
     ------
@@ -77,18 +77,18 @@ def written_plan(plan: Any) -> dict[str, Any]:
 
 
 def plan_of(content: Mapping[str, Any], name: str) -> Any:
-    """Return the plan that `written_plan` wrote: its call is made again, and nothing else is executed.
+    """Return the plan that `written_plan` wrote: its call is planned again, and nothing else is executed.
 
     Parameters
     ----------
     content : mapping
     name : str
-        Of the file, for refusals.
+        Name of the file, for error messages.
 
     Raises
     ------
     OptionError
-        If something else stands there, or the plan has another digest.
+        If the content is no plan, or the plan has another digest.
     """
     if content.get("format") != PLAN_FORMAT:
         raise OptionError(f"{quote(name)} has a plan of another format than {quote(PLAN_FORMAT)}; save it anew")
@@ -112,7 +112,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
 
 
 def in_full(plan: Any) -> str:
-    """Return a plan as text, with options, declarations and digest, by which it can be judged."""
+    """Return a plan as text with options, declarations and digest, for a reviewer."""
     content, domain = written_plan(plan), plan.specification.written["domain"]
     complete = {name: ", complete" if name in domain.complete else "" for name in domain}
     options = ", ".join(f"{name}={value!r}" for name, value in content["options"].items())
@@ -125,28 +125,28 @@ def in_full(plan: Any) -> str:
 
 
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Make the call of a plan on data, if these give the same plan; nothing is charged otherwise."""
+    """Fit a plan on data if they lead to the same plan; otherwise raise an error and charge nothing."""
     account = data.ledger if isinstance(data, Protected) else ledger
     if isinstance(account, Account):
-        check_affordable(account, plan.guarantee)  # before a reader is asked for anything
+        check_affordable(account, plan.guarantee)  # before the data are read
     there = planned_on(plan, data)
     return marked(plan, there, fit_on(plan, data, ledger, rng))
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
-    """Return a fit with the digest of the plan by which it was made on data; `there` is the plan of these data."""
-    if fit.facts.digest != there.digest:  # the data changed meanwhile: it is the fit of another plan, and says so
+    """Return a fit with digest and accepted widths of `plan`; `there` is the plan that was derived from the data."""
+    if fit.facts.digest != there.digest:  # the data changed meanwhile: keep the digest of the other plan
         return fit
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on data, of which names and types of columns and public numbers are read.
+    """Return the plan of the same call on data; only names and types of columns and public numbers are read.
 
     Raises
     ------
     OptionError
-        If it has another digest.
+        If that plan has another digest.
     """
     there = call_on(plan, data, dry_run=True)
     if replace(there, accepted=plan.accepted).digest == plan.digest:
@@ -160,32 +160,32 @@ def planned_on(plan: Any, data: Any) -> Any:
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
-    """Return what the function of a plan answers on data; protected data bring their own domain."""
+    """Call the function of a plan on data; protected data supply their own domain."""
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)
 
 
 def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Return the fit of a plan on data, without the warnings that were given when it was planned on them."""
+    """Return the fit of a plan on data, without repeating the warnings of `planned_on`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivstatsWarning)
         return call_on(plan, data, ledger=ledger, rng=rng)
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan of a file, with its accepted widths; or what is wrong with it."""
+    """Return the plan in the content of a file, with its accepted widths, or a text that says what is wrong."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan
     except PrivstatsError as error:
         return str(error)
-    except Exception:  # of values that no plan has: wrong types, or numbers beyond all bounds
+    except Exception:  # a changed file may have wrong types or huge numbers, which fail in any way
         return "an entry has a wrong type or size; save it anew"
 
 
 def _planned(content: Mapping[str, Any]) -> Any:
-    """Return the plan of a call in terms of JSON."""
+    """Return the plan of a call that is given in terms of JSON types."""
     function, options = content["function"], content["options"]
     verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
     if verb is None:
@@ -198,18 +198,18 @@ def _planned(content: Mapping[str, Any]) -> Any:
 
 
 def _meaning_of_n(plan: Any) -> str:
-    """Return in words what the number of rows of a plan is."""
+    """Return words for the number of rows of a plan: "public number of rows", "assumed number of units"."""
     neighbors = plan.specification.neighbors
     return f"{'public' if neighbors.exchange else 'assumed'} number of {neighbors.unit or 'row'}s"
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return an option as JSON has it.
+    """Return an option in terms of JSON types.
 
     Raises
     ------
     OptionError
-        If it is an object.
+        If the option is an object.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

@@ -1,4 +1,4 @@
-"""The smallest budget, or number of rows, that makes an interval narrow enough, in few plans."""
+"""A search for the smallest budget, or number of rows, at which an interval is narrow enough, with few plans."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from privstats.workflow.forecast import smallest
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # of the number that is found: with less by this part it would not do
-AIM, NEARLY = 0.003, 0.0045  # distance to the expected root of what is tried; at which a number above it is near enough
-SPACED = 0.1  # logarithm of two numbers between which the slope of the rough widths is taken
-SLOPES = 0.02, 8.0  # how steeply, at least and at most, a logarithm of a width is taken to fall
+WITHIN = 0.01  # relative precision: a number smaller by this part does not suffice
+AIM, NEARLY = 0.003, 0.0045  # relative distance of the next trial from the expected root; distance that counts as near
+SPACED = 0.1  # difference of the logarithms of two numbers, for the slope of the approximate widths
+SLOPES = 0.02, 8.0  # smallest and largest assumed slope of the log width in the log number, in absolute value
 PARTS = (1 - WITHIN,)
-TRIES = 8  # plans before the search starts anew
-COARSE = 3e-3  # logarithm of how near the root of rough widths is found
+TRIES = 8  # plans by secants; then the search by bisection starts
+COARSE = 3e-3  # precision of the logarithm of the root of the approximate widths
 
 
 class Tries:
-    """Whatever is tried, each number once, with a line on a terminal that says so.
+    """A cache of the widths at the numbers tried so far, with a progress line on a terminal.
 
     Parameters
     ----------
     excess : callable
-        Of a number: how many times as wide as wanted an interval is; NaN where there is none.
+        Returns the width at a number over the wanted width; NaN if there is no interval.
     name : str
-        Of the function, for the line.
+        Name of the function, for the progress line.
     """
 
     def __init__(self, excess: Callable[[float], float], name: str) -> None:
@@ -43,13 +43,13 @@ class Tries:
         return self.known[number]
 
     def close(self) -> None:
-        """Clear the line."""
+        """Remove the progress line from the terminal."""
         if self.line is not None:
             self.line.close()
 
 
 class _Line(ProgressLine):
-    """How many plans have been made."""
+    """A progress line with the number of plans computed so far."""
 
     def __init__(self, name: str, out: Any) -> None:
         super().__init__(name, None, out)
@@ -61,18 +61,18 @@ class _Line(ProgressLine):
 def narrow_enough(
     excess: Callable[[float], float], rough: Callable[[float], float], start: float, most: float, name: str
 ) -> float | None:
-    """Return the smallest number at which something is narrow enough, to 1%; None if there is none up to `most`.
+    """Return the smallest number at which an interval is narrow enough, to 1%; None if none up to `most` suffices.
 
     Parameters
     ----------
     excess : callable
-        Of a number: how many times as wide as wanted it is; NaN where there is no width.
+        Returns the width at a number over the wanted width; NaN if there is no interval.
     rough : callable
-        The same in less time, and not quite: its root is where the search begins, its slope how it goes on.
+        A fast approximation of `excess`; its root and slope give the first two trials.
     start, most : float
-        Where to begin, and where to give up.
+        Start of the search, and largest number to try.
     name : str
-        Of the function, for a line of progress.
+        Name of the function, for the progress line.
     """
     tries = Tries(excess, name)
     try:
@@ -86,9 +86,9 @@ def narrow_enough(
 
 
 def _from_rough(tries: Tries, rough: Callable[[float], float], number: float) -> float | None:
-    """Return a number that is enough, 1% above one that is not at most: by secants, the first one of `rough`.
+    """Return a number that suffices, at most 1% above one that does not, by secant steps with first slope from `rough`.
 
-    None if none is found, as where widths jump, or are not given.
+    None if the steps fail, which happens if widths jump or an interval is not given.
     """
     slope = math.log(rough(number * math.exp(-SPACED)) / rough(number)) / SPACED
     low, high, before = 0.0, math.inf, None

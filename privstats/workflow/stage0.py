@@ -1,7 +1,7 @@
-"""Stage 0: bounds of columns without declared ones, estimated at the beginning of the same conversation. TRUSTED.
+"""Stage 0: private estimates of the bounds of columns without declared bounds, before all other questions. TRUSTED.
 
-Two questions a column: where it lies, then how far it spreads about that point. One question cannot do it: on a scale
-that holds all floats, the width of N(1e6, 1) is not visible.
+Each column has two questions: its median, then a quantile of the distances from it. One question would not suffice: on
+a scale that covers all floats, the width of N(1e6, 1) is not visible.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from privstats.workflow.division import BOUNDS
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
 WIDEST = 690.0  # arcsinh(1e299 / FINEST) is less
-GRID = 2.0**-22  # of the stretched scale: six digits of the number
-LEVEL = 0.97  # of the distances: 3% of the rows are left out, and with them the rank's own error
-MARGIN = 2.0  # bounds are this many times that distance away, on either side
-FARTHEST = 1e70  # bounds lie within twice this, so that products of four of them are still numbers
-ENOUGH = 3000.0  # rows times eps for the bounds of one column; with less they would be far off
+GRID = 2.0**-22  # step of the stretched scale: six digits of a number
+LEVEL = 0.97  # quantile of the distances: the 3% of the rows above it absorb the error of the released rank
+MARGIN = 2.0  # the bounds extend this many times that quantile to either side of the median
+FARTHEST = 1e70  # bounds lie within twice this, so that products of four of them do not overflow
+ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it they may be far off
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return values on a scale that gives every order of magnitude, of either sign, the same room."""
+    """Return values on a scale that is logarithmic in both signs: orders of magnitude have equal lengths."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 
@@ -44,7 +44,7 @@ def unstretch(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stretched:
-    """The value of the column that a block holds as its only number, stretched."""
+    """The stretched value of a column, the only numeric column of the block."""
 
     def __call__(self, block: Any) -> FloatArray:
         """Return shape (n, 1)."""
@@ -53,7 +53,7 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Distance:
-    """Its distance from a released point, stretched."""
+    """The stretched distance of the column from a released point."""
 
     point: float
 
@@ -63,16 +63,16 @@ class Distance:
 
 
 def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[float, float]]:
-    """Return bounds of factors, from releases only.
+    """Return bounds of numeric expressions, from releases only.
 
     Parameters
     ----------
     ask : Ask
-        The conversation; afterwards it still looks at the last of these columns.
+        The conversation; its design is that of the last of these columns afterwards.
     codes : sequence of str
-        The factors, as the formula has them.
+        The expressions, as in the formula.
     domain : Domain
-        What is declared.
+        The declarations of columns.
     """
     estimated = {}
     for code in codes:
@@ -82,7 +82,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Return a range that holds nearly all values: symmetric about a private median, never empty."""
+    """Return a range that contains nearly all values: symmetric about a private median, never empty."""
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))
     point = float(np.clip(unstretch(middle.value), -FARTHEST, FARTHEST)[0])
@@ -92,21 +92,21 @@ def _range(ask: Ask, code: str) -> tuple[float, float]:
 
 
 def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whole: Promise) -> None:
-    """Refuse, from public facts, bounds that too few rows or too small a budget would get wrong.
+    """Refuse to estimate bounds if rows or budget are too small, which public facts decide.
 
     Parameters
     ----------
     codes : sequence of str
     parts : sequence of Promise
-        Of the questions of stage 0, column by column.
+        Budgets of the questions of stage 0, column by column.
     rows : int
     whole : Promise
-        The budget of the call, for the cure.
+        The budget of the call, for the remedy in the error.
 
     Raises
     ------
     DomainError
-        Naming the factors and the cure.
+        The error names the expressions and a remedy.
     """
     each = len(parts) // len(codes)
     eps = min(sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)]) for k in range(len(codes)))

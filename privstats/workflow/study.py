@@ -1,4 +1,4 @@
-"""Several plans in order, that are charged together: a study as a file, and its run on data."""
+"""Studies: several plans in order that are charged together, as a file, and their fits on data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """Several plans that are run on the same data in this order: all of them are charged, or none.
+    """A study: several plans that are run on the same data in this order. All of them are charged, or none.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Study:
     Raises
     ------
     OptionError
-        If there is none, or something else among them.
+        If the list is empty, or contains something other than plans.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of all plans, in their order."""
+        """Hash of all plans, in their order."""
         return digest([plan.digest for plan in self.plans])
 
     @property
     def guarantee(self) -> Promise | None:
-        """What all plans guarantee together; None where a ledger has to say it, as their kinds or neighbours differ."""
+        """The guarantee of all plans together; None if their kinds or neighbours differ and a ledger must add them."""
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
             if all(isinstance(p, COUNTED[type(one)]) and p.neighbors == one.neighbors for p in promises):
@@ -119,16 +119,16 @@ class Study:
         Parameters
         ----------
         data : DataFrame, path, Protected or any other that the functions take
-            Where the number of rows is public, it has to be that of the plans.
+            If the number of rows is public, it must be that of the plans.
         ledger : Ledger, optional
-            Charged with all plans in one transaction.
+            Ledger that is charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
             None: noise from the operating system.
 
         Returns
         -------
         StudyResults
-            The fits in the order of the plans. A fit that fails says why when it is asked for; what was charged for it
+            The fits in the order of the plans. Access to a fit that failed raises an error with the reason; its charge
             stays spent.
 
         Raises
@@ -148,7 +148,7 @@ class Study:
 
     @property
     def head(self) -> str:
-        """What all plans guarantee together, as text."""
+        """Title, guarantee of all plans together, and digest, as text."""
         total = self.guarantee
         known = "" if total is None else f"{total}{implied(total)}"
         lines = [
@@ -166,7 +166,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     if account is not None and not isinstance(account, Account):
         raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
     if account is not None:
-        check_together(account, [charge_of(plan) for plan in study])  # before a reader is asked for anything
+        check_together(account, [charge_of(plan) for plan in study])  # before the data are read
     there = [planned_on(plan, data) for plan in study]
     if account is not None:
         paid = Prepaid(account, [charge_of(plan) for plan in there])
@@ -189,7 +189,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return what the fit of a plan charges to its ledger."""
+    """Return the charge of the fit of a plan."""
     return plan.charge, _call(plan), plan.choice.mech
 
 
@@ -198,12 +198,12 @@ def _call(plan: Plan) -> str:
 
 
 def study_of(content: Mapping[str, Any], name: str) -> Study:
-    """Return the study that `Study.to_json` wrote; each plan is made again from its call.
+    """Return the study that `Study.to_json` wrote; each call is planned again.
 
     Raises
     ------
     OptionError
-        If something else stands there, or a plan or the study has another digest.
+        If the content is no study, or a plan or the study has another digest.
     """
     plans = content.get("plans")
     if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):

@@ -1,4 +1,4 @@
-"""The functions of the package by their names, as saved plans call them again."""
+"""A registry of the public functions by name, from which saved plans call them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that a digest does not hold
+APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that are not part of a digest
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A function that answers calls.
+    """A registered function.
 
     Parameters
     ----------
     defaults : mapping
-        Of its signature, by name; the order is that of the signature.
+        Defaults of its arguments by name, in the order of the signature.
     answer : callable
-        Takes all arguments by name; what it raises may hold rows, so it is called behind a `door`.
+        Takes all arguments by name; its exceptions may hold rows, so it is called behind a `door`.
     """
 
     defaults: Mapping[str, Any]
     answer: Callable[[dict[str, Any]], Any]
 
     def of(self, **arguments: Any) -> Any:
-        """Return the answer to these arguments; all others have their defaults."""
+        """Call the function with these arguments, and defaults for all others."""
         return self.answer({**self.defaults, **arguments})
 
 
@@ -35,10 +35,10 @@ BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # without "dp_"
 
 
 def register(name: str, verb: Verb) -> None:
-    """Let plans call a function by its name."""
+    """Add a function to the registry."""
     _VERBS[name] = verb
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Return whether an option has its default; of other types, it has not."""
+    """Return whether an option equals its default; values of another type never do."""
     return value is default or (type(value) in (bool, int, float, str) and value == default)
