@@ -1,4 +1,4 @@
-"""`python -m privstats` is the command `privstats`."""
+"""Entry point of ``python -m privstats``, which runs the command `privstats`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Private fits in other people's tables and tools, where these do not take a fit as it is.
+"""Conversions of private fits for packages that do not accept them directly: stargazer and marginaleffects.
 
-``statsmodels.iolib.summary2.summary_col`` and ``maketables.ETable`` take fits as they are, and R's modelsummary takes
+``statsmodels.iolib.summary2.summary_col`` and ``maketables.ETable`` accept fits directly, and R's modelsummary accepts
 the frames of ``fit.tidy(names="broom")`` and ``fit.glance(names="broom")``.
 """
 
@@ -19,21 +19,21 @@ __all__ = ["marginaleffects", "stargazer"]
 
 
 def stargazer(fit: Results) -> dict[str, Any]:
-    """Return a fit as the package stargazer reads it.
+    """Return a fit as the dict that the package stargazer reads.
 
-    Write ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)`` once; then ``Stargazer([fit])``
-    takes private fits, alone and beside others. A coefficient that is not given is printed as "nan", without stars.
+    After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
+    accepts private fits, also together with others. A coefficient that is not given is printed as "nan", without stars.
 
     Parameters
     ----------
     fit : Results
-        Of a regression with one quantile, or none.
+        Fit of a regression; a quantile regression must have a single tau.
 
     Returns
     -------
     dict
-        Estimates, standard errors, p-values, intervals and fit statistics by stargazer's names; None where there is no
-        such number.
+        Estimates, standard errors, p-values, intervals and fit statistics by stargazer's names; None for numbers that
+        the fit lacks.
 
     Examples
     --------
@@ -66,22 +66,22 @@ def stargazer(fit: Results) -> dict[str, Any]:
 
 
 def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
-    """Return a fit as a model of the package marginaleffects, over public rows.
+    """Return a fit as a model of the package marginaleffects, with public rows in place of the data.
 
-    ``pip install "privstats[marginaleffects]"`` brings versions that go together.
+    ``pip install "privstats[marginaleffects]"`` installs compatible versions.
 
-    Write ``model = ps.adapters.marginaleffects(fit, grid)``; then ``predictions(model)``, ``comparisons(model)``,
-    ``slopes(model)`` and their averages are those of `grid`, which stands in place of the private rows. Estimates and
-    standard errors are those of `Results.get_prediction` and `Results.t_test`. Intervals are estimates plus and minus
-    normal quantiles of standard errors: unlike our own, they do not contain what clipping may have moved.
+    With ``model = ps.adapters.marginaleffects(fit, grid)``, ``predictions(model)``, ``comparisons(model)``,
+    ``slopes(model)`` and their averages are computed on `grid`, which replaces the private rows. Estimates and standard
+    errors are those of `Results.get_prediction` and `Results.t_test`. Intervals are estimates plus and minus normal
+    quantiles of standard errors: unlike those of this package, they do not allow for bias by clipping.
 
     Parameters
     ----------
     fit : Results
-        Of a regression with one quantile, or none.
+        Fit of a regression; a quantile regression must have a single tau.
     grid : DataFrame
-        Public rows with the predictors' columns: values that were chosen, never the private rows. Levels of a factor
-        are compared as far as they occur here, with the first of them in the order of the domain.
+        Public rows with the columns of the predictors: chosen values, never the private rows. Comparisons use the
+        levels of a factor that occur in `grid`; the reference is the first of them in the order of the domain.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     hidden = fit.params.index[fit.params.isna()]
     if len(hidden):
         raise OptionError(f"'{hidden[0]}' is not given; write fit.get_prediction(grid), or leave its term out")
-    fit.get_prediction(grid)  # refuses what cannot be predicted
+    fit.get_prediction(grid)  # raises an error if the fit cannot predict these rows
     design: Any = fit.facts.design
     names = [name for name in design.reads if name in grid and name != fit.endog_names]
     levels = {name: {str(level): level for level in getattr(fit.domain[name], "values", ())} for name in names}
@@ -119,7 +119,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         return None, np.column_stack([design.matrix(frame), offset])
 
     class PrivateModel(ModelAbstract):  # type: ignore[misc]
-        df_resid = math.inf  # its intervals are normal ones
+        df_resid = math.inf  # intervals use normal quantiles
 
         def validation(self) -> None:
             """Check nothing but the types of coefficients and names: types of columns are those of the domain."""

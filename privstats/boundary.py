@@ -1,7 +1,7 @@
-"""The front door: the last frame between the rows and the world when something is refused.
+"""The boundary of the package for exceptions: none leaves it with a stack frame that holds the data.
 
-A traceback keeps the local variables of every frame it passed, and a frame inside holds the data. So no
-exception leaves with the frames it was raised in, nor with another one hanging on it.
+A traceback keeps the local variables of every frame it passed, and inner frames hold the data. So every exception is
+raised anew without its original frames and without a chained exception.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def door(verb: Callable[P, R]) -> Callable[P, R]:
-    """Let results and our own refusals out of `verb`, and nothing else."""
+    """Wrap a function so that only its results and the errors of this package leave it."""
 
     @functools.wraps(verb)
     def opened(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -44,9 +44,9 @@ class _Refusal:
 def _attempt(work: Callable[[], R]) -> R | _Refusal:
     try:
         return work()
-    except (PrivstatsError, PrivstatsWarning) as error:  # a warning, where filters make an error of it
+    except (PrivstatsError, PrivstatsWarning) as error:  # a warning that a filter turned into an error
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # outside the gate, so it depends on releases at most; name the place, not the words
+    except Exception as error:  # raised outside the gate: depends on releases only; show its place, not its text
         last = extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(
@@ -54,5 +54,5 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         )
     except ChargedInterrupt:
         return _Refusal(KeyboardInterrupt(INTERRUPTED))
-    except BaseException as stop:  # an interrupt stops the run, and takes neither words nor frames with it
+    except BaseException as stop:  # an interrupt is passed on without text and frames
         return _Refusal(next((kind() for kind in STOPS if isinstance(stop, kind)), KeyboardInterrupt()))

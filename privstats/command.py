@@ -1,6 +1,6 @@
-"""The command line: fits and plans by formula, saved plans read and run, ledgers and codebooks shown.
+"""The command line: commands to fit and plan a formula, show and run saved plans, and print ledgers and domains.
 
-A refusal is one line on the error stream, and exit code 2; no traceback, as its frames hold data.
+An error prints one line to stderr and gives exit code 2. No traceback is shown, since its frames hold data.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ FORMATS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose refusals are ours."""
+    """An argument parser that raises this package's OptionError in place of exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line; return its exit code.
+    """Run a command line and return its exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        Words of the command line; by default those of the process.
 
     Examples
     --------
@@ -97,14 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             chosen = _parser().parse_args(arguments)
             if getattr(chosen, "out", None) is not None:
-                check_new(chosen.out)  # before anything is paid for
+                check_new(chosen.out)  # before any budget is spent
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
             problem, code = in_shell(str(error)) if hasattr(chosen, "formula") else str(error), REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
-        except Exception as error:  # whatever it says may be of rows
+        except Exception as error:  # the text may quote rows and is not shown
             problem, code = f"an unexpected failure ({type(error).__name__}); please report the command", REFUSED
     _complain(problem)
     return code
@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parsed_numbers(text: str) -> Any:
-    """Return one number, or a list of them, from text with commas; its name is what the parser calls bad text."""
+    """Return a number, or a list of numbers separated by commas; the parser's errors show the name of this function."""
     found = [float(part) for part in text.split(",")]
     return found if "," in text else found[0]
 
@@ -190,7 +190,7 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
 
 
 def in_shell(problem: str) -> str:
-    """Return a refusal of a function with the arguments in its cure as options of the command.
+    """Return the error text of a function with its arguments rewritten as options of the command.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the functions; which of them a function has is seen when it is called."""
+    """Add the arguments of all functions to a parser; the call checks which of them its function has."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
         "--domain",
@@ -225,12 +225,12 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that were given, and the domain.
+    """Return the given options, and the domain.
 
     Raises
     ------
     OptionError
-        If the function does not have one of them.
+        If the function lacks one of the options.
     """
     given = {name: value for name in OPTIONS if (value := getattr(chosen, name)) is not None}
     has = inspect.signature(VERBS[chosen.function]).parameters
@@ -241,7 +241,7 @@ def _options(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declared(path: str) -> Domain:
-    """Return the domain that a file declares: a codebook, a Table Schema or a domain in JSON."""
+    """Return the domain from a file: a codebook, a Table Schema or a domain in JSON."""
     name = Path(path).name
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -266,7 +266,7 @@ def _declared(path: str) -> Domain:
 
 
 def _check_declarations(file: str, text: str, read: Any) -> None:
-    """Refuse a domain in JSON with a column of which it declares nothing; what else is wrong, `from_json` says."""
+    """Refuse a domain in JSON that has a column without a declaration; `from_json` reports all other errors."""
     columns = read.get("columns") if isinstance(read, Mapping) else None
     for name, known in columns.items() if isinstance(columns, Mapping) else ():
         if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:
@@ -277,7 +277,7 @@ def _check_declarations(file: str, text: str, read: Any) -> None:
 
 
 def _line_of(name: str, text: str) -> int:
-    """Return the line of JSON text in which a column is named."""
+    """Return the number of the line of JSON text that names a column."""
     spelt = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii_only)) for ascii_only in (True, False))
     found = re.compile(rf"({spelt})\s*:").search(text)
     return 1 + text.count("\n", 0, found.start() if found else 0)
@@ -326,14 +326,14 @@ def _run(chosen: argparse.Namespace) -> None:
     if not isinstance(plan, Plan | Study):
         raise OptionError(f"{quote(Path(chosen.file).name)} is a fit, which was run already; give a plan or a study")
     fit = plan.run(chosen.data, ledger=_ledger(chosen))
-    _say(str(fit))  # first, so that numbers which are paid for are seen even if no file can be written
+    _say(str(fit))  # print first: the results must not be lost if the file cannot be written
     _write(chosen.out, fit.save)
     if isinstance(fit, StudyResults) and (failed := sum(map(bool, fit.failed))):
         raise OptionError(f"{failed} of {len(fit)} fits failed after the ledger was charged; the file says why")
 
 
 def _ledger(chosen: argparse.Namespace) -> Ledger:
-    """Return the ledger; a new one needs a budget."""
+    """Return the ledger of the command; a new ledger needs a budget."""
     if chosen.budget is None and not Path(chosen.ledger).exists():
         raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; begin it, with --budget mu=1")
     budget = None if chosen.budget is None else budget_of(chosen.budget)
@@ -341,12 +341,12 @@ def _ledger(chosen: argparse.Namespace) -> Ledger:
 
 
 def budget_of(text: str) -> Promise:
-    """Return the budget of which this is the text.
+    """Return the guarantee that a text such as "eps=1, delta=1e-6" describes.
 
     Raises
     ------
     OptionError, BudgetError
-        If it is none.
+        If the text describes no guarantee.
 
     Examples
     --------
@@ -376,7 +376,7 @@ def _number(name: str, text: str) -> float:
 
 
 def _write(path: str | None, save: Callable[[str], None]) -> None:
-    """Write a file where one was asked for, and say so."""
+    """Write a file if the command has `--out`, and print its path."""
     if path is not None:
         save(path)
         _say(f"Written to {path}")
@@ -391,7 +391,7 @@ def _complain(text: str) -> None:
 
 
 def _shown(text: str, out: Any) -> str:
-    """Return what a terminal shows and does not obey: names in a file may hold its control characters."""
+    """Return text with control characters escaped, which names from a file might send to the terminal."""
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"
     return plain.encode(code, "backslashreplace").decode(code)

@@ -1,7 +1,7 @@
-"""Data sets to learn and measure with, each with what is publicly known of its columns.
+"""Data sets for examples and benchmarks, each with the domain of its columns.
 
-Nothing is downloaded. Files are looked for in the folder that the environment variable PRIVSTATS_DATA names,
-then in ``~/.cache/privstats``; where one is missing the error says where to get it.
+Nothing is downloaded. Files are searched in the folder that the environment variable PRIVSTATS_DATA names, then in
+``~/.cache/privstats``; the error for a missing file says where to get it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COUNTIES = ("Other", "Alameda", "Contra Costa", "Marin-San Francisco-San Mateo",
 
 
 class Dataset(NamedTuple):
-    """A frame, and what its publisher tells of the columns."""
+    """A data set: a frame, and the domain of its columns from the publisher's documentation."""
 
     data: pd.DataFrame
     domain: Domain
@@ -47,7 +47,7 @@ def find(name: str) -> Path:
     Raises
     ------
     FileNotFoundError
-        Saying where the file is looked for, and where to get it.
+        If the file is absent; the error says where it was searched, and where to get it.
     """
     named = os.environ.get("PRIVSTATS_DATA")
     folders = [*([Path(named)] if named else []), Path.home() / ".cache" / "privstats"]
@@ -173,8 +173,8 @@ def _statsmodels(name: str) -> pd.DataFrame:
 def make_housing(n: int, seed: int) -> Dataset:
     """Return synthetic house sales with the columns of Awan and Slavkovic (2021), section 6.3.
 
-    Made up, and meant to look like sales around San Francisco Bay, 2003 to 2006: skewed sizes, counties that differ
-    in place and price, prices that rise with time.
+    The sales are random and resemble sales around San Francisco Bay, 2003 to 2006: sizes are skewed, counties differ in
+    location and price, and prices rise with time.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def make_housing(n: int, seed: int) -> Dataset:
     -------
     Dataset
         Columns log_price, log_lot, log_base (logs of US dollars and square feet), latitude, longitude, sale_time
-        (years since 2003), age (years), bedrooms, county (five indicators' worth of levels).
+        (years since 2003), age (years), bedrooms, county (six levels).
 
     Examples
     --------

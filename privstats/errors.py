@@ -1,4 +1,4 @@
-"""What privstats says when it refuses, or warns. No message here, or built from these, may quote a row."""
+"""Errors and warnings of privstats. No message may quote a value of a row."""
 
 import sys
 import warnings
@@ -9,11 +9,11 @@ PACKAGE = str(Path(__file__).parent)
 
 
 class PrivstatsError(ValueError):
-    """Any refusal of this package: catch this one to catch them all."""
+    """Base class of all errors of this package."""
 
 
 class PrivacyError(PrivstatsError):
-    """The question cannot be asked under the promise that was made, or not safely."""
+    """The call would violate the guarantee, or cannot be answered safely."""
 
 
 class OptionError(PrivstatsError):
@@ -21,34 +21,34 @@ class OptionError(PrivstatsError):
 
 
 class BudgetError(PrivstatsError):
-    """The budget is malformed, of the wrong currency, or spent."""
+    """The budget is malformed, has other parameters than the ledger, or is spent."""
 
 
 class DomainError(PrivstatsError):
-    """What is publicly declared of the columns is missing or inconsistent."""
+    """The declarations of columns are missing or inconsistent."""
 
 
 class FormulaError(PrivstatsError):
-    """The formula, or the frame it is meant for, is not one this package can bound row by row."""
+    """The formula cannot be computed with bounds from single rows, or does not fit the columns of the data."""
 
 
 class SourceChangedError(Exception):
-    """A pass over the rows gave other units or another number of rows than the first, or a file has changed.
+    """A pass over the rows had other units or another number of rows than the first, or a file has changed.
 
-    It does not leave the gate, which says it in a `PrivacyError`.
+    The gate turns this error into a `PrivacyError`.
     """
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Ctrl-C after the ledger was charged. The front door makes a plain `KeyboardInterrupt` of it that says so."""
+    """Ctrl-C after the ledger was charged; `door` turns it into a `KeyboardInterrupt` whose text says so."""
 
 
 class PrivstatsWarning(UserWarning):
-    """What is legal and probably a slip; the text ends in "; continuing"."""
+    """Warning about a legal call that is probably a mistake; the text ends in "; continuing"."""
 
 
 def warn(text: str) -> None:
-    """Warn whoever called the package, at their own line."""
+    """Issue a warning that points to the line of the user's code that called the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -69,5 +69,5 @@ def listed(names: Sequence[str]) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a plain argument as it was written, anything else by its type: it might be a column."""
+    """Return a text or number as the user wrote it; other values by their type only, since they might hold data."""
     return repr(value) if value is None or type(value) in (str, int, float, bool) else f"a {type(value).__name__}"

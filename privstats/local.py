@@ -1,4 +1,4 @@
-"""The local model: each person randomises their own row before it leaves them, and nobody else is trusted.
+"""The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
 Both functions simulate their protocol in one process. They are for teaching and comparison: their noise is of order
 1 / sqrt(n), that of a trusted party of order 1 / n.
@@ -34,7 +34,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # answers after the steps: curvature and squares of scores
+AFTER = 2  # messages of each holder after the steps: curvature, and squares of scores
 
 
 @public
@@ -46,27 +46,28 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     Parameters
     ----------
     answers : Series, ndarray of shape (n,), or list
-        Truth values, or numbers 0 and 1, one a person. Whatever is not 1 or True counts as no: a missing answer, too.
+        Truth values, or numbers 0 and 1, one for each person. Every value other than 1 or True counts as no, including
+        a missing answer.
     eps : float
-        Budget of each person, pure differential privacy of what they send.
+        Budget of each person: pure differential privacy of the message that they send.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
 
     Returns
     -------
     LocalProportion
-        With `proportion`, its standard error `bse`, `conf_int`, `n`, `guarantee` and `summary`. The proportion is
-        ``(mean - (1 - pi)) / (2 pi - 1)``, not cut to [0, 1].
+        A record with `proportion`, its standard error `bse`, `conf_int`, `n`, `guarantee` and `summary`. The proportion
+        is ``(mean - (1 - pi)) / (2 pi - 1)``, which may lie outside [0, 1].
 
     Raises
     ------
     OptionError, BudgetError, PrivacyError
-        Decided from arguments, the type of `answers` and their public number, never from an answer.
+        The decision depends on arguments, the type of `answers` and their public number, never on an answer.
 
     Notes
     -----
     The standard error is the root of ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. Numbers
-    are drawn from 53-bit uniform ones; eps is right to a part of 1e-9. Where one party may hold the answers,
+    are drawn from 53-bit uniform numbers; eps is exact to a relative error of 1e-9. If one party may hold the answers,
     `dp_mean` has noise of order 1 / n.
 
     References
@@ -101,55 +102,56 @@ def local_gradient_descent(
     step_size: float,
     rng: Any = None,
 ) -> LocalFit:
-    """Fit a robust linear regression to rows that their holders never hand over.
+    """Fit a robust linear regression in the local model, in which holders never send their rows.
 
-    At each step every holder sends the clipped score of their own row plus noise of their own, and the collector moves
-    the coefficients along the mean [1]_. The estimates are those of the last step.
+    At each step every holder sends the clipped score of their own row with added noise, and the collector moves the
+    coefficients along the mean of these scores [1]_. The estimates are those of the last step.
 
     Parameters
     ----------
     formula : str
         As in `dp_lm`: ``"y ~ x1 + C(region)"``.
     data : DataFrame
-        The rows, one a holder. An incomplete row, or one with an undeclared level, contributes zero plus its noise.
+        The rows, one for each holder. An incomplete row, or one with an undeclared level, contributes noise only.
     mu : float
-        Budget of each holder, in Gaussian differential privacy, for all that they send.
+        Budget of each holder for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
         Public knowledge of each column, as in `dp_lm`. It sets the scales of predictors and response: half-ranges over
-        sqrt(3), or what `Scale` declares. Declare close bounds.
+        sqrt(3), or the scale that `Scale` declares. Declare close bounds.
     steps : int
-        K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. Some 20 are enough for two or three
-        predictors at ``step_size=0.5``; a note says where the start has not been left behind.
+        Number of steps K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
+        enough for two or three predictors at ``step_size=0.5``; a note says if the starting value still has influence.
     step_size : float
-        eta, between 0 and 1: beyond, steps may diverge.
+        Factor eta of each step, between 0 and 1; with a larger one the steps may diverge.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
 
     Returns
     -------
     LocalFit
-        With `params`, `bse`, `conf_int`, `cov_params`, `noise_share`, `guarantee` and `summary`, in the user's units.
-        Standard errors and intervals include sampling error and noise.
+        A record with `params`, `bse`, `conf_int`, `cov_params`, `noise_share`, `guarantee` and `summary`, in the user's
+        units. Standard errors and intervals include sampling error and noise.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    With x (the intercept included) and y in their scales, the estimand solves ``E w psi_c(y - x'theta) x = 0``, where
-    ``w = min(1, 2 / |x|^2)`` and c = 1.345. Where errors are symmetric, it is that of the conditional mean. With noise
+    With x (including the intercept) and y in their scales, the estimand solves ``E w psi_c(y - x'theta) x = 0``, where
+    ``w = min(1, 2 / |x|^2)`` and c = 1.345. If errors are symmetric, theta is that of the conditional mean. With noise
     of sd ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` in each score and ``R = I - eta M`` the last iterate has the covariance
     ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of
-    the scores are made of what holders send, too; coefficients whose curvature noise hides are NaN ("not given").
+    the scores are also estimated from messages of the holders. Coefficients whose curvature is below its noise are NaN
+    ("not given").
 
-    Where one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
+    If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 
     References
     ----------
     .. [1] Avella-Medina, Bradshaw and Loh (2023), Differentially private inference via noisy optimization, AoS 51;
-       a row's noise is its own here, as local differential privacy (Kasiviswanathan et al. 2011) asks.
+       here every row has noise of its own, as local differential privacy (Kasiviswanathan et al. 2011) requires.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def local_gradient_descent(
     stream = streams(chance.seed, f"local descent {public}")
     x, y = sealed(lambda: _rows(design, data, scales))
     theta = np.zeros(p)
-    with np.errstate(all="ignore"):  # of numbers made of noise
+    with np.errstate(all="ignore"):  # noise may cause overflows
         for k in range(steps):
             theta = collector.step(theta, holder.score(x, y, theta, stream("question", f"score {k}")))
         curvatures = holder.curvature(x, y, theta, stream("question", "curvature"))
@@ -187,7 +189,7 @@ def local_gradient_descent(
 
 
 def _truths(answers: Any) -> NDArray[np.bool_]:
-    """Return which answers are yes, each read by itself; only the type of `answers` is refused."""
+    """Return a mask of the answers yes, each read by itself; errors depend on the type of `answers` only."""
     if isinstance(answers, list | tuple):
         column = pd.Series(list(answers), dtype=object)
     elif isinstance(answers, np.ndarray) and answers.ndim == 1:
@@ -195,7 +197,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
     elif isinstance(answers, pd.Series):
         column = answers
     else:
-        kind = type(answers).__name__  # its value may be an answer
+        kind = type(answers).__name__  # the value itself may be an answer and is not shown
         raise OptionError(f"answers is a {kind}; give a column of truth values, such as data['smokes']")
     if column.dtype != object and (kind := kind_of(column.dtype)) not in ("truth", "number"):
         raise OptionError(f"answers are {'dates' if kind == 'dates' else 'texts'}; write answers == 'yes'")
@@ -203,7 +205,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the formula bound to the domain; refuse data by names and types of columns alone."""
+    """Return the design of the formula and the domain; errors depend on names and types of columns only."""
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
     design = bind_regression(formula, domain)
@@ -217,7 +219,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return how many scales a half-range is: of each column, and last of the response."""
+    """Return the half-range over the scale, for each column and last for the response."""
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:
@@ -226,7 +228,7 @@ def _scales(design: Design) -> FloatArray:
 
 
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the holders' rows in scales, each made of its own cells: x, shape (n, p), 0 where incomplete, and y."""
+    """Return the scaled rows of the holders, computed row by row: x, shape (n, p), 0 where incomplete, and y."""
     block = design.block({name: data[name] for name in design.reads})
     z = block.times(np.diag(scales))
     z[~block.present] = 0.0

@@ -1,8 +1,8 @@
-"""The version of the package that runs."""
+"""The version of the installed package."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 try:
     VERSION = version("privstats")
-except PackageNotFoundError:  # a checkout that was never installed
+except PackageNotFoundError:  # the package runs from its sources without installation
     VERSION = "0+unknown"

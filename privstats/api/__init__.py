@@ -1,4 +1,4 @@
-"""The verbs: what a user calls."""
+"""The public functions: a signature and a docstring each."""
 
 from privstats.api.combining import combine
 from privstats.api.counts import dp_hist, dp_mode

@@ -1,4 +1,4 @@
-"""`combine`: fits of one plan on several sites, or on the same rows again, as one result."""
+"""`combine`: one result from several fits of one plan, on several sites or repeatedly on the same rows."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from privstats.results.results import Results
 
 
 def combine(fits: Iterable[Results], rows: str) -> Results:
-    """Combine fits of one plan: of disjoint sites, or of the same rows measured again.
+    """Combine fits of one plan, on disjoint sites or repeatedly on the same rows.
 
     The result is the mean of the fits, weighted by precision in each direction of the coefficients; its standard errors
-    and intervals contain sampling error and the noise of all fits. A coefficient that is not given in one fit may be
-    given in another, and so here. Combining reads releases only: no row is read, and no budget is spent.
+    and intervals include sampling error and the noise of all fits. A coefficient that is not given in one fit is given
+    in the result if another fit gives it. Combining uses releases only: no row is read, and no budget is spent.
 
     Parameters
     ----------
     fits : list of Results
-        Of the same function, formula, domain and options; methods, budgets and numbers of rows may differ.
+        Fits of the same function, formula, domain and options; methods, budgets and numbers of rows may differ.
     rows : {"disjoint", "same"}
-        "disjoint": no unit has rows in two of the fits (no row is in two of them, where rows are the units), whatever
-        the neighbours are. This is your declaration, on which guarantee and intervals rest, and it stands in the
-        summary. The guarantee is the largest of the fits'. Each fit is taken to estimate the same population values: a
-        note says so where the fits differ by more than their errors explain, and the result is for a weighted mean of
-        the sites then. "same": all fits are of the same rows. Their guarantees add up, as in a ledger, and noise alone
-        is averaged: the sampling error stays that of one fit.
+        "disjoint": no unit (no row, without units) is in the data of two fits, whatever the neighbours are. This is
+        your declaration; guarantee and intervals depend on it, and the summary states it. The guarantee is the largest
+        budget of the fits. All fits are assumed to estimate the same population values: if they differ by more than
+        their errors explain, a note says so, and the result estimates a weighted mean over the sites. "same": all fits
+        are of the same rows. Their budgets add up, as in a ledger, and only the noise is averaged: the sampling error
+        is that of one fit.
 
     Returns
     -------
     Results
-        As those of the function that made the fits; `releases` are those of all fits.
+        A result as of a single fit; `releases` are those of all fits.
 
     Raises
     ------
     OptionError
-        If the fits are not of one plan, have no intervals, or are of other rows than `rows` says, as far as is known:
-        fits of one ledger are not of disjoint rows.
+        If the fits are not of one plan, have no intervals, or are known to contradict `rows`: fits of one ledger are
+        not of disjoint rows.
     BudgetError
         If the fits protect different units.
 

@@ -1,7 +1,7 @@
-"""How often values occur: modes and histograms, of a column or by group."""
+"""Frequencies of values: modes and histograms, of a column or by group."""
 
 # mypy: disable-error-code="empty-body"
-# A verb is its signature and its docstring; `verb` makes it run.
+# Functions are declared by signature and docstring; the decorator `verb` makes them run.
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def dp_mode(
         ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
-        "permute_and_flip" (taken by "auto") errs least. The others are for comparison: the exponential mechanism on
-        counts, and that on the distance to data with another mode.
+        "permute_and_flip" (the choice of "auto") has the smallest error. The others are for comparison: "expmech" is
+        the exponential mechanism on counts, "duff" on the distance to data with another mode.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -71,51 +71,51 @@ def dp_mode(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
         levels of a column are the candidates for its mode.
     noise : None
-        There is none to choose.
+        Not used: there is no choice of noise for a mode.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        No interval is known to be valid for a mode, so either name gives the mode alone.
+        Both give the mode without an interval, since no valid interval for a mode is known.
     subset : str, optional
         Rows to use, such as ``"age >= 18"``; their number stays private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     grid : float, optional
         Step between the possible values of a numeric column, which are the candidates for its mode.
     bins : int or list of float, optional
-        Number of equal bins, or their edges in ascending order; the middle of the fullest bin is the estimate.
+        Number of equal bins, or their edges in ascending order; the estimate is the middle of the fullest bin.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
     Results
-        `params`: a level, or a number, by column or by column and group. A `Plan` if `dry_run`.
+        `params` has a level or a number, by column or by column and group. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
-    of it under "replace", where a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
+    under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
     References
     ----------
@@ -166,17 +166,17 @@ def dp_hist(
         ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of them by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None
         Number of equal bins, or edges in ascending order, which must cover the bounds; None for a column with levels.
     mech : {"auto", "laplace", "knorm", "gaussian"}
-        Noise on counts: "laplace" (taken by "auto" under pure eps), "gaussian" (taken under `mu`, `rho` or `delta`), or
-        "knorm" in the norm `noise`.
+        Noise on counts: "laplace" (the choice of "auto" under pure eps), "gaussian" (the choice under `mu`, `rho` or
+        `delta`), or "knorm" in the norm `noise`.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -189,8 +189,8 @@ def dp_hist(
     noise : {"linf", "l1", "l2"}, optional
         Norm of "knorm".
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the counts and gives no intervals.
     subset : str, optional
@@ -198,40 +198,40 @@ def dp_hist(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     density : bool
         Whether densities are released in place of counts.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
     Results
-        `params` by column and bin, or by column, group and bin. Counts are noisy counts of these rows, and may be
-        negative; their intervals hold privacy noise alone. Densities are those of the population; their intervals hold
-        sampling error, too. A `Plan` if `dry_run`.
+        `params` by column and bin, or by column, group and bin. Counts are noisy counts of these rows and may be
+        negative; their intervals include privacy noise only. Densities estimate those of the population; their
+        intervals also include sampling error. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
-    of it under "replace", where a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
+    under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
     Examples
     --------

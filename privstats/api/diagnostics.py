@@ -1,4 +1,4 @@
-"""`dp_diagnostics`: pictures of the residuals of a fit, from releases of their own."""
+"""`dp_diagnostics`: private residual diagnostics of a fit, which need a budget of their own."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def dp_diagnostics(
     ledger: Ledger | None = None,
     rng: Any = None,
 ) -> Diagnostics:
-    """Release what a fit leaves over: the residuals, and their means and sizes by fitted value.
+    """Release residual diagnostics of a fit: a histogram of residuals, and their means and sizes by fitted value.
 
     Parameters
     ----------
     fit : Results
-        Of `dp_lm`, or of `dp_glm` with the logit link, which has means of residuals by fitted probability alone.
-    data : DataFrame, path, Protected or any other that the functions take
-        The confidential rows that were fitted, or others with the same columns.
+        Fit of `dp_lm`, or of `dp_glm` with the logit link, for which only means of residuals by fitted probability are
+        released.
+    data : DataFrame, path, Protected or other data that the functions accept
+        The confidential rows of the fit, or other rows with the same columns.
     eps : float, optional
-        Budget, beside that of the fit: pure differential privacy, or (eps, delta) together with `delta`. Give one of
-        `eps`, `mu` and `rho`.
+        Budget in addition to that of the fit: pure differential privacy, or (eps, delta) together with `delta`. Give
+        one of `eps`, `mu` and `rho`.
     mu : float, optional
         Budget in Gaussian differential privacy.
     rho : float, optional
@@ -46,36 +47,38 @@ def dp_diagnostics(
     delta : float
         Probability with which the guarantee `eps` may fail.
     bins : int
-        Number of bins of the fitted values; the outer bins have all that lies beyond.
+        Number of bins of the fitted values; the outer bins also hold the values beyond their edges.
     fitted : tuple of float, optional
-        Range that the bins divide, from public knowledge; of a logistic regression, of the log odds. By default two
-        standard deviations about the mean of the fitted values, as the standard errors of the fit tell them, and where
-        the fit has none or no intercept, all that the declared bounds allow.
+        Range of fitted values that is divided into bins (of log odds in a logistic regression), from public knowledge.
+        The default is the mean of the fitted values plus and minus two standard deviations, both derived from the
+        standard errors of the fit; or all values within the declared bounds if the fit has no standard errors or no
+        intercept.
     scale : float, optional
         Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
-        released. Residuals further than 4 of it from zero count as so far away.
+        released. Residuals are clamped at 4 times this size.
     shares : dict, optional
-        Relative shares of the budget: "residuals", "binned", "scale_location"; by default 1, 2 and 1 quarters.
+        Relative shares of the budget: "residuals", "binned", "scale_location"; by default 1/4, 1/2 and 1/4.
     ledger : Ledger, optional
-        Charged with all pictures in one transaction, before any row is read.
+        Ledger that is charged with all diagnostics in one transaction, before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
 
     Returns
     -------
     Diagnostics
-        With the frames `residuals`, `binned` and `scale_location`, and `plot()`.
+        An object with the frames `residuals`, `binned` and `scale_location`, and with `plot()`.
 
     Raises
     ------
     OptionError, BudgetError, FormulaError, DomainError, PrivacyError
-        Decided from arguments, the fit, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, the fit, names and types of columns and the public number of rows, never on
+        cells.
 
     Notes
     -----
-    The coefficients are public, so the residual of a row is an expression of its columns. The pictures are `dp_hist` of
-    it and `dp_mean` of it by ``cut(fitted, edges)``, with the domain, the subset and the neighbours of the fit. Rows
-    count alike, whatever their weights were in the fit.
+    The coefficients are public, so the residual of a row is an expression of its columns. The diagnostics are `dp_hist`
+    of this expression and `dp_mean` of it by ``cut(fitted, edges)``, with the domain, the subset and the neighbours of
+    the fit. All rows have equal weights, whatever their weights were in the fit.
 
     Examples
     --------

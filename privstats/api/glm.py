@@ -1,7 +1,7 @@
 """Generalised linear models."""
 
 # mypy: disable-error-code="empty-body"
-# A verb is its signature and its docstring; `verb` makes it run.
+# Functions are declared by signature and docstring; the decorator `verb` makes them run.
 
 from __future__ import annotations
 
@@ -62,27 +62,28 @@ def dp_glm(
     Parameters
     ----------
     formula : str
-        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
+        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
         A binomial response is 0 or 1, a truth value, or one of two declared levels, of which the second counts as 1; a
         Poisson or gamma response is not negative and has a declared upper bound.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     family : {"binomial", "poisson", "gamma", "gaussian"} or statsmodels family
         Distribution of the response. "gaussian" is `dp_lm`.
     link : str, optional
-        Of the mean: "logit" (the usual one) or "probit" for "binomial", "log" for "poisson" and "gamma".
+        Link function of the mean: "logit" (the default) or "probit" for "binomial", "log" for "poisson" and "gamma".
     mech : {"auto", "objpert", "newton", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "objpert" (objective perturbation) minimises a randomly tilted likelihood (of counts and gamma
-        responses, under pure `eps`, one of clipped scores), "newton" follows clipped scores. "auto" takes the one with
-        the shorter expected intervals; the summary says which and why. "ngd" and "noisy_newton" are noisy gradient
-        descent and Newton steps as Avella-Medina, Bradshaw and Loh (2023) state them, for teaching and comparison: a
-        logit under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`: an estimate, no interval.
+        Algorithm. "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term (for
+        counts and gamma responses, under pure `eps`, with clipped scores). "newton" takes Newton steps with clipped,
+        noisy scores. "auto" takes the one with the shorter expected intervals; the summary says which and why. "ngd"
+        and "noisy_newton" are noisy gradient descent and Newton steps of Avella-Medina, Bradshaw and Loh (2023), for
+        teaching and comparison: logit only, under `mu`, `rho` or `delta`. "sgd" is NoisySGD, under `eps` with `delta`,
+        without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -93,19 +94,18 @@ def dp_glm(
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the one with the least error; for "objpert" with ``inference="none"`` the
-        norm in which scores are compared. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default that with the smallest error; for "objpert" with ``inference="none"`` the
+        norm of the sensitivity. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
-        "objpert" then minimises the tilted likelihood of the rows as their bounds scale them; "newton" is refused where
-        rows and budget are too few for its first stage.
+        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "objpert" then uses rows scaled by their declared bounds; "newton" is refused if rows or budget do not suffice
+        for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
-        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances that are not those of the family,
-        "nonrobust" does not; "cluster" allows dependence within a unit and is the default where `rows_per_unit` is
-        above 1.
+        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances other than those of the family, "nonrobust"
+        does not; "cluster" allows dependence within a unit and is the default if `rows_per_unit` is above 1.
     offset : str, optional
         Expression with public bounds that is added to the linear predictor, such as ``"np.log(years)"``.
     subset, weights : str, optional
@@ -113,33 +113,33 @@ def dp_glm(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
     theta_bound, split, ridge : float, optional
-        Of objective perturbation: limit of the sum of absolute coefficients, of predictors scaled to [-1, 1]; share of
-        the linear term; penalty of half the sum of their squares. With a limit or a penalty there are estimates but no
-        intervals.
+        Options of objective perturbation: bound on the sum of absolute coefficients of predictors scaled to [-1, 1];
+        share of the budget for the linear term; weight of a ridge penalty, half the sum of squared coefficients. With a
+        bound or a penalty there are no intervals.
     tail : {"cautious"}, optional
-        Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
+        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
     steps, step_size, batch, clip : optional
-        Of "ngd", "noisy_newton" and "sgd": the number of steps; what multiplies a step; the rows in a subsample, for
-        "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
-        it is shortened, for "sgd" that of a row's gradient.
+        Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
+        only); largest length of a row's predictors (in declared scales, or half-ranges over sqrt 3), to which longer
+        rows are shortened, or for "sgd" largest length of a row's gradient.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
@@ -150,12 +150,12 @@ def dp_glm(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    Objective perturbation follows [1]_ and [2]_ (section 5), steps [3]_. A coefficient is NaN ("not given") where the
-    noise exceeds the information on it.
+    Objective perturbation follows [1]_ and [2]_ (section 5), Newton steps follow [3]_. A coefficient is NaN ("not
+    given") if the noise exceeds the information about it.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Where a column lies: medians, quantiles and means, of columns or by group."""
+"""Location of columns: medians, quantiles and means, of columns or by group."""
 
 # mypy: disable-error-code="empty-body"
-# A verb is its signature and its docstring; `verb` makes it run.
+# Functions are declared by signature and docstring; the decorator `verb` makes them run.
 
 from __future__ import annotations
 
@@ -53,16 +53,17 @@ def dp_median(
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (taken by "auto") is the exponential mechanism on ranks, interpolated. The others are for comparison:
-        "duff" uses the distance to data with another median; "smoothsens" adds noise to the median in proportion to its
-        smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
+        "rank" (the choice of "auto") is the exponential mechanism on ranks, interpolated. The others are for
+        comparison: "duff" uses the distance to data with another median; "smoothsens" adds noise to the median in
+        proportion to its smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient
+        mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -75,8 +76,8 @@ def dp_median(
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
         For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the median and gives no intervals.
     subset : str, optional
@@ -84,32 +85,32 @@ def dp_median(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range, or to as few as the budget pays for, a five hundredth of the range or less
-        from each other; intervals extend by half a step for that. "smoothsens" and "ptr" take no step below 2^-30 of
-        the range.
+        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
+        default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
+        five hundredth of the range), and intervals extend by half a step for that. "smoothsens" and "ptr" need a step
+        of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
+        One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
     eta : float, optional
-        For "ptr": how far a few rows may move the quantile if there is to be an estimate.
+        For "ptr": largest change of the quantile by a few rows at which an estimate is given.
     geometric : bool
-        Of several columns the one point with the least sum of distances ("kng").
+        Whether to release the geometric median of several columns: the point with the least sum of distances ("kng").
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
@@ -119,16 +120,16 @@ def dp_median(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
-    of it under "replace", where a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
+    under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
     The ends of an interval are order statistics, drawn together with the median [1]_, with a margin of ranks for
-    sampling error and noise. The interval is valid for any continuous distribution; it is wide where few values lie
-    near the median. Ask for the median of wages, and take its logarithm, not for that of log wages.
+    sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
+    the median. For the median of log wages, take the logarithm of the median of wages.
 
     References
     ----------
@@ -183,21 +184,21 @@ def dp_quantile(
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     q : float or list of float
-        Quantiles, between 0 and 1. Several are released together, and never cross.
+        Quantile levels, between 0 and 1. Several quantiles are released together and never cross.
     tau : float or list of float, optional
-        Another name of `q`.
+        Another name for `q`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (taken by "auto") is the exponential mechanism on ranks, interpolated; it draws several quantiles
-        together. The others are for comparison: "aq" (approximate quantiles) draws the middle one first, then those on
-        either side of it; "duff" uses the distance to data with another quantile; "smoothsens" adds noise to the
-        quantile in proportion to its smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the
+        "rank" (the choice of "auto") is the exponential mechanism on ranks, interpolated; it draws several quantiles
+        together. The others are for comparison: "aq" (approximate quantiles) draws the middle quantile first, then
+        those on either side of it; "duff" uses the distance to data with another quantile; "smoothsens" adds noise to
+        the quantile in proportion to its smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the
         K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
@@ -211,8 +212,8 @@ def dp_quantile(
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
         For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the quantiles and gives no intervals.
     subset : str, optional
@@ -220,30 +221,30 @@ def dp_quantile(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the column's possible values, or a dict by column; estimates lie on it. Without it values are
-        rounded to six digits of the range, or to as few as the budget pays for, a five hundredth of the range or less
-        from each other; intervals extend by half a step for that. "smoothsens" and "ptr" take no step below 2^-30 of
-        the range.
+        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
+        default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
+        five hundredth of the range), and intervals extend by half a step for that. "smoothsens" and "ptr" need a step
+        of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the intervals that are released; at other levels these are widened or narrowed.
+        One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
     eta : float, optional
-        For "ptr": how far a few rows may move the quantile if there is to be an estimate.
+        For "ptr": largest change of the quantile by a few rows at which an estimate is given.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
@@ -253,16 +254,16 @@ def dp_quantile(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
-    of it under "replace", where a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
+    under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
     The ends of an interval are order statistics, drawn together with the quantiles [1]_, with a margin of ranks for
-    sampling error and noise. The interval is valid for any continuous distribution; it is wide where few values lie
-    near the quantile.
+    sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
+    the quantile.
 
     References
     ----------
@@ -313,19 +314,19 @@ def dp_mean(
         bound: the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
-        Noise on sums, which goes by the bounds: "laplace" (pure eps), "gaussian" (`mu`, `rho` or `delta`), or
-        "knorm" in the norm `noise`. "clipped" takes one column at a time and fits a dummy to each group, as dp_lm does:
-        its noise goes by the spread of the values, so it is shorter where bounds extend far beyond most values and
-        there are several thousand rows, and longer elsewhere. "auto" takes noise on sums; of one column it asks first,
-        at a twentieth of the budget, how far the values are spread, and takes "clipped" where that promises more.
-        "duff" uses the distance to data with another mean; it is for comparison and has no intervals.
+        Noise on sums, in proportion to the bounds: "laplace" (pure eps), "gaussian" (`mu`, `rho` or `delta`), or
+        "knorm" in the norm `noise`. "clipped" takes a single column and fits a dummy for each group, as dp_lm does; its
+        noise is in proportion to the std dev of the values. Its intervals are shorter if bounds extend far beyond most
+        values and there are several thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column
+        it first estimates the std dev, with a twentieth of the budget, and uses "clipped" if that is expected to give
+        shorter intervals. "duff" uses the distance to data with another mean; it is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -338,8 +339,8 @@ def dp_mean(
     noise : {"linf", "l1", "l2"}, optional
         Norm of "knorm". With several columns "linf" has less noise than "laplace".
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the means and gives no intervals.
     subset : str, optional
@@ -347,21 +348,21 @@ def dp_mean(
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
@@ -371,12 +372,12 @@ def dp_mean(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The budget is shared by columns in equal parts. Groups are disjoint: each has all of it under "add_remove" and half
-    of it under "replace", where a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
+    under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plans: what a function would ask and spend."""
+"""`plan`: the questions of a fit and their budgets, without data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.workflow.call import VERBS, bound
 from privstats.workflow.plan import Plan
 from privstats.workflow.protected import Protected
 
-NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that say nothing about its plan
+NOT_HERE = ("data", "ledger", "rng", "dry_run")  # arguments of a fit that have no influence on its plan
 NAMES = ("lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist")
 
 P = ParamSpec("P")
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def _bound_first(declaration: Callable[P, R]) -> Callable[P, R]:
-    """Return the function whose wrong calls name the argument that was probably forgotten: the first one."""
+    """Wrap `plan`: the error of a call without its first argument names this argument."""
     signature = inspect.signature(declaration)
 
     @functools.wraps(declaration)
@@ -41,32 +41,32 @@ FIRST = 'plan needs the function first; write ps.plan("lm", "y ~ x", n=2000, eps
 
 @_bound_first
 def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, **options: Any) -> Plan:
-    """Show what a fit would ask and spend, before any budget is spent.
+    """Return the plan of a fit: its questions, their budgets and the expected intervals, before any budget is spent.
 
     Parameters
     ----------
     verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
-        The function; its full name, such as "dp_lm", will do as well.
+        The function; its full name, such as "dp_lm", is accepted, too.
     formula : str
-        As the function takes it.
+        The formula, as for the function.
     n : int or Protected
-        Number of rows; of units, where `unit` is given. Where their number is private it is an assumption. Or protected
-        data, which bring their number and their domain.
+        Number of rows, or of units if `unit` is given; an assumption if this number is private. Or protected data,
+        which supply the number and the domain.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     **options
-        The other arguments of the function, `domain` among them, by its own names.
+        The other arguments of the function, including `domain`, by name.
 
     Returns
     -------
     Plan
-        Prints as tables of the questions with their shares, and of the standard errors to expect; `Plan.expected`,
-        `Plan.budget_for` and `Plan.n_for` answer for other assumptions and for wanted widths.
+        Prints as tables of the expected standard errors, and of the questions with their shares. `Plan.expected` takes
+        other assumptions; `Plan.budget_for` and `Plan.n_for` take wanted widths.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        As the function itself would.
+        If the function itself would raise the error.
 
     Examples
     --------

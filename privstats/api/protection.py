@@ -1,4 +1,4 @@
-"""`protect`: confidential rows, what is public of them, and what may be spent on them, in one object."""
+"""`protect`: confidential rows, their declared domain and their ledger in one object."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def protect(
 ) -> Protected:
     """Bind confidential rows to their domain and to one budget, which all fits on them share.
 
-    The result stands for `data` in every function, `plan` included, which then takes neither `domain` nor `ledger`. It
-    shows no cell, and cannot be pickled. It guards against slips, and not against code in the same process, which can
-    reach the rows.
+    The result is accepted as `data` by every function, and by `plan`; `domain` and `ledger` are then left out. It shows
+    no cell, and cannot be pickled. This prevents mistakes; it is no protection against code in the same process, which
+    can reach the rows.
 
     Parameters
     ----------
@@ -33,21 +33,21 @@ def protect(
     domain : Domain or dict
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        All that may ever be spent. May be left out where `path` exists.
+        Total budget of all fits. It may be left out if the file at `path` exists.
     path : str or PathLike, optional
-        The file of the ledger, see `Ledger`; by default it is in memory.
+        The file of the ledger, see `Ledger`; by default the ledger is in memory.
 
     Returns
     -------
     Protected
-        With `domain`, `ledger` and `allot`.
+        An object with `domain`, `ledger` and `allot`.
 
     Raises
     ------
     BudgetError
-        If there is no budget, or the file is not its ledger.
+        If there is no budget, or the file is no ledger with this budget.
     DomainError
-        If the domain is none.
+        If `domain` is not a domain.
 
     Examples
     --------

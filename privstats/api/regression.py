@@ -1,7 +1,7 @@
 """Linear and quantile regressions."""
 
 # mypy: disable-error-code="empty-body"
-# A verb is its signature and its docstring; `verb` makes it run.
+# Functions are declared by signature and docstring; the decorator `verb` makes them run.
 
 from __future__ import annotations
 
@@ -61,23 +61,23 @@ def dp_lm(
     Parameters
     ----------
     formula : str
-        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
+        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "suffstats" releases noisy second moments, "newton" clipped scores, "objpert" under pure `eps` the
-        minimiser of a randomly tilted loss of clipped rows. "auto" takes the one with the shorter expected intervals;
-        the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with
-        units, without an intercept, or at budgets that leave no noise to speak of), are for comparison: they choose
-        coefficients within `theta_bound`. "ngd" and "noisy_newton" are noisy gradient descent and Newton steps as in
-        [2]_, for teaching and comparison, of a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under
-        `eps` with `delta`: an estimate without an interval.
+        Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores;
+        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the one with the
+        shorter expected intervals; the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`,
+        `split` or `noise` (or with units, without an intercept, or at very large budgets), are for comparison: they
+        choose coefficients within `theta_bound`. "ngd" and "noisy_newton" are noisy gradient descent and Newton steps
+        as in [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD,
+        under `eps` with `delta`, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -88,49 +88,50 @@ def dp_lm(
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the one with the least error; "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default that with the smallest error; "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
-        "newton" is refused where rows and budget are too few for its first stage.
+        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "newton" is refused if rows or budget do not suffice for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
         "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows error variances that differ between rows, "nonrobust"
-        does not; "cluster" allows dependence within a unit and is the default where `rows_per_unit` is above 1.
+        does not; "cluster" allows dependence within a unit and is the default if `rows_per_unit` is above 1.
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
-        "huber" is a robust regression; its estimand is not the least-squares projection. The smooth ones of its kind
-        need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
+        "huber" is a robust regression; its estimand is not the least-squares projection. The smooth robust losses
+        "pseudo_huber" and "logcosh" need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
     subset, weights : str, optional
         Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     theta_bound, split, ridge : float, optional
-        Limit of the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]); share of the
-        linear term in objective perturbation; penalty, with which there are estimates but no intervals.
+        Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]); share of the
+        budget for the linear term in objective perturbation; weight of a ridge penalty, with which there are no
+        intervals.
     tail : {"cautious"}, optional
-        Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
+        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
     steps, step_size, batch, clip, tuning : optional
-        Of "ngd", "noisy_newton" and "sgd": the number of steps; what multiplies a step; the rows in a subsample, for
-        "sgd"; the length of a row's predictors (numbers in declared scales, or half-ranges over sqrt 3) from which on
-        it is shortened, for "sgd" that of a row's gradient; the clip of residuals, in their fitted scale, for "sgd" in
-        the response's.
+        Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
+        only); largest length of a row's predictors (in declared scales, or half-ranges over sqrt 3), to which longer
+        rows are shortened, or for "sgd" largest length of a row's gradient; clip of residuals, in their fitted scale,
+        or for "sgd" in the response's scale.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
@@ -140,14 +141,14 @@ def dp_lm(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    A coefficient is NaN ("not given") where the noise exceeds the information on it. Intervals contain what clipping
-    may have moved, if large scores become rare as fast as a finite variance requires. Moments follow [1]_, as does
-    objective perturbation (section 4), of rows clipped as METHODS.md says; steps [2]_. Estimator, assumptions and
-    constants: METHODS.md. Intervals are bias-aware: estimate +- cv(a / s) s [3]_.
+    A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias by
+    clipping, assuming that large scores become rare as fast as a finite variance requires: they are bias-aware,
+    estimate +- cv(a / s) s [3]_. Noisy moments follow [1]_, and so does objective perturbation (section 4), with rows
+    clipped as METHODS.md says; Newton steps follow [2]_. METHODS.md has estimator, assumptions and constants.
 
     References
     ----------
@@ -205,23 +206,23 @@ def dp_rq(
     Parameters
     ----------
     formula : str
-        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed for each row by itself.
+        As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, every cell of which is a text that is read as its column is declared, or a Parquet file or folder;
-        tables and datasets of pyarrow, frames of polars and tables of DuckDB are read as they are (these and Parquet by
-        pyarrow: ``pip install 'privstats[arrow]'``), a frame of Dask where its rows lie (``'privstats[dask]'``). A
-        function is called without arguments, once a pass.
+        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
+        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
+        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
+        is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
-        Quantile to model, between 0 and 1. Several share the budget, outer ones have more of it, and give one table.
+        Level of the quantile, between 0 and 1. Several levels divide the budget, with larger shares for outer ones.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
-        Algorithm. "newton" follows clipped scores, "objpert" minimises a randomly tilted smooth loss, "kng" (K-norm
-        gradient) draws the coefficients by the length of their score. "auto" chooses by public numbers, rows times eps
-        for each coefficient, where intervals are expected to be shorter: "newton" where many and under `mu` or `rho`,
-        "objpert" for a median where they are fewer, "kng" where they are fewest and at most three coefficients have an
-        exact sampler. "expmech" is for comparison, and has no intervals.
+        Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
+        random linear term; "kng" (K-norm gradient) draws coefficients with a density that falls with the norm of their
+        score. "auto" chooses by rows times eps for each coefficient, a public number: "newton" if it is large, and
+        under `mu` or `rho`; "objpert" for a median if it is smaller; "kng" if it is smallest and there are at most
+        three coefficients, for which an exact sampler exists. "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -232,57 +233,58 @@ def dp_rq(
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise; for "kng" the norm in which it compares scores ("hull", the default, is the smallest
-        that one row's change allows). "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise; for "kng" the norm of the scores ("hull", the default, has as its unit ball the hull
+        of all changes by one row). "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
-        Which data sets the guarantee makes hard to tell apart: one row replaced by another, or one row added or
-        removed. Under "add_remove" the number of rows is private.
+        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
+        added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, each of which is then a number, and gives no intervals.
-        "newton" is refused where rows and budget are too few for its first stage.
+        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "newton" is refused if rows or budget do not suffice for its first stage.
     cov_type : {"HC", "kernel"}
-        The density of the response at the quantile is estimated, and may differ between rows; both names mean this.
+        Both names mean the same: the density of the response at the quantile is estimated and may differ between rows.
     subset, weights : str, optional
         Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count, chosen by chance, whatever their order.
+        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that estimates the range of numeric columns without declared bounds.
+        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions by name; `plan` lists them.
+        Relative shares of the questions in the budget, by name; `plan` lists the names.
     theta_bound, split : float, optional
-        Limit of the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]) for "kng" and
-        "objpert"; share of the linear term in objective perturbation.
+        Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]) for "kng" and
+        "objpert"; share of the budget for the linear term in objective perturbation.
     tail : {"cautious"}, optional
-        Allow more for rare large scores beyond those that the released histogram shows: longer, safer intervals.
+        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
     memory_limit : int, optional
-        Bytes to use for what is kept of the rows between passes. Of rows in memory the rest is kept in a file without a
-        name, which is deleted at the end; other rows are read again. The estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
+        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. Where the number of rows is private the plan knows
-        nothing of it; `plan` takes one that you assume.
+        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
+        `plan` accepts an assumed number.
 
     Returns
     -------
     Results
-        Estimates, standard errors, intervals and tests; of several tau `params` is by term, then tau, and `predict` has
-        a column for each, which never cross. A `Plan` if `dry_run`.
+        Estimates, standard errors, intervals and tests. With several tau, `params` is sorted by term, then tau, and
+        `predict` has a column for each tau; predicted quantiles never cross. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Decided from arguments, column names and types and the public number of rows, never from cells.
+        The decision depends on arguments, column names and types and the public number of rows, never on cells.
 
     Notes
     -----
-    The K-norm gradient follows [1]_, with the sensitivity corrected for tau other than a half; objective perturbation
-    [2]_; steps [3]_. A coefficient is NaN ("not given") where the noise exceeds the information on it.
+    The K-norm gradient mechanism follows [1]_, with the sensitivity corrected for tau other than a half; objective
+    perturbation follows [2]_, and Newton steps follow [3]_. A coefficient is NaN ("not given") if the noise exceeds the
+    information about it.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`load`: what was saved as a file."""
+"""`load`: plans, studies and fits from files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyTyp
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return what `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
+    """Return the object that `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
 
-    Nothing in a file is executed. A plan is made again from its call, and its digest is computed anew.
+    Nothing in a file is executed. The call of a plan is planned again, and the digest is computed again and compared.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def load(path: str | PathLike[str]) -> Any:
     Raises
     ------
     OptionError
-        If there is no such file, or it is not what `save` writes: of another version, incomplete, or changed so that a
+        If the file does not exist, or is no intact file of `save`: of another version, incomplete, or changed so that a
         plan has another digest.
 
     Examples

@@ -17,21 +17,21 @@ def summary_table(
     stars: bool = False,
     digits: int = 3,
 ) -> TableText:
-    """Return fits side by side, with the guarantee of each and that of all together.
+    """Return a table with a column for each fit, with the guarantee of each fit and of all fits together.
 
-    The total is for fits of the same rows. A fit that is given twice counts once; there is no total where a fit is
-    seeded, or where neighbours differ.
+    The total guarantee assumes fits on the same rows. A fit that is given twice counts once; there is no total if a fit
+    is seeded, or if neighbours differ.
 
     Parameters
     ----------
     results : list of Results
         Fits of any function.
     fmt : {"text", "markdown", "latex", "html", "csv"}
-        The LaTeX table needs the package booktabs.
+        Format of the table; LaTeX needs the package booktabs.
     names : list of str, optional
         Heads of the columns; by default (1), (2), ...
     rename : dict of str to str, optional
-        Names of terms in the table.
+        New names of terms, by their names in the fits.
     stars : bool
         Whether stars mark estimates with small p-values.
     digits : int
@@ -40,12 +40,12 @@ def summary_table(
     Returns
     -------
     str
-        Lines of text have at most 80 columns: further models stand below the first ones.
+        The table. Lines of text have at most 80 characters: further models follow in a block below the first ones.
 
     Raises
     ------
     OptionError
-        If `results` are no fits, `fmt` is none of these, or `names` are too few or too many.
+        If `results` are no fits, `fmt` is unknown, or the number of `names` is wrong.
 
     Examples
     --------

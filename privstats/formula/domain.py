@@ -1,4 +1,4 @@
-"""The domain: what is publicly known of each column, declared by the user and never read off the data."""
+"""The domain: bounds and levels of columns, which the user declares and which are never computed from the data."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from privstats.numerics.law import Rng
 
 
 class Domain(Mapping[str, Known]):
-    """Bounds and levels of columns, or of formula factors by their formula name.
+    """Declared bounds and levels of columns, or of expressions as a formula writes them.
 
     Parameters
     ----------
     columns : mapping
-        Name to what is known: ``(low, high)``, a tuple of two numbers or of two dates; a list of levels, a
-        `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and `Dates`
-        with their options. A name may be a factor of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
+        Declaration of each column by its name: ``(low, high)``, a tuple of two numbers or of two dates; a list of
+        levels, a `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and
+        `Dates` with their options. A name may be an expression of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
         CategoricalDtype from public knowledge: that of a column made by ``astype("category")`` lists the levels that
         occur in the data.
     complete : bool or iterable of str
-        Columns declared to have no missing values (True: all). Where a formula reads only such, rows are counted
-        without noise; one with a missing value after all is taken for a row in the middle of every range.
+        Columns declared to have no missing values (True: all). If a formula reads only such columns, rows are counted
+        without noise; a missing value that occurs in spite of this is replaced by the middle of the range.
 
     Raises
     ------
@@ -98,21 +98,21 @@ class Domain(Mapping[str, Known]):
     def hint(
         self, column: str, mean: float | None = None, sd: float | None = None, shares: Mapping[Any, float] | None = None
     ) -> Domain:
-        """Return a domain with a hint about a column, by which plans make the synthetic rows of their forecasts.
+        """Return a domain with a hint about the distribution of a column, which plans use in their forecasts.
 
-        Nothing else uses a hint: a fit, its price and its digest are the same with and without it. Hints that are wrong
-        make forecasts wrong. Write them from public knowledge, such as a codebook or an earlier publication.
+        Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes
+        forecasts wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
 
         Parameters
         ----------
         column : str
-            A declared column, or an outcome as the formula has it, such as "I(visits > 0)"; a second hint about it
+            A declared column, or an outcome as the formula writes it, such as "I(visits > 0)"; a second hint about it
             replaces the first.
         mean, sd : float, optional
-            Of a numeric column, weights included. By default the mean is in the middle of the bounds, and the
-            values fill a part of these.
+            Mean and standard deviation of a numeric column (weights may have hints, too). By default the mean is the
+            middle of the bounds, and the values fill a part of these.
         shares : mapping of level to float, optional
-            Of the rows, of a column with levels or of zeros and ones. Levels that are not named share what is left.
+            Shares of the rows at the levels of a column, or at 0 and 1. Unnamed levels divide the rest equally.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
 
     def _hinted(self, column: str) -> tuple[str, Known]:
-        """Return the name of a column, or of an expression in declared columns, and what is known of it."""
+        """Return the name of a column, or of an expression in declared columns, and its declaration."""
         if isinstance(column, str) and column in self:
             return (column if column in self._columns else self._spelt[spelling(column)]), self[column]
         if isinstance(column, str) and (known := self._of_expression(column)) is not None:
@@ -148,7 +148,7 @@ class Domain(Mapping[str, Known]):
         raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
 
     def _of_expression(self, code: str) -> Known | None:
-        """Return the range of an expression in declared columns; None if it is none."""
+        """Return the range of an expression in declared columns; None if the text is no such expression."""
         with suppress(FormulaError):
             node = parse(code)
             within = bounds_of(node, {name: self[name].meaning for name in columns(node) if name in self})
@@ -156,7 +156,7 @@ class Domain(Mapping[str, Known]):
         return None
 
     def without_hints(self) -> Domain:
-        """Return what a fit may see: the declarations alone."""
+        """Return the domain without hints, as fits use it."""
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
@@ -166,11 +166,11 @@ class Domain(Mapping[str, Known]):
         return domain
 
     def known(self, name: str) -> Interval | Levels:
-        """Return what formulas see of a column; where nothing is declared, everything may be in it."""
+        """Return the declaration of a column; a column without one may have any value."""
         return self.get(name, UNKNOWN).meaning
 
     def bounds(self, name: str) -> Interval:
-        """Return the declared interval of a column or factor; everything where none is declared."""
+        """Return the declared interval of a column or expression; without a declaration, all numbers."""
         known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
 
@@ -179,29 +179,29 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return a domain that knows more; what is missing in the new columns stays missing."""
+        """Return the domain with further declarations; the new columns may have missing values."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return which of the columns are declared by their scale alone."""
+        """Return those of the columns that are declared by a `Scale` only."""
         return tuple(name for name in names if isinstance(self.get(name), Scale))
 
     @property
     def typical(self) -> Domain:
-        """The domain of usual values: bounds in place of scales."""
+        """The domain with bounds of usual values in place of each `Scale`."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
-        """Return synthetic rows, uniform on the domain, that owe nothing to any data."""
+        """Return synthetic rows, uniform on the domain, independent of any data."""
         return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, rng) for name in names}, index=range(n))
 
     def synthetic(self, n: int, seed: int = 1) -> pd.DataFrame:
-        """Return made-up rows, from the declarations alone: scripts can be tried on them before anybody sees data.
+        """Return synthetic rows from the declarations alone, on which scripts can be tried before the data are used.
 
-        Numbers and dates are uniform within their bounds (of a ``range`` its values; of a `Scale` about its centre),
-        levels equally frequent, columns independent of each other, and nothing is missing. Of a declared factor, such
-        as ``np.log(y)``, the columns that it reads are drawn. Columns that nothing declares, such as the one that
-        names a `unit`, are for you to add.
+        Numbers and dates are uniform within their bounds (for a ``range`` among its values, for a `Scale` about its
+        centre), levels are equally frequent, columns are independent, and no value is missing. For a declared
+        expression, such as ``np.log(y)``, the columns that it reads are drawn. Columns without a declaration, such as
+        the one that names a `unit`, must be added by you.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Domain(Mapping[str, Known]):
         return rows.infer_objects()
 
     def _columns_read(self) -> tuple[str, ...]:
-        """Return the declared columns, and those that declared factors read."""
+        """Return the declared columns, and the columns that declared expressions read."""
         return tuple(dict.fromkeys(column for name in self for column in _columns_of(name)))
 
     def to_json(self) -> str:
@@ -248,7 +248,7 @@ class Domain(Mapping[str, Known]):
 
     @classmethod
     def from_json(cls, text: str) -> Domain:
-        """Return the domain written by `to_json`.
+        """Return the domain from JSON text that `to_json` wrote.
 
         Raises
         ------
@@ -280,11 +280,11 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         schema : dict, str or path
-            The schema, its JSON text, or a file with that. A field with ``minimum`` and ``maximum`` declares bounds
-            (of an integer, whole numbers; of a date, dates), one with ``enum`` or ``categories`` levels, a boolean
-            both truth values; ``required`` declares that no value is missing. A field that says less, such
-            as one bound alone, declares nothing and is left out. The schema must be written from public knowledge,
-            not inferred from the data.
+            The schema, its JSON text, or a file with this text. A field with ``minimum`` and ``maximum`` declares
+            bounds (whole numbers for an integer, dates for a date), a field with ``enum`` or ``categories`` declares
+            levels, and a boolean field both truth values; ``required`` declares that no value is missing. A field that
+            says less, such as one bound alone, is left out. The schema must be written from public knowledge, not
+            inferred from the data.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If `schema` is no Table Schema, or naming the field that cannot be read.
+            If `schema` is no Table Schema, or a field cannot be read; the error names the field.
 
         Examples
         --------
@@ -318,8 +318,8 @@ class Domain(Mapping[str, Known]):
             A CSV file or a frame with the heading ``column`` (or ``name``) and any of ``min``, ``max`` (or ``low``,
             ``high``: numbers, or dates as 2020-01-31), ``levels`` (separated by ``|`` or ``;``), ``type`` (or
             ``kind``: "boolean", "integer", "string", or "ordered" for levels in order) and ``complete`` (or
-            ``required``: "yes"). Levels that are all whole numbers are taken for numbers, except of the type
-            "string". It must be written from public knowledge, not computed from the data.
+            ``required``: "yes"). Levels that are all whole numbers are read as numbers, unless the type is "string".
+            The codebook must be written from public knowledge, not computed from the data.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            Naming the line that cannot be read; the line of the headings is line 1.
+            If a line cannot be read; the error names the line, and line 1 has the headings.
 
         Examples
         --------
@@ -344,18 +344,18 @@ class Domain(Mapping[str, Known]):
 
     @classmethod
     def from_model(cls, model: Any) -> Domain:
-        """Return the domain that a model of rows declares: a pydantic class, or a pandera schema.
+        """Return the domain that a data model declares: a pydantic class, or a pandera schema.
 
         Parameters
         ----------
         model : type or DataFrameSchema
-            A pydantic model: a field with both bounds (``Field(ge=0, le=100)``, or ``gt``, ``lt``) declares these, a
-            ``Literal`` or an Enum its levels, a ``bool`` both truth values; what is not ``Optional`` has no missing
-            values. Or a DataFrameModel or DataFrameSchema of pandera: checks ``in_range`` (or ``ge`` with ``le``) and
-            ``isin``, categories and truth values declare, and what is not ``nullable`` has no missing values. A field
-            that says less, such as one bound alone, declares nothing and is left out. An open bound of whole numbers
-            is the next number inside, of other numbers the bound itself. The model must be written from public
-            knowledge, not inferred from the data.
+            A pydantic model: a field with both bounds (``Field(ge=0, le=100)``, or ``gt``, ``lt``) declares bounds, a
+            ``Literal`` or an Enum declares levels, a ``bool`` both truth values; a field that is not ``Optional`` has
+            no missing values. Or a DataFrameModel or DataFrameSchema of pandera: checks ``in_range`` (or ``ge`` with
+            ``le``) declare bounds, ``isin`` and categories declare levels; a column that is not ``nullable`` has no
+            missing values. A field that says less, such as one bound alone, is left out. An exclusive bound becomes
+            the next whole number inside, or the bound itself if values are not whole. The model must be written from
+            public knowledge, not inferred from the data.
 
         Returns
         -------
@@ -364,7 +364,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If `model` is none of these, or naming the field that cannot be read.
+            If `model` is none of these, or a field cannot be read; the error names the field.
 
         Examples
         --------
@@ -383,9 +383,9 @@ class Domain(Mapping[str, Known]):
         return cls(*of_model(model))
 
     def check(self, schema: pd.DataFrame | Mapping[str, Any]) -> list[str]:
-        """Compare the domain with the names and types of columns: what is missing, misspelt or of another kind.
+        """Compare the domain with names and types of columns: list missing, misspelt and wrongly declared columns.
 
-        No cell is read. Names and types of columns are public throughout (PRIVACY.md).
+        No cell is read. Names and types of columns count as public (PRIVACY.md).
 
         Parameters
         ----------
@@ -395,8 +395,8 @@ class Domain(Mapping[str, Known]):
         Returns
         -------
         list of str
-            A sentence for each declaration of no column, or of a column of which it would admit no cell or few, and
-            for each column that is not declared. Empty if there are none.
+            A sentence for each declaration without a column, for each declaration that does not fit the type of its
+            column, and for each column without a declaration. Empty if there are none.
 
         Examples
         --------
@@ -427,7 +427,7 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns that a factor reads, such as np.log(y); any other name is that of a column."""
+    """Return the columns that an expression such as np.log(y) reads; any other name is that of a column."""
     try:
         node = parse(name)
     except FormulaError:
@@ -441,7 +441,7 @@ def _columns_of(name: str) -> tuple[str, ...]:
 
 
 def _on_grid(values: pd.Series, known: DeclaredGrid) -> pd.Series:
-    """Return numbers moved to the next value of their grid within the bounds; whole ones as integers."""
+    """Return numbers rounded to the grid of a declaration, within the bounds; as integers if the step is whole."""
     first, last = np.ceil(known.lo / known.step), np.floor(known.hi / known.step)
     near = np.clip(np.rint(values / known.step), first, last) * known.step
     return near.astype(int) if known.step.is_integer() else near
@@ -457,7 +457,7 @@ def _declared(name: str, known: Any) -> Known:
 
 
 def _hint_from_json(hint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Domain.hint`."""
+    """Return the arguments of `Domain.hint` from the JSON form of a hint."""
     shares = {"shares": dict(hint["shares"])} if "shares" in hint else {}
     return {name: hint[name] for name in ("mean", "sd") if name in hint} | shares
 

@@ -1,4 +1,4 @@
-"""A domain as lines of text, of at most 80 characters where names allow it."""
+"""The text of a domain, in lines of at most 80 characters unless names are too long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Container, Iterator, Mapping
 from privstats.formula.declarations import Known, Levels
 from privstats.formula.hints import Hint
 
-LINE, INDENT, GAP = 80, 2, 2  # characters
-SHORT_LEVELS = 30  # characters that a list of levels has in any case
+LINE, INDENT, GAP = 80, 2, 2  # characters in a line, before a name, and between columns
+SHORT_LEVELS = 30  # smallest width for a list of levels, in characters
 COMPLETE = "complete"
-DEEPEST = 40  # characters before a hint
+DEEPEST = 40  # largest indentation of a hint, in characters
 
 
 def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: Mapping[str, Hint]) -> Iterator[str]:
-    """Yield a line for each column; a name that leaves no room for what is declared has a line of its own.
+    """Yield a line for each column; a name that is too long has a separate line before its declaration.
 
-    The hint about a column stands below it; hints about expressions stand at the end.
+    The hint about a column follows its declaration; hints about expressions come last.
     """
     marked = GAP + len(COMPLETE) if any(name in complete for name in columns) else 0
     least = max(

@@ -14,7 +14,7 @@ from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # delta at which mu and rho are translated into eps
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # questions that are printed under another name
-OF_LEVELS = ("hist", "mode")  # functions that take numeric columns and columns with levels
+OF_LEVELS = ("hist", "mode")  # functions of numeric columns as well as columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
     "glm": "the variance need not be that of the family",

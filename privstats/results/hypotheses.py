@@ -194,7 +194,7 @@ def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
 
 
 def level(alpha: Any) -> float:
-    """Return one minus the confidence.
+    """Return alpha, one minus the confidence, after a check.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class MarginalTable:
     alpha: float
 
     def as_text(self) -> str:
-        """Return the table as plain text of at most 80 columns."""
+        """Return the table as plain text in lines of at most 80 characters."""
         lines = [line for text in self.legend for line in filled(text)]
         return "\n".join((*filled(self.title), RULE, *self._table().as_text(), RULE, *lines))
 
@@ -309,7 +309,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the weighted sum over parts of their means over consecutive rows."""
+    """Return the weighted sum, over parts, of the means of `averaged` consecutive rows each."""
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ALONG = ("tau", "q")  # keys with numeric values: the estimates of a term form a path along them
-TOTAL, SAMPLING = "0.35", "#0072B2"  # grey, and the blue of Okabe and Ito's palette for colour-blind readers
+TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error; colour-blind readers see both
 BAR = "0.85"  # bars are of a lighter grey than intervals
 ACROSS = 3  # panels in a row
 WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one of several, height of a line of text

@@ -48,7 +48,7 @@ class Results(FitNumbers):
 
     @door
     def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
-        """Return the fitted mean, or quantile, of the response (as the formula has it) at new rows.
+        """Return the fitted mean, or quantile, of the response (as the formula writes it) at new rows.
 
         Parameters
         ----------

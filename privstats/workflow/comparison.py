@@ -35,7 +35,7 @@ class Comparison:
     head: tuple[str, ...]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the ratio of widths to those without privacy by budget, a line for each term.
+        """Plot the ratio of widths with and without privacy against the budget, with a line for each term.
 
         Parameters
         ----------

@@ -126,7 +126,7 @@ def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def fraction(share: Any) -> float:
-    """Return the share of stage 0.
+    """Return the share of the budget for estimates of bounds (stage 0), after a check.
 
     Raises
     ------

@@ -675,7 +675,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals; its reason names the other plan."""
+    """Return the plan with the shorter expected intervals; the reason for its method compares it with the other."""
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
     ratio = _ratio(normal, pure)

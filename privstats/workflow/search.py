@@ -11,7 +11,8 @@ from privstats.workflow.forecast import smallest
 from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative precision: a number smaller by this part does not suffice
-AIM, NEARLY = 0.003, 0.0045  # relative distance of the next trial from the expected root; distance that counts as near
+AIM = 0.003  # a trial lies above or below the expected root by this part of it
+NEARLY = 0.0045  # a known sufficient number above the root by at most this part: the next trial lies below the root
 SPACED = 0.1  # difference of the logarithms of two numbers, for the slope of the approximate widths
 SLOPES = 0.02, 8.0  # smallest and largest assumed slope of the log width in the log number, in absolute value
 PARTS = (1 - WITHIN,)

@@ -47,7 +47,7 @@ class Stretched:
     """The stretched value of a column, the only numeric column of the block."""
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return shape (n, 1)."""
+        """Return the stretched values, shape (n, 1)."""
         return stretch(block.numbers[:, 0])[:, None]
 
 
@@ -58,7 +58,7 @@ class Distance:
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return shape (n, 1)."""
+        """Return the stretched distances, shape (n, 1)."""
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 

@@ -31,7 +31,7 @@ class Verb:
 
 
 _VERBS: dict[str, Verb] = {}
-BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # without "dp_"
+BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # names are without "dp_"
 
 
 def register(name: str, verb: Verb) -> None:
