@@ -122,7 +122,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         df_resid = math.inf  # intervals use normal quantiles
 
         def validation(self) -> None:
-            """Check nothing but the types of coefficients and names: types of columns are those of the domain."""
+            """Validate only the types of coefficients and names; the domain fixes the types of columns."""
             self.validate_coef()
             self.validate_response_name()
 

@@ -15,7 +15,7 @@ from privstats.results.study import STUDY_FORMAT, study_results_of
 from privstats.workflow.saved import PLAN_FORMAT, plan_of
 from privstats.workflow.study import STUDY_PLAN_FORMAT, study_of
 
-READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType(  # by kind of file
+READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType(  # reader of each kind of file
     {
         PLAN_FORMAT: plan_of,
         STUDY_PLAN_FORMAT: study_of,

@@ -183,7 +183,7 @@ class Domain(Mapping[str, Known]):
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the columns that are declared by a `Scale` only."""
+        """Return the columns that are declared by a `Scale` only."""
         return tuple(name for name in names if isinstance(self.get(name), Scale))
 
     @property
@@ -416,7 +416,7 @@ class Domain(Mapping[str, Known]):
 
 
 def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
-    """Return `domain` as a `Domain`; None declares nothing."""
+    """Return `domain` as a `Domain`; None gives an empty one."""
     return domain if isinstance(domain, Domain) else Domain({} if domain is None else domain)
 
 

@@ -1,1 +1,1 @@
-"""Results of fits, as the user holds them: releases and numbers computed from releases; never rows."""
+"""Results of fits: releases and numbers computed from releases, never rows."""

@@ -61,7 +61,7 @@ class Diagnostics:
 
     @property
     def binned(self) -> pd.DataFrame | None:
-        """Mean residuals by fitted value: 0, up to their errors and those of the fit, where the model is right."""
+        """Mean residuals by fitted value; their expectation is about 0 if the model is right."""
         return self._frame("binned", "mean")
 
     @property

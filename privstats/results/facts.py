@@ -92,7 +92,7 @@ class FitFacts:
         Label of each number of the estimate, with one part for each key, sorted by term. Empty if `keys` is ("term",):
         then the names of the estimate are the labels.
     levels : tuple of (tuple or None)
-        For the mode of a column with levels: these levels, of which the estimate is a position. Empty otherwise.
+        For the mode of a column with levels: its levels; the estimate is the position of one of them. Empty otherwise.
     residual_unit : float
         Length in the response's units of a residual of 1 in `diagnostics`.
     loss : str, optional

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
 
-LINE = 76  # characters
+LINE = 76  # most characters in a line of JSON for people
 
 
 def as_line(content: Mapping[str, Any]) -> str:
@@ -111,7 +111,7 @@ def path_of(path: Any) -> Path:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; refuse repeated names, of which a person might read another value than the program."""
+    """Return an object of JSON; refuse repeated names, since readers might see another value than the program."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

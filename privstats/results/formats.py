@@ -115,7 +115,7 @@ class Sheet:
     # ---------------------------------------------------------------- Markdown
 
     def as_markdown(self) -> str:
-        """Return a table of GitHub's Markdown, with its title above it where the first head is empty."""
+        """Return a table of GitHub's Markdown, preceded by its title if the first head is empty."""
         heads = tuple(_markdown(head) for head in self.heads)
         dashes = ["-" * max(len(head) + 1, 3) for head in heads]
         rule = [f":{dash}" if j < self.labels else f"{dash}:" for j, dash in enumerate(dashes)]

@@ -62,7 +62,7 @@ class Prediction:
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return lower and upper ends of intervals, shape (rows, 2); they contain the bound of the bias from clipping.
+        """Return lower and upper ends of intervals, shape (rows, 2), which include the bias bound for clipping.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            low = np.minimum(low + own, eta) - whole  # keep the part of the mean's interval beyond z std errors
+            low = np.minimum(low + own, eta) - whole  # add the bias bound, if the mean's interval has one
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
@@ -102,7 +102,7 @@ class Prediction:
         )
 
     def _linear(self, alpha: float) -> FloatArray:
-        """Return linear predictors, their std errors, and lower and upper ends, shape (4, rows)."""
+        """Return linear predictors, their std errors, and the ends of their intervals, shape (4, rows)."""
         values = np.full((4, len(self._X)), np.nan)
         complete = np.flatnonzero(~np.isnan(self._X).any(axis=1))
         for rows in (complete[k : k + CHUNK] for k in range(0, len(complete), CHUNK)):

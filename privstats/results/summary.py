@@ -179,7 +179,7 @@ class TableValues:
 
     @classmethod
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
-        """Return the numbers of a fit."""
+        """Return the columns of numbers for a fit."""
         estimate = results.estimate
         value, sd, low, high = estimate.coefficients(alpha)
         with np.errstate(divide="ignore", invalid="ignore"):

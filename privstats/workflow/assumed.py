@@ -94,7 +94,7 @@ class AssumedDesign:
         return bool(self.design.complete)
 
     def block(self, frame: Mapping[str, Any]) -> Block:
-        """Return the block of the design with the assumed response."""
+        """Return the rows of the design as a block, with the assumed response."""
         block: Block = self.design.block(frame)
         residual = np.asarray(frame[ASSUMED], dtype=float)
         if self.precise:

@@ -23,7 +23,7 @@ from privstats.workflow.verbs import Verb, register
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USUAL = MappingProxyType(  # names of arguments in other packages, and ours
+USUAL = MappingProxyType(  # names of arguments in other packages, and the names in this package
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
@@ -41,7 +41,7 @@ ELSEWHERE = MappingProxyType(  # remedies for arguments that a function does not
 )
 
 _VERBS: dict[str, Callable[..., Any]] = {}
-VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # by name, without "dp_"
+VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # functions by name, without "dp_"
 
 
 def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -23,7 +23,7 @@ from privstats.errors import BudgetError, OptionError, quote
 from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
-BOUNDS = "bounds"  # name of the questions of stage 0
+BOUNDS = "bounds"  # name of the questions about bounds of columns (stage 0)
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from privstats.workflow.assumed import Assumption, assumed_rows
 FITS, FEWER = range(9), range(3)  # simulated fits of a forecast under usual and under pessimistic assumptions
 MOST = 45  # most simulated fits of a forecast from rows that the user gives (`like`)
 SETTLED = 0.08  # standard error of the logarithm of an expected width at which no more fits are simulated
-LESS = (0.99, 0.98, 0.97, 0.95)  # parts of the number that a search returns, none of which may suffice
+LESS = (0.99, 0.98, 0.97, 0.95)  # a search returns a number of which none of these parts suffices
 NEAR = 2.5e-4  # precision of the logarithm of a budget, or of a number of rows, in a search
-SEVERAL, FEW = 25, 3  # draws whose mean replaces an answer that is no sum: for order statistics; for others
+SEVERAL, FEW = 25, 3  # draws to average in place of one answer that is no sum: for order statistics, for others
 
 T = TypeVar("T")
 

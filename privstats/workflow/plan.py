@@ -42,7 +42,7 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import narrow_enough
 
-ROUNDS = 6  # rehearsals, by turns about few rows and many, until one asks the same questions as the one before
+ROUNDS = 6  # most rehearsals, alternating between few and many rows, until two in succession ask the same questions
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # `n_for` considers at most this many times the planned number of rows
@@ -185,7 +185,7 @@ class Plan:
 
     @property
     def _call(self) -> tuple[Any, ...]:
-        """What the user wrote, and public numbers of rows."""
+        """The arguments of the call, and public numbers of rows."""
         about = {name: value for name, value in self.specification.written.items() if value is not None}
         return self.specification.verb, about, self.public.offered, self.public.units
 
@@ -637,7 +637,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
 
 @dataclass(frozen=True)
 class _Wish:
-    """All that a plan depends on: what the user wrote, and public numbers of rows."""
+    """All that a plan depends on: the arguments of the call, and public numbers of rows."""
 
     model: type[Model]
     written: str

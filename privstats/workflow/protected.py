@@ -39,10 +39,10 @@ class Protected:
         Parameters
         ----------
         name : str
-            Name of the analyst in the ledger. All entries under this name count, whoever made them.
+            Name of the analyst in the ledger. All entries under this name count, also those of other people.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
             Budget of the analyst, with the neighbours of the ledger. Fits are charged to the part and to the whole.
-            Parts may add up to more than the whole; then the whole refuses the last fits.
+            Parts may add up to more than the whole; fits are refused once the whole is spent.
 
         Returns
         -------

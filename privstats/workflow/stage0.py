@@ -24,7 +24,7 @@ from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
 FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
-WIDEST = 690.0  # arcsinh(1e299 / FINEST) is less
+WIDEST = 690.0  # largest stretched value, above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # step of the stretched scale: six digits of a number
 LEVEL = 0.97  # quantile of the distances: the 3% of the rows above it absorb the error of the released rank
 MARGIN = 2.0  # the bounds extend this many times that quantile to either side of the median

@@ -92,14 +92,14 @@ class Study:
         Raises
         ------
         OptionError
-            As `Plan.to_json`.
+            If `Plan.to_json` raises it for a plan.
         """
         plans = [written_plan(plan) for plan in self.plans]
         content = {"format": STUDY_PLAN_FORMAT, "privstats": VERSION, "plans": plans, "digest": self.digest}
         return as_text(content)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the study to a file, which `load` reads; as `Plan.save`.
+        """Write the study to a JSON file, which `load` reads.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Study:
         Raises
         ------
         OptionError
-            As `to_json`; if the file cannot be written.
+            If `to_json` raises it, or the file cannot be written.
         """
         write_text(path, self.to_json())
 
