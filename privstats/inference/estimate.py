@@ -268,7 +268,7 @@ class EstimatingEquation:
         if lost.size:
             known["noise_to_signal_unidentified"] = ratio
         hidden = self.coordinates.hidden
-        unidentified, leaning = self._leaning(F)
+        unidentified, leaning = self._unidentified_bias(F)
         return NormalEstimate(
             names=tuple(names),
             theta=self.coordinates.origin + F @ self.score + G @ back,
@@ -294,7 +294,7 @@ class EstimatingEquation:
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
-    def _leaning(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
+    def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return the bias bounds of theta by unidentified directions, shape (c, l), and the error of these bounds.
 
         The Hessian is H = A + N, v an unidentified direction, t the truth. Besides the noise at the estimate, theta
@@ -420,7 +420,7 @@ class NormalEstimate(Estimate):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        return (*self.remarks, *self._not_given(), *self._leaning(), *self._moved(), *self._unreliable())
+        return (*self.remarks, *self._not_given(), *self._weakly_identified(), *self._moved(), *self._unreliable())
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Self:
         M = thin(matrix)
@@ -635,7 +635,7 @@ class NormalEstimate(Estimate):
         """Standard deviation of each coefficient; variances made negative by rounding count as zero."""
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
-    def _leaning(self) -> tuple[Note, ...]:
+    def _weakly_identified(self) -> tuple[Note, ...]:
         """Return a note on given coefficients whose allowance for unidentified directions exceeds `VISIBLE`."""
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)

@@ -47,7 +47,7 @@ class ModelView:
 class FitNumbers:
     """Estimates, standard errors and facts of a fit, as objects of pandas.
 
-    A property that the fit lacks raises a bare AttributeError; `Results.__getattr__` turns it into a helpful one.
+    A property that the fit lacks raises an AttributeError without text; `Results.__getattr__` adds an alternative.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def number(value: float, places: int) -> str:
 
 
 def short(value: float) -> str:
-    """Return a diagnostic with two significant digits, and at most two decimals below one."""
+    """Return a diagnostic as text with two significant digits; numbers below one have at most two decimals."""
     if value >= 99.5 or math.isnan(value):
         return f"{value:,.0f}"
     return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 0.995 else f"{value:.2g}"

@@ -38,7 +38,7 @@ RARE = 0.05  # share of a level, or of a binary outcome, in the pessimistic fore
 LIGHT = 0.1  # mean and standard deviation of weights, over their range, in the pessimistic forecast
 ASSUMED = "\0assumed response"  # column name that no data can have
 POINTS, FAR = 1024, 700.0  # points that represent a law; largest logit, beyond which a value is at its bound
-PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # numbers of public random streams
+PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams
 
 
 @dataclass(frozen=True)

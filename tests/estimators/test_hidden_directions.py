@@ -1,4 +1,4 @@
-"""Directions that noise hides, however large their coefficients are: what leans on them allows for that, or is NaN."""
+"""Directions hidden by noise, even with large coefficients: estimates that depend on them allow for it or are NaN."""
 
 import numpy as np
 import pandas as pd

@@ -343,7 +343,7 @@ def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
 
 
 def test_a_lean_lengthens_the_interval_until_it_says_no_more_than_the_domain():
-    # direction 2 hides at most signal / sqrt(3); x leans on it by `turn`, and its own range is signal / sqrt(1000)
+    # direction 2 hides at most signal / sqrt(3); x depends on it by `turn`, and its own range is signal / sqrt(1000)
     half = []
     for turn in (0.0, 0.02, 0.04, 0.08):
         e = weak(0.5, signal=5.0)
