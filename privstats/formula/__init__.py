@@ -1,1 +1,1 @@
-"""The public language of formulas and domains; and, in the files that PRIVACY.md names, the values of rows."""
+"""The language of formulas and domains; and, in the files that PRIVACY.md names, the evaluation of rows."""

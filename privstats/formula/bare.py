@@ -1,6 +1,6 @@
-"""A bare factor: one expression without bounds, as rows see it while its bounds are estimated.
+"""A bare factor: one expression without bounds, as it is evaluated while its bounds are estimated.
 
-Of the methods here only `block` meets rows (TRUSTED).
+Of the methods here only `block` reads rows (TRUSTED).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """One expression without bounds, as rows see it while its bounds are estimated.
+    """One expression without bounds, as it is evaluated while its bounds are estimated.
 
     Parameters
     ----------
     code : str
-        As the formula spells it.
+        The expression, as the formula spells it.
     domain : Domain
-        What is declared.
+        The declarations.
     """
 
     code: str
@@ -50,12 +50,12 @@ class BareFactor:
 
     @property
     def within(self) -> Interval:
-        """What follows for its values from the declared columns."""
+        """Range of its values that follows from the declared columns."""
         return derived(self.code, self.domain)
 
     @property
     def complete(self) -> bool:
-        """Whether every row is present: a plain column that is declared complete."""
+        """Whether every row is present: the expression is a plain column that is declared complete."""
         plain = isinstance(self._part.node, ast.Name)
         return plain and all(name in self.domain.complete for name in self.reads)
 
@@ -74,5 +74,5 @@ class BareFactor:
         return Block(present, np.asfortranarray(numbers), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return made-up rows that owe nothing to any data."""
+        """Return synthetic rows, which do not depend on any data."""
         return self.domain.draw(self.reads, n, rng)

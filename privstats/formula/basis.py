@@ -1,7 +1,7 @@
 """TRUSTED. Polynomials and splines of a bounded expression, on its public range.
 
-The usual versions choose knots, or orthogonalise, by looking at the data; these take what they need from the formula
-and the domain. Each column is a piecewise polynomial, made once of public points, so that its range is known exactly.
+The usual versions choose knots, or orthogonalise, by looking at the data; these use only the formula and the domain.
+Each column is a piecewise polynomial, computed once from public points, so that its range is known exactly.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import SPLINES, spline
 from privstats.numerics.law import FloatArray
 
-HIGHEST = 20  # degree of polynomials
+HIGHEST = 20  # largest degree of polynomials
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns that are piecewise polynomials of one number; outside the ends it is moved to the nearer one.
+    """Columns that are piecewise polynomials of a number, which is first moved to the nearer end if it lies outside.
 
     Parameters
     ----------
     knots : ndarray, shape (pieces + 1,)
         Ends of the pieces, ascending.
     series : ndarray, shape (pieces, columns, degree + 1)
-        Legendre series of each column in the position in a piece, from -1 to 1.
+        Legendre series of each column on each piece, in the position within the piece scaled to [-1, 1].
     extend : bool
-        Whether polynomials go on outside the ends.
+        Whether the polynomials are also evaluated outside the ends.
     """
 
     knots: FloatArray
@@ -42,7 +42,7 @@ class Basis:
     extend: bool = False
 
     def columns(self, x: FloatArray) -> FloatArray:
-        """Return the columns, shape (n, columns); NaN where x is NaN. By Bonnet's recursion, each row by itself."""
+        """Return the columns, shape (n, columns), by Bonnet's recursion, row by row; NaN where x is NaN."""
         x = np.asarray(x, dtype=float)
         inside = x if self.extend else np.clip(x, self.knots[0], self.knots[-1])
         piece = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.series) - 1)
@@ -62,7 +62,7 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial over [-1, 1]: at its ends and stationary points."""
+    """Return the range of a polynomial over [-1, 1], from its values at the ends and stationary points."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
@@ -88,7 +88,7 @@ def _spline(kind: str) -> Callable[..., Basis]:
             )
         try:
             return _of_knots(kind, sorted({float(knot) for knot in knots}), float(ends[0]), float(ends[1]), keywords)
-        except Exception:  # patsy complains in many ways
+        except Exception:  # patsy raises many kinds of errors
             pass
         raise FormulaError(
             f"the knots of '{code}' must lie strictly between its bounds; write {kind}(x, knots=[1, 2], degree=3)"
@@ -101,10 +101,10 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # on [0, 1] patsy's arithmetic loses no digits, however far off the range
+    unit = (breaks - low) / (high - low)  # on [0, 1] patsy's arithmetic loses no digits if the range is far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
-    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # inside each piece, of [-1, 1]
+    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # Chebyshev points on [-1, 1], for each piece
     series = np.linalg.inv(legvander(points, degree))
     pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]
     return Basis(breaks, np.array(pieces).transpose(0, 2, 1))

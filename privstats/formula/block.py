@@ -1,7 +1,7 @@
-"""TRUSTED. Rows inside the gate: numbers on a grid and codes of factors. Arithmetic is row by row, in a fixed order.
+"""TRUSTED. Blocks of rows inside the gate: numbers on a grid and codes of factors. Arithmetic is row by row.
 
-A block is made by `Design.block` or `Columns.block` and lives in the gate only. Its public layout says what makes each
-column, so that one method, `Block.times`, serves every row function: bit by bit, a row's result depends on that row.
+`Design.block` and `Columns.block` make a block, which stays inside the gate. Its public layout describes every column,
+so that one method, `Block.times`, serves every row function; each row's result is a function of that row, bit by bit.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # rows at a time: what is added up stays in the cache, where powers of two would share their places
-TOGETHER = 8  # columns of a product that are made at a time
-REMEMBERED = 8  # matrices whose tables are kept for the next block
+CHUNK = 8000  # rows of a block: sums stay in the processor's cache, where powers of two would collide
+TOGETHER = 8  # columns of a product that are computed together
+REMEMBERED = 8  # matrices whose tables are cached for the next block
 
 Codes = NDArray[np.intp]
-Place = tuple[int | None, int | None]  # of a summand: a factor, a number
+Place = tuple[int | None, int | None]  # of a summand: indices of a factor and of a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class Term:
     Parameters
     ----------
     columns : tuple of int
-        Their places in the row.
+        Indices of the columns in the row.
     number : int, optional
-        Which number of the block; None where there is none.
+        Index of the block's number; None if the columns have none.
     factor : int, optional
-        Which codes of the block; None where the term has none, and its matrices one row.
+        Index of the block's codes; None if the columns have none; the matrices then have one row.
     slopes, shifts : ndarray, shape (levels or 1, columns)
-        Public.
+        Public matrices.
     """
 
     columns: tuple[int, ...]
@@ -50,16 +50,16 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What makes the columns of a row, in order. Public.
+    """Public description of the columns of a row, in order.
 
     Parameters
     ----------
     width : int
-        How many columns a row has.
+        Number of columns of a row.
     terms : tuple of Term
-        Each column stands in one of them.
+        Each column belongs to one of them.
     numbers : int
-        How many numbers a block has.
+        Number of numbers per row in a block.
     """
 
     width: int
@@ -68,7 +68,7 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """The shifts and slopes that are not zero, with the place of their summand, and their columns."""
+        """Shifts and slopes that are not all zero, each with its factor and number and with its columns."""
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """Of some columns of a product: ``table[:, code] * number``, or one of the two alone."""
+    """A summand of some columns of a product: ``table[:, code] * number``, or one of the two factors alone."""
 
     factor: int | None
     number: int | None
@@ -94,7 +94,7 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant of each column of a product, and the summands of `TOGETHER` columns after one another."""
+    """Return the constant of each column of a product, and the summands, grouped by `TOGETHER` columns."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
@@ -107,12 +107,12 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``, added in one order whatever the machine's libraries do."""
-    if left.size == 1:  # most terms are one column
+    """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
+    if left.size == 1:  # most terms have one column
         return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # nothing is added to others, most of them where columns are picked
+        some = np.flatnonzero(right[j])  # skip zeros, which are frequent in matrices that select columns
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out
@@ -120,22 +120,22 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows.
+    """Some rows inside the gate.
 
     Parameters
     ----------
     present : ndarray of bool, shape (n,)
-        Which rows count.
+        Mask of the rows that count.
     numbers : ndarray, shape (n, p), by columns
-        In a regression within [-1, 1] and whole multiples of 2^-21, the response last, as float32, which holds them
-        exactly, where there is no offset; of columns whose location is asked in the user's units. Zero in rows that
-        are not present.
+        In a regression: numbers within [-1, 1] in whole multiples of 2^-21, the response last; float32 holds them
+        exactly and is used if there is no offset. For means and quantiles: numbers in the user's units. Zero in rows
+        that are not present.
     codes : tuple of integer arrays, shape (n,)
-        Of each factor: the place of the row's level, 0 in rows that are not present.
+        For each factor, the index of the row's level; 0 in rows that are not present.
     layout : Layout
-        How they make the columns of a row.
+        How numbers and codes make the columns of a row.
     weights : ndarray, shape (n,), optional
-        How much each row counts, in [0, 1]; None where all count as one.
+        Weight of each row, in [0, 1]; None if all weights are 1.
     """
 
     present: NDArray[np.bool_]
@@ -157,8 +157,8 @@ class Block:
         Returns
         -------
         ndarray, shape (n, k), by columns
-            Summands are added in a fixed order and one row at a time: no library of linear algebra, whose sums depend
-            on a row's place, has a part in it.
+            Summands are added in a fixed order and one row at a time. No linear algebra library is used, because its
+            sums may depend on the position of a row.
         """
         given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
         constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
@@ -182,7 +182,7 @@ class Block:
 
     @cached_property
     def weight(self) -> FloatArray:
-        """How much each row counts, in [0, 1], shape (n,)."""
+        """Weight of each row, in [0, 1], shape (n,)."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
 

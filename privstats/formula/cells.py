@@ -1,10 +1,10 @@
-"""One reader of raw cells: what a cell means follows from its own type and value, never from its neighbours.
+"""One reader of raw cells: the value of a cell depends on its own type and value, never on other cells.
 
-One text among integers makes an object column, one missing value makes floats of integers, one complex number makes
-complex numbers of all: the other rows must read the same. So each cell is read by itself, into one of four forms: a
-number (float), a text (str), bytes, or an instant; everything else is missing. Types are looked up with `issubclass`
-and values are taken with the built-in types' own methods, so that no method of a class that came with the data is run
-(but the time zone's of an aware datetime). Nothing here can fail, or warn, on a value.
+One text among integers makes an object column, one missing value makes integers floats, one complex number makes all
+numbers complex: the other rows must read the same. So each cell is read by itself, into one of four forms: a number
+(float), a text (str), bytes, or an instant; everything else is missing. Types are looked up with `issubclass` and
+values are taken with methods of built-in types, so that no method of a class that came with the data is run (except the
+time zone of an aware datetime). No value can raise an error or a warning here.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # whole numbers from here on are not told apart by floats
+LARGEST_NAME = 2.0**53  # floats do not distinguish all whole numbers from here on
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
-COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # units of numpy's instants: above a day, and too fine to count
-PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # whose hashes and comparisons are no code of the data
+COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's units of time: above a day, and too fine to read
+PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison run no code of the data
 
 
 @dataclass(frozen=True)
 class Instant:
-    """A moment in UTC: whole days since 1970, and the part of a day after midnight. Local times count as UTC."""
+    """A point in time in UTC: whole days since 1970, and the fraction of the day. Times without a zone count as UTC."""
 
     day: int
     part: float
 
     def since(self, origin: datetime.date) -> float:
-        """Return the days from midnight of `origin` to the moment."""
+        """Return the days from midnight of `origin` to the instant."""
         return float(self.day - (origin - EPOCH.date()).days) + self.part
 
 
@@ -48,10 +48,10 @@ Reading = float | str | bytes | Instant | None
 
 
 def cells(column: pd.Series) -> list[Any]:
-    """Return a column's values one by one; None where a value cannot even be made."""
+    """Return a column's values one by one; None for a value that pandas cannot convert."""
     try:
         return list(column.to_numpy(dtype=object))
-    except Exception:  # such as a day number out of range: only that cell is lost
+    except Exception:  # for instance a day number out of range: only that cell becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -63,9 +63,9 @@ def _cell(column: pd.Series, row: int) -> Any:
 
 
 def read(cell: Any) -> Reading:
-    """Return what a cell says: a number, a text, bytes or an instant; None where it says nothing.
+    """Return the value of a cell: a number, a text, bytes or an instant; None if it is missing.
 
-    Complex numbers without imaginary part count as numbers: one complex cell makes all its neighbours complex.
+    A complex number with imaginary part 0 counts as a number, because one complex cell makes all cells complex.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return the reading of a cell of this type, by the method of the first built-in type that it belongs to."""
+    """Return the value of a cell of this type, by the method of the first built-in type that it is a subclass of."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):
@@ -103,7 +103,7 @@ def _read(cell: Any, kind: type) -> Reading:
         return _ratio(int.__index__(cell), 1)
     if issubclass(kind, np.datetime64):
         return _moment(cell)
-    if issubclass(kind, np.timedelta64):  # numpy counts it among the integers
+    if issubclass(kind, np.timedelta64):  # a subclass of numpy's integers
         return None
     if issubclass(kind, np.bool_ | np.integer | np.floating):
         return float(np.generic.astype(cell, np.float64))
@@ -126,7 +126,7 @@ def _read(cell: Any, kind: type) -> Reading:
 
 
 def _ratio(numerator: int, denominator: int) -> float:
-    """Return a fraction as the nearest float, an infinite one beyond the largest."""
+    """Return a fraction as the nearest float; infinity if it exceeds the largest float."""
     try:
         return numerator / denominator
     except OverflowError:
@@ -151,13 +151,13 @@ def _moment(moment: np.datetime64) -> Instant | None:
 
 
 def _split(moments: Any) -> tuple[Any, Any]:
-    """Return whole days since 1970, as integers, which cannot overflow, and the rest of the day."""
+    """Return whole days since 1970, as integers, which cannot overflow, and the fraction of the day."""
     day = moments.astype("M8[D]")
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
 
 def numbers(column: pd.Series) -> FloatArray:
-    """Return a column as floats, row by row: whatever is not a number, nor the text of one, is NaN."""
+    """Return a column as floats, row by row: NaN for a cell that is neither a number nor the text of one."""
     if _is_numeric(column):
         return _floats(column)
     return np.array([*map(_number, cells(column))], dtype=float)
@@ -182,9 +182,9 @@ def _number(cell: Any) -> float:
 
 
 def _written(text: str) -> float:
-    """Return the number, or truth value, that a text writes; NaN where it writes none.
+    """Return the number or truth value that a text spells; NaN if it spells none.
 
-    One text among numbers makes a reader of files give all of them as text: the other rows must read the same.
+    With one text among numbers, readers of files return all cells as texts: the other rows must read the same.
     """
     try:
         return float(text)
@@ -193,13 +193,13 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return for each row what `place` says of its reading, or of the number that a text writes; -1 where nothing.
+    """Return the code of each row's cell, or of the number that its text spells; -1 if `place` has no such key.
 
     Parameters
     ----------
     column : Series
     place : mapping
-        From readings, numbers and texts, to codes.
+        From values of cells, numbers and texts, to codes.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)
@@ -211,7 +211,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of cells; those that `place` has as they are, as most are, are looked up at once."""
+    """Return the codes of cells; cells that are keys of `place` as they are, as most are, are looked up at once."""
     plain = {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
@@ -221,14 +221,14 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Whether a column of this type holds texts as Arrow does: UTF-8 or null, and no objects."""
+    """Whether a column of this type holds texts in Arrow: valid UTF-8 or null, and no objects."""
     text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
     return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of texts in an Arrow array, by their bytes; those of texts that `place` has not by cell."""
-    import pyarrow as pa  # it is there where such a column is
+    """Return the codes of texts in an Arrow array, compared by bytes; texts not in `place` are read cell by cell."""
+    import pyarrow as pa  # installed if there is such a column
     from pyarrow import compute
 
     known = [key for key in place if isinstance(key, str)]
@@ -242,7 +242,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # a level that is this text comes before one that is its number
+    if isinstance(value, str) and value not in place:  # first a level that is this text, then one that is its number
         value = _written(value)
     return place.get(value, -1)
 
@@ -258,7 +258,7 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
     """Return dates as days since `origin`, row by row: whatever is not a date is NaN. Time zones count in UTC.
 
-    Texts are read as ISO 8601: in other forms the month of one row would depend on what is guessed of it.
+    Texts are read as ISO 8601 only: a guess of other formats could depend on other rows.
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         moments = column.to_numpy()
@@ -278,11 +278,11 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return a unit's name in its canonical form; None where it names nobody.
+    """Return a unit's name in its canonical form; None if the cell names no unit.
 
-    Names that are equal, as 7, 7.0 and numpy's 7, or "ann" and an enumeration's member of that value, are one. Whole
-    numbers from 2^53 on name nobody: one missing name would make floats of a column of them, and floats cannot tell
-    them apart. Such identifiers must come as text.
+    Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration's member of that value, are one unit. Whole
+    numbers from 2^53 on count as missing: one missing name would turn an integer column into floats, which cannot
+    distinguish them. Such identifiers must be given as text.
     """
     value = read(cell)
     return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

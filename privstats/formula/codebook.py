@@ -1,4 +1,4 @@
-"""Declarations that are read from descriptions of data: codebooks and Table Schemas. Public: no cell is read here."""
+"""Declarations read from descriptions of data, codebooks and Table Schemas. Public: no cell is read here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ YES = ("yes", "true", "1")
 
 
 def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
-    """Return what a Frictionless Table Schema declares; see `Domain.from_schema`."""
+    """Return the declarations in a Frictionless Table Schema; see `Domain.from_schema`."""
     columns: dict[str, Known] = {}
     complete = []
     for field in _fields(schema):
@@ -47,7 +47,7 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
 
 
 def _fields(schema: Mapping[str, Any] | str | Path) -> Sequence[Mapping[str, Any]]:
-    """Return the fields of a schema that is given as a dict, as JSON text or as the path of a file."""
+    """Return the fields of a schema given as a dict, as JSON text, or as the path of a file."""
     if isinstance(schema, str) and schema.lstrip().startswith("{"):
         schema = _parsed(schema)
     elif isinstance(schema, str | Path):
@@ -86,7 +86,7 @@ def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
 
 
 def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
-    """Return what a codebook declares; see `Domain.from_codebook`."""
+    """Return the declarations in a codebook; see `Domain.from_codebook`."""
     if isinstance(codebook, pd.DataFrame):
         called, text = "the codebook", codebook.to_csv(index=False)
     else:
@@ -130,14 +130,14 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
 
 
 def _split(levels: str, kind: str) -> list[Any]:
-    """Return the levels between bars, or else semicolons: numbers if all are whole and not said to be texts."""
+    """Return levels separated by bars or semicolons; as numbers if all are integers and the kind is not text."""
     parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
     whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
     return [int(part) for part in parts] if whole else parts
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return what is read; a refusal says where."""
+    """Return the result of a reader; an error names the field or line that was read."""
     try:
         return read(*arguments)
     except DomainError as error:
@@ -160,7 +160,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return a bound as a number where it is the text of one."""
+    """Return a bound as a number if it is the text of one."""
     if not isinstance(end, str):
         return end
     try:

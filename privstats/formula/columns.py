@@ -1,7 +1,7 @@
-"""Columns: a formula without coefficients, as a row-wise map to bounded values and the group of each row.
+"""Columns for means, quantiles and histograms: a row-wise map to bounded values and the group of each row.
 
-``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values
-stay in the user's units. Of the methods here only `block` meets rows (TRUSTED).
+Formulas are ``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"`` or ``"x ~ cut(z, [0, 1,
+2])"``. Values stay in the user's units. Of the methods here only `block` reads rows (TRUSTED).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # range of a column that arithmetic can divide
-WIDEST = 1e75  # range whose fourth power, as in the variance of a square, is a number
+NARROWEST = 1e-290  # smallest range by which arithmetic can divide
+WIDEST = 1e75  # largest range whose fourth power, as in the variance of a square, is finite
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -58,24 +58,24 @@ class Columns:
     formula : str
         As the user wrote it.
     domain : Domain
-        What is publicly known of the columns.
+        Public knowledge of the columns.
     subset : str, optional
-        Which rows count, as the user wrote it.
+        Condition on the rows that count, as the user wrote it.
     targets : tuple of NumericFactor or LevelFactor
-        What is asked about.
+        The expressions to be summarised.
     group : LevelFactor, optional
-        By whose levels.
+        The grouping factor.
     reads : tuple of str
         The raw columns that are read.
     complete : bool
         Whether every row is present.
     lacking : tuple of str
-        Expressions without declared bounds; made-up bounds stand in their place until `with_bounds`.
+        Expressions without declared bounds; arbitrary bounds stand in their place until `with_bounds`.
     components : tuple
-        What is reported of each column in each group, such as orders of quantiles or bins; (None,) where that is a
-        single number.
+        Names of the results for each column and group, such as orders of quantiles, or bins; (None,) if there is one
+        result.
     component : str
-        What components are: the name of their level in frames.
+        Name of the level of components in frames.
     """
 
     formula: str
@@ -100,12 +100,12 @@ class Columns:
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """What is asked about, as the formula writes it."""
+        """The expressions to be summarised, as the formula writes them."""
         return tuple(target.code for target in self.targets)
 
     @property
     def response(self) -> str:
-        """The same as one text."""
+        """The same expressions as one text."""
         return " + ".join(self.codes)
 
     @property
@@ -115,19 +115,19 @@ class Columns:
 
     @property
     def factors(self) -> tuple[DesignFactor, ...]:
-        """The group, in the order of a block's codes."""
+        """The grouping factor, in the order of a block's codes; empty if there is none."""
         if self.group is None:
             return ()
         return (DesignFactor(self.group.code, self.group_levels, np.zeros((len(self.group_levels), 0)), (), True),)
 
     @property
     def width(self) -> int:
-        """Length of a row: one entry a column."""
+        """Length of a row: the number of columns."""
         return len(self.targets)
 
     @property
     def layout(self) -> Layout:
-        """What makes a row: its numbers as they are."""
+        """Layout of a row: its numbers unchanged."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -154,11 +154,11 @@ class Columns:
         return Block(present, numbers, tuple(codes), self.layout)
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return made-up rows, uniform on the domain, that owe nothing to any data."""
+        """Return synthetic rows, uniform on the domain, which do not depend on any data."""
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with estimated bounds for what is `lacking`, held inside what is known anyway."""
+        """Return the columns with estimated bounds for `lacking` expressions, clamped to their known ranges."""
         found = {
             code: Estimated.inside(derived(code, self.domain), float(low), float(high))
             for code, (low, high) in bounds.items()
@@ -166,12 +166,12 @@ class Columns:
         return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
 
     def numeric(self, verb: str) -> None:
-        """Refuse levels where a function needs numbers.
+        """Refuse columns of levels for a function that needs numbers.
 
         Raises
         ------
         FormulaError
-            Naming the column.
+            The error names the column.
         """
         for part in self.targets:
             if isinstance(part, LevelFactor):
@@ -181,7 +181,7 @@ class Columns:
                 )
 
     def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
-        """Return the edges of the bins that are wanted; of positions, where the column has levels.
+        """Return the edges of the requested bins; for a column with levels, of the levels' positions.
 
         Parameters
         ----------
@@ -189,12 +189,12 @@ class Columns:
             "dp_hist" or "dp_mode", for errors.
         bins : int or sequence of float, optional
         step : float, optional
-            Of the declared grid of values: where no bins are given, each of its points has one.
+            Step of the declared grid of values; without bins, each grid point gets a bin of its own.
 
         Raises
         ------
         FormulaError, OptionError, DomainError
-            If there is more than one column, or the bins are no bins, or do not cover the bounds.
+            If there is more than one column, or the bins are not valid, or do not cover the bounds.
         """
         if len(self.targets) > 1:
             raise FormulaError(f"{verb} takes one column at a time; write {verb}('{self.codes[0]}', ...)")
@@ -222,7 +222,7 @@ class Columns:
         return edges
 
     def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
-        """Return what the bins between edges are called: levels, or intervals such as "[0, 1)"."""
+        """Return names of the bins between edges: levels, or intervals such as "[0, 1)"."""
         part = self.targets[0]
         if isinstance(part, LevelFactor):
             return part.levels.values
@@ -230,13 +230,13 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the parts of a label are: "term", "group" if there is one, and `component` if there are several."""
+        """Names of a label's parts: "term", "group" if there is one, and `component` if there are several."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each number that is reported, one part a key: by column, then by group, then by component."""
+        """Label of each result, with one part per key: by column, then by group, then by component."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
@@ -248,7 +248,7 @@ class Columns:
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return one number of each column (and group) as it is reported: a position among levels as the level."""
+        """Return one number of each column (and group) as it is reported; a position among levels becomes the level."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -260,7 +260,7 @@ class Columns:
         return spelled
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return which group's number is predicted for each new row, shape (n, groups or 1).
+        """Return indicators of the group of each new row, shape (n, groups or 1).
 
         Raises
         ------
@@ -283,11 +283,11 @@ class Columns:
 
     @property
     def is_regression(self) -> bool:
-        """Whether it has a design: a single column is asked about, and the group is one that has declared levels."""
+        """Whether `as_regression` is possible: there is one column, and the group, if any, has declared levels."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
-        """Return the design of the one column on a dummy for each group, or on an intercept alone.
+        """Return the design that regresses the one column on a dummy for each group, or on an intercept alone.
 
         Raises
         ------
@@ -306,12 +306,12 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return (matrix, shift) as `Design.to_original` does: values are in the user's units already."""
+        """Return (matrix, shift) as `Design.to_original` does: the identity, since values are in the user's units."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout of rows that are their numbers."""
+    """Return the layout of rows whose columns are their numbers."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -324,20 +324,20 @@ def bind_columns(
     components: tuple[Component, ...] = (None,),
     component: str = "component",
 ) -> Columns:
-    """Bind a formula of columns to a domain; looks at no data.
+    """Bind a formula of columns to a domain; no data are read.
 
     Parameters
     ----------
     formula : str
         ``"x"``, ``"x1 + np.log(x2)"``, or either with ``"~ g"``, where g is a column of declared levels.
     domain : Domain or mapping
-        Bounds or levels of each column that is read. Expressions in numeric columns without bounds are `lacking`.
+        Bounds or levels of each column that is read. Numeric expressions without bounds become `lacking`.
     subset : str, optional
-        Which rows count (`select`).
+        Condition on the rows that count (`select`).
     components : tuple
-        Names of what is reported of each column.
+        Names of the results for each column.
     component : str
-        What these are: "q", "bin".
+        Name of the components: "q", "bin".
 
     Returns
     -------
@@ -373,7 +373,7 @@ def _rebound(
 
 
 def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
-    """Return the expressions that are asked about, that of the group, and all that are written."""
+    """Return the expressions to be summarised, that of the group, and all expressions in the text."""
     parsed = parse_formula(formula, LIKE)
     sides = [[term for term in side if term] for side in (parsed.left, parsed.right)]
     left, right = sides if sides[0] else sides[::-1]
@@ -415,7 +415,7 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
 
 
 def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
-    """Return edges of bins about the points of a grid, ends included."""
+    """Return edges of bins centred at the points of a grid, including the ends."""
     points = np.arange(np.ceil(low / step), np.floor(high / step) + 2)
     inner = (points[1:-1] - 0.5) * step
     edges = [min(low, (points[0] - 0.5) * step), *inner, max(high, (points[-1] - 0.5) * step)]
@@ -423,7 +423,7 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of one number: ``x[a]``, or ``x in [0, 1)``, where the component is an interval itself."""
+    """Return the name of one result: ``x[a]``, or ``x in [0, 1)`` if the component is an interval."""
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

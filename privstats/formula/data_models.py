@@ -1,6 +1,6 @@
-"""Declarations that are read from models of rows: pydantic classes and pandera schemas. Public: no cell is read here.
+"""Declarations read from models of rows: pydantic classes and pandera schemas. Public: no cell is read here.
 
-Neither package is imported: a model made with one of them says by its attributes what it declares.
+Neither package is imported: the declarations are read from the attributes of the given model.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from privstats.errors import DomainError, quote
 from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
-BOUND_NAMES = ("ge", "gt", "le", "lt")  # of pydantic
-CHECKS = {  # of pandera: the names of their bounds, and what pydantic calls these
+BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
+CHECKS = {  # pandera's checks: names of their bounds, and pydantic's names of these
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
     "greater_than": {"min_value": "gt"},
@@ -33,7 +33,7 @@ OPEN = {"ge": "gt", "le": "lt"}
 
 @dataclass
 class Field:
-    """What a model says of one column; its kind as in a codebook."""
+    """Declarations of one column in a model, with its kind as in a codebook."""
 
     kind: str = ""
     complete: bool = True
@@ -43,7 +43,7 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Add a bound; one that whole numbers do not reach is moved to the first that they do."""
+        """Add a bound; an open bound of whole numbers is replaced by the next whole number inside."""
         end = float(end) if isinstance(end, Decimal) else end
         if self.kind == "integer" and how == "gt":
             end = math.floor(end) + 1
@@ -52,13 +52,13 @@ class Field:
         (self.lows if how in ("ge", "gt") else self.highs).append(end)
 
     def known(self) -> Known | None:
-        """Return the declaration; None where there are no levels and not both bounds."""
+        """Return the declaration; None if there are neither levels nor both bounds."""
         low, high = max(self.lows, default=None), min(self.highs, default=None)
         return declaration(self.kind, low, high, self.levels, self.ordered)
 
 
 def of_model(model: Any) -> Declarations:
-    """Return what a model of rows declares; see `Domain.from_model`."""
+    """Return the declarations in a model of rows; see `Domain.from_model`."""
     schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
     fields = getattr(model, "model_fields", None) if isinstance(model, type) else None
     columns = getattr(schema, "columns", None)
@@ -77,7 +77,7 @@ def of_model(model: Any) -> Declarations:
 
 
 def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the fields by the names that columns have, with what each says."""
+    """Yield the column name and declarations of each field."""
     for name, info in fields.items():
         said = Field()
         metadata = [*_read(info.annotation, said), *info.metadata]
@@ -88,7 +88,7 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 
 
 def _read(annotation: Any, said: Field) -> list[Any]:
-    """Note what an annotation says of kind, levels and missing values; return its metadata."""
+    """Record kind, levels and missing values from an annotation; return its metadata."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return [*_read(inside[0], said), *inside[1:]]
@@ -111,7 +111,7 @@ def _plain(level: Any) -> Any:
 
 
 def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the bounds among metadata, those of a field inside a type as well."""
+    """Yield the bounds in metadata, including those of a field inside a type."""
     for part in metadata:
         yield from _bounds(getattr(part, "metadata", ()))
         for how in BOUND_NAMES:
@@ -120,7 +120,7 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the columns with what is said of each; a name that is a pattern names no column."""
+    """Yield each column name and its declarations; columns named by a pattern are left out."""
     for name, column in columns.items():
         if column.regex:
             continue

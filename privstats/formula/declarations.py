@@ -1,4 +1,4 @@
-"""What can be declared of a column: numbers in an interval, dates, or levels. Public: no cell is read here."""
+"""Declarations of one column: numbers in an interval, dates, or levels. Public: no cell is read here."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """What formulas see: an interval of numbers, or the levels."""
+        """The declaration as formulas use it: an interval of numbers, or the levels."""
 
     @property
     def typical(self) -> Known:
-        """What most values are thought to be: where only centre and scale are known, uniform numbers of those."""
+        """The usual values: for a column declared by centre and scale, uniform numbers with these."""
         return self
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        """Return `n` synthetic raw values, uniform, that owe nothing to any data."""
+        """Return `n` synthetic raw values, uniform, which do not depend on any data."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration in terms of JSON; its first key names the kind."""
+        """Return the declaration as a JSON-compatible dict, whose first key names the kind."""
 
     @abstractmethod
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the text; of levels as many as `width` characters hold, and how many more there are."""
+        """Return the text; a list of levels longer than `width` characters is cut and ends with a count of the rest."""
         return str(self)
 
 
 @dataclass(frozen=True)
 class Numbers(Known):
-    """Numbers from `lo` to `hi`; whatever lies outside is moved to the nearer bound.
+    """Numbers from `lo` to `hi`; a number outside is moved to the nearer bound.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Numbers(Known):
 
     @property
     def steps(self) -> float | None:
-        """Step of the grid on which the values lie, where it is declared; 0 is on the grid."""
+        """Step of the declared grid of values, which contains 0; None if no grid is declared."""
         return None
 
     @property
@@ -83,20 +83,20 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # of bounds, declared or estimated
+FARTHEST = 1e100  # largest size of bounds, declared or estimated
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
 @dataclass(frozen=True)
 class DeclaredGrid(Numbers):
-    """Numbers from `lo` to `hi` in steps, as a ``range`` declares them; other values stay as they are.
+    """Numbers from `lo` to `hi` in steps, declared by a ``range``; values off the grid do not change.
 
     Parameters
     ----------
     lo, hi : float
         Public bounds.
     step : float
-        Whole multiples of it, from 0, are the usual values.
+        The usual values are the whole multiples of `step`.
     """
 
     step: float
@@ -111,14 +111,14 @@ class DeclaredGrid(Numbers):
 
 @dataclass(frozen=True)
 class Estimated(Numbers):
-    """Numbers whose bounds were estimated privately, or are to be: they bound nothing but what bears their name.
+    """Numbers whose bounds are, or will be, estimated privately; the bounds apply only to the expression they name.
 
-    So a release, however far off, makes no other expression of the column constant, infinite or contradictory.
+    So a release, however wrong, cannot make another expression of the column constant, infinite or contradictory.
     """
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return a range held inside what is known anyway; one that misses it moves to the nearer end."""
+        """Return a range clamped to the known interval; a range outside it moves to the nearer end."""
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
             low, high = low - max(1.0, abs(low)), low + max(1.0, abs(low))
@@ -138,7 +138,7 @@ class Dates(Numbers):
     Parameters
     ----------
     first, last : str or date
-        Public bounds, as "2020-01-31".
+        Public bounds, such as "2020-01-31".
     origin : str or date, optional
         Day 0; by default `first`.
 
@@ -198,14 +198,14 @@ class Levels(Known):
     Parameters
     ----------
     values : tuple or list
-        At least two different texts, truth values or numbers; whole numbers at most 2^53, texts that UTF-8 can write.
+        At least two different texts, truth values or numbers; whole numbers up to 2^53, texts valid in UTF-8.
     ordered : bool
-        Whether ``<`` and the like compare them, in the order given.
+        Whether ``<`` and the like compare them, in the given order.
 
     Raises
     ------
     DomainError
-        If they are not.
+        If the values are not such levels.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class Levels(Known):
     ordered: bool = False
     listed: bool = field(
         default=False, repr=False, compare=False
-    )  # a plain list in a domain: perhaps bounds were meant
+    )  # a plain list in a domain, which may have been meant as bounds
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -235,7 +235,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """The code of each level by its text, or its number as a float and the usual texts of that."""
+        """The code of each level by its text, or by its number as a float and the usual texts of this number."""
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
         written = {text(number): code for number, code in numbers.items() for text in (repr, plain)}
@@ -243,12 +243,12 @@ class Levels(Known):
         return {**written, **truths, **texts, **numbers}
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
-        """Return the test of codes that a comparison with levels asks for.
+        """Return the function of codes that evaluates a comparison with levels.
 
         Raises
         ------
         ValueError
-            If a chosen value is no level, or levels without order are asked for theirs.
+            If a chosen value is not a level, or unordered levels are compared by order.
         """
         place = [self.values.index(value) for value in chosen]
         if symbol in ("==", "in"):
@@ -262,7 +262,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # first, so that each level appears when n allows it
+        every = np.arange(len(self.values))  # each level once, so that all appear if n is large enough
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 
@@ -282,14 +282,14 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Whether columns of any type hold a level: floats, which one missing value makes of integers, and UTF-8."""
+    """Whether a column of any type can hold a level exactly: as a float, if one value is missing, and in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
 
 
 def declared(what: Any, name: str) -> Known:
-    """Return the declaration that a plain value stands for.
+    """Return the declaration for a plain value.
 
     Parameters
     ----------
@@ -297,12 +297,12 @@ def declared(what: Any, name: str) -> Known:
         ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``; the
         categories of a type; the values of an enumeration.
     name : str
-        What is declared, for an error.
+        Name of the column, for errors.
 
     Raises
     ------
     DomainError
-        If it stands for none.
+        If the value is not a declaration.
     """
     match what:
         case Known():
@@ -341,5 +341,5 @@ def _numbers(low: Any, high: Any) -> Numbers:
 
 
 def plain(number: float) -> str:
-    """Return a number with all its digits, as short as it can be written."""
+    """Return a number with all its digits, in its shortest form."""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

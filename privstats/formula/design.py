@@ -1,7 +1,7 @@
 """The design of a regression: a formula bound to a domain, as a row-wise map to blocks and the exact map back.
 
-Columns are moved affinely to [-1, 1], the box: without an intercept they are only scaled, so that the model stays the
-one that was written. A design holds no data and can be pickled. Of its methods only `block` meets rows (TRUSTED).
+Columns are mapped affinely to [-1, 1], the box: without an intercept they are only scaled, so that the model does not
+change. A design holds no data and can be pickled. Of its methods only `block` reads rows (TRUSTED).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # above which collinear predictors are left to the fit, which marks them
+MANY_COLUMNS = 300  # above this, collinear predictors are found by the fit and not refused here
 
 
 class Mean(Protocol):
-    """What is seen here of a family with its link: its name, where the response lies, and its mean."""
+    """Interface of a family with its link: its name, the support of the response, and the mean."""
 
     @property
     def name(self) -> str: ...
@@ -64,33 +64,33 @@ class Design:
     formula : str
         As the user wrote it.
     domain : Domain
-        What is publicly known of the columns.
+        Public knowledge of the columns.
     written : tuple of str or None
         `subset`, `weights` and `offset` as the user wrote them.
     family : Mean, optional
-        Of models whose coefficients act through a link, in units of their own: the response is divided by its largest
-        value, and not moved.
+        For models with a link, whose coefficients have units of their own: the response is then divided by its
+        largest value and not centred.
     names : tuple of str
-        Coefficients, in order; "Intercept" first if there is one.
+        Names of the coefficients, in order; "Intercept" first if there is one.
     intercept : bool
-        Whether there is one.
+        Whether there is an intercept.
     response : str
-        What is explained.
+        The response, as the formula writes it.
     reads : tuple of str
         The raw columns that `block` reads.
     complete : bool
-        Whether every row is present: all columns are declared complete, all expressions are numbers everywhere, no row
-        is left out, and all weigh the same.
+        Whether every row is present: all columns are declared complete, all expressions are numbers everywhere, there
+        is no `subset`, and all weights are equal.
     lacking : tuple of str
-        Expressions without declared bounds; made-up bounds stand in their place until `with_bounds`.
+        Expressions without declared bounds; arbitrary bounds stand in their place until `with_bounds`.
     layout : Layout
-        What makes the columns of a row.
+        How numbers and codes of a block make the columns of a row.
     factors : tuple of DesignFactor
-        In the order of a block's codes.
+        The factors, in the order of a block's codes.
     centers, halves : ndarray, shape (coefficients,)
-        A column in the box is the user's, less its centre, divided by its half.
+        A column in the box is (the user's column - center) / half.
     response_center, response_half : float
-        The same of the response.
+        The same for the response.
     """
 
     formula: str
@@ -120,12 +120,12 @@ class Design:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows weigh differently."""
+        """Whether rows have different weights."""
         return self._selection.weights is not None
 
     @property
     def offset(self) -> bool:
-        """Whether something is added to the linear predictor: the column before the response."""
+        """Whether there is an offset in the linear predictor: it is the column before the response."""
         return self._offset is not None
 
     @property
@@ -135,12 +135,12 @@ class Design:
 
     @property
     def largest_weight(self) -> float:
-        """The weight that counts as one row."""
+        """The largest weight, which counts as one row."""
         return self._selection.largest_weight
 
     @property
     def offset_bounds(self) -> tuple[float, float]:
-        """Where the offset lies; zero where there is none."""
+        """Range of the offset; (0, 0) if there is none."""
         return (0.0, 0.0) if self._offset is None else (self._offset.within.lo, self._offset.within.hi)
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
@@ -155,19 +155,19 @@ class Design:
 
     @property
     def zero_to_one(self) -> bool:
-        """Whether the range of the response is that of truth values."""
+        """Whether the response ranges from 0 to 1, as truth values do."""
         return (self._outcome_interval.lo, self._outcome_interval.hi) == (0.0, 1.0)
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Scales of the columns and of the response in half-ranges; 1 where bounds are declared, not a scale."""
+        """Declared scales of columns and response in half-ranges; 1 for columns declared by bounds."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """(column, parent, parent) of columns that are the product of two other numeric ones, or the square of one.
+        """(column, parent, parent) of columns that are the product of two other numeric columns, or the square of one.
 
-        Parents are no products of others.
+        Parents are not products of other columns themselves.
         """
         return self._made.multiplied_columns()
 
@@ -177,18 +177,18 @@ class Design:
         Parameters
         ----------
         frame : DataFrame or mapping of str to Series
-            With the columns of `reads`.
+            Contains the columns of `reads`.
 
         Notes
         -----
-        A row is present whatever its cells are in columns declared complete: a missing number is read as the middle of
-        its interval, a missing or undeclared level as the first. Another column without a legal value, an expression
-        that is no number, and `subset`, make a row absent; in a complete design nothing does.
+        In columns declared complete no cell makes a row absent: a missing number is read as the middle of its interval,
+        a missing or undeclared level as the first level. A row is absent if another column has no legal value, if an
+        expression is not a number, or by `subset`; in a complete design no row is absent.
         """
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        kind = np.float64 if self.offset else np.float32  # whose 24 bits are enough for the grid in [-1, 1]
+        kind = np.float64 if self.offset else np.float32  # 24 bits suffice for the grid in [-1, 1]
         numbers = np.empty((n, self.layout.numbers), kind, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
@@ -207,7 +207,7 @@ class Design:
         return Block(present, numbers, codes, self.layout, self._selection.weighs(rows))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return made-up rows, uniform on the domain, that owe nothing to any data."""
+        """Return synthetic rows, uniform on the domain, which do not depend on any data."""
         return self._bound.draw(self.reads, n, rng)
 
     @cached_property
@@ -219,11 +219,11 @@ class Design:
 
     @cached_property
     def predictors(self) -> Mapping[str, Predictor]:
-        """The raw columns that the linear predictor reads, offset included, and what is publicly known of each."""
+        """Raw columns that the linear predictor reads, including the offset, with the public knowledge of each."""
         return predictors_of((*self._made.reads, *self._added), self._bound)
 
     def varies_with(self, column: str) -> frozenset[str]:
-        """Return the columns on which changes of the linear predictor with a column may depend, perhaps on itself."""
+        """Return the columns on which the effect of a column on the linear predictor depends; it may be among them."""
         products = [self._made.sources(product) for product in self._made.products]
         mine = [parts for parts in products if any(column in part.reads for part in parts)]
         others = [name for parts in mine for part in parts if part.code != column for name in part.reads]
@@ -234,7 +234,7 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with estimated bounds for what is `lacking`, held inside what is known anyway."""
+        """Return the design with estimated bounds for `lacking` expressions, clamped to their known ranges."""
         found = {}
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
@@ -247,7 +247,7 @@ class Design:
         Parameters
         ----------
         response : bool
-            Whether coefficients are in units of the response, as without a link.
+            Whether coefficients are in units of the response, which they are without a link.
         """
         unit = self.response_half if response else 1.0
         matrix, shift = np.diag(unit / self.halves), np.zeros(len(self.names))
@@ -262,7 +262,7 @@ class Design:
         Parameters
         ----------
         new_data : DataFrame
-            The predictors' columns; nobody's secret.
+            The predictors' columns, which are not confidential.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Design:
         return np.where(present[:, None], self._made.matrix(rows, len(new_data)), np.nan)
 
     def offsets(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return what is added to the linear predictor of new rows, shape (n,); NaN where it is missing."""
+        """Return the offset of new rows, shape (n,); NaN if it is missing."""
         if self._offset is None:
             return np.zeros(len(new_data))
         check_schema(new_data, self._offset.reads)
@@ -300,12 +300,12 @@ class Design:
         Raises
         ------
         FormulaError
-            If it cannot be read as linear equations of the coefficients.
+            If it cannot be read as linear equations in the coefficients.
         """
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response, and the linear predictor with these coefficients, as expressions of columns.
+        """Return the response, and the linear predictor with these coefficients, as expressions in columns.
 
         Raises
         ------
@@ -322,17 +322,17 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return the directions v with ``columns @ v = 0`` in every row whose levels are kept: from contrasts alone.
+        """Return the directions v with ``columns @ v = 0`` in every row with kept levels, as the contrasts imply.
 
         Parameters
         ----------
         kept : sequence of boolean arrays, optional
-            For each of `factors`, its levels that are kept; None keeps all.
+            For each of `factors`, the mask of its levels that are kept; None keeps all.
 
         Returns
         -------
         ndarray, shape (coefficients, directions)
-            Orthonormal, in the box.
+            Orthonormal, for coefficients in the box.
         """
         if kept is None:
             return self._hidden
@@ -344,9 +344,9 @@ class Design:
 
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and standard deviation of each column but the intercept, and last of the response, in the box.
+        """Centre and standard deviation of each column without the intercept, then of the response, in the box.
 
-        As of uniform numbers on the bounds; where only centre and scale of a column are declared, of those.
+        They are those of uniform numbers between the bounds, or the declared centre and scale of a column.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family)
@@ -371,7 +371,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write scaled numbers on the grid; one that is no number makes its row absent."""
+    """Write scaled numbers on the grid; NaN makes its row absent."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)
@@ -392,22 +392,22 @@ def bind_regression(
     family: Mean | None = None,
     rows: int | None = None,
 ) -> Design:
-    """Bind a formula to a domain; looks at no data.
+    """Bind a formula to a domain; no data are read.
 
     Parameters
     ----------
     formula : str
-        "response ~ predictors", in the language of patsy as far as `rowwise` admits it.
+        "response ~ predictors", in the language of patsy with row-wise functions only (see `rowwise`).
     domain : Domain or mapping
-        Bounds or levels of the columns that are read. Expressions in numeric columns without bounds are `lacking`.
+        Bounds or levels of the columns that are read. Numeric expressions without bounds become `lacking`.
     subset, weights : str, optional
-        Which rows count, and how much (`select`).
+        Condition on the rows that count, and their weights (`select`).
     offset : str, optional
-        What is added to the linear predictor: an expression with public bounds.
+        Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
-        Of models with a link.
+        For models with a link.
     rows : int, optional
-        Public number of rows, for refusing factors of more levels than they can tell apart.
+        Public number of rows; factors with too many levels for it are refused.
 
     Returns
     -------
@@ -416,7 +416,7 @@ def bind_regression(
     Raises
     ------
     FormulaError
-        If the formula cannot be read, mixes rows, has the response among the predictors, or collinear predictors.
+        If the formula cannot be read or mixes rows, or the response or collinear columns are among the predictors.
     DomainError
         If bounds or levels are missing or contradictory.
     """
@@ -428,7 +428,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return a design that was bound before, perhaps with other estimated bounds; refuses nothing on their account."""
+    """Return a design bound again, perhaps with other estimated bounds, which are never refused."""
     return _bound_to(formula, domain, *written, family, None)
 
 
@@ -448,7 +448,7 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    parts = {code: factor(code, bound) for code in parsed.written}  # also what a minus sign takes out: y ~ x - x.mean()
+    parts = {code: factor(code, bound) for code in parsed.written}  # terms removed by "-" included: y ~ x - x.mean()
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
@@ -493,13 +493,13 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return what is known of an expression's range: of a response, what its family can have."""
+    """Return the known range of an expression; for a response, within the support of its family."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
 
 def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
-    """Return the response: a number, or one of two levels where a family's means lie between 0 and 1."""
+    """Return the response: a number, or one of two levels if the family's means lie between 0 and 1."""
     binary = family is not None and family.support == (0.0, 1.0)
     if isinstance(part, LevelFactor):
         many = len(part.levels.values)
@@ -522,7 +522,7 @@ def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
 
 
 def _refuse_support(part: NumericFactor, family: Mean) -> None:
-    """Refuse a response whose declared bounds exceed what a family can have."""
+    """Refuse a response whose declared bounds exceed the support of its family."""
     low, high = family.support
     lo, hi = part.within.lo, part.within.hi
     if low <= lo < hi <= high:
@@ -548,7 +548,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half of each column in the box; the intercept is 1 there, too."""
+    """Return centre and half-range of each column; the intercept remains 1 in the box."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:
@@ -559,7 +559,7 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 
 
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
-    """Return centre and half of the response: not moved without an intercept, and by its largest value with a link."""
+    """Return centre and half-range of the response: no centre without an intercept; with a link, the largest value."""
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
         return 0.0, within.hi
@@ -591,7 +591,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        alone = reads.isdisjoint(ends) or len(reads) == 1  # else points need not show each piece beside all others
+        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise the points may not combine all pieces
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:

@@ -175,7 +175,7 @@ class Domain(Mapping[str, Known]):
         return known if isinstance(known, Interval) else EVERYTHING
 
     def is_complete(self, name: str) -> bool:
-        """Whether a column is declared, and declared to have no missing values."""
+        """Whether a column is declared to have no missing values."""
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
@@ -217,7 +217,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         OptionError
-            If `n` or `seed` is no whole number from 0 on.
+            If `n` or `seed` is not a nonnegative whole number.
 
         Examples
         --------

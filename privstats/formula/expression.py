@@ -1,7 +1,7 @@
-"""The whitelist of formula syntax: expressions that treat each row alone, and nothing else.
+"""The whitelist of formula syntax: only expressions that treat each row by itself.
 
-An expression is bounded by walking it over intervals (`values.walk`): it may use only the nodes listed there and the
-functions in `functions`, so that nothing that could mix rows, or reach outside the frame, can be written.
+Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the nodes listed
+there and the functions in `functions` are allowed, so no expression can mix rows or read anything outside the frame.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from privstats.formula.functions import FUNCTIONS, Rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
-WHOLE = range(1, 100)  # powers that are products
-FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's way to write C(...)
-TREES = 1024  # syntax trees
-MOST_NODES = 300  # of an expression: deeper than anyone writes, shallower than Python can walk
+WHOLE = range(1, 100)  # powers that are computed as products
+FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's spelling of C(...)
+TREES = 1024  # syntax trees that are cached
+MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
     "scale",
@@ -41,7 +41,7 @@ OF_ALL_ROWS = (
 
 
 class _Normal(ast.NodeTransformer):
-    """Turn ``Q('any name')`` into a name, and ``x * x`` into ``x ** 2``, whose bounds know their minimum."""
+    """Turn ``Q('any name')`` into a name, and ``x * x`` into ``x ** 2``, whose bounds are never negative."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
@@ -61,7 +61,7 @@ class _Normal(ast.NodeTransformer):
 def parse(code: str) -> ast.expr:
     """Return the syntax tree of one factor of a formula: quoted column names are names, and ``x * x`` is ``x ** 2``.
 
-    Trees are remembered, so nobody may change one.
+    Trees are cached and must not be changed.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def parse(code: str) -> ast.expr:
 
 
 def spelling(code: str) -> str:
-    """Return `code` in normal form, so that ``I(x**2)`` and ``I(x ** 2)`` are one name."""
+    """Return `code` in normal form, so that ``I(x**2)`` and ``I(x ** 2)`` have the same name."""
     try:
         return ast.unparse(parse(code))
     except FormulaError:
@@ -91,7 +91,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the expressions whose product an expression is, with their powers.
+    """Return the expressions, with their powers, whose product is the given expression.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def columns(node: ast.expr) -> tuple[str, ...]:
 
 
 def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
-    """Return the interval of an expression from what is known of its columns.
+    """Return the interval of an expression, computed from the declarations of its columns.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """Columns as intervals: an expression's bounds. `parts`, where given, takes the interval of every part."""
+    """Columns as intervals, to compute bounds; `parts`, if given, collects the interval of every subexpression."""
 
     of: Mapping[str, Interval | Levels]
     parts: list[Interval] | None = None

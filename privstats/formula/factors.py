@@ -1,8 +1,7 @@
 """Factors of a formula: numbers with bounds, columns of bases, and levels with their coding.
 
-A factor holds no data. Numbers are evaluated by `values`, row by row, and held to the bounds that follow from the
-domain; levels are codes of what is declared. How columns are named and which dummies are redundant is said in
-`language`.
+A factor holds no data. Numbers are evaluated by `values`, row by row, and clamped to the bounds that follow from the
+domain; levels are codes of declared levels. `language` decides how columns are named and which dummies are redundant.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from privstats.formula.language import CODINGS, coding, level_probe, numeric_pro
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
-ROWS_A_LEVEL = 10  # fewer rows than this for each level say nothing about any
-MANY_LEVELS = 50  # up to here few rows are let pass: the fit says which levels are not given
-MOST_LEVELS = 2000  # of a factor or a product of factors: their coding must fit into memory
+ROWS_A_LEVEL = 10  # least number of rows per level, for factors of many levels
+MANY_LEVELS = 50  # factors of up to this many levels are not refused for few rows
+MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, whose coding must fit in memory
 TRUTH = np.array([[0.0], [1.0]])
 
 
 @dataclass(frozen=True, eq=False)
 class NumericFactor:
-    """An expression in columns, held inside `within` after it is evaluated.
+    """An expression in columns, whose values are clamped to `within`.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class NumericFactor:
     total : bool
         Whether it is a number wherever its columns are.
     step : float, optional
-        Of the grid on which a column's values lie, where it is declared.
+        Step of the declared grid of a column's values, if any.
     """
 
     code: str
@@ -63,7 +62,7 @@ class NumericFactor:
 
     @property
     def probe(self) -> Any:
-        """One made-up row for `language.code_columns`."""
+        """One synthetic row for `language.code_columns`."""
         return numeric_probe(0)
 
     @property
@@ -72,14 +71,14 @@ class NumericFactor:
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return its values in admitted rows, shape (n, 1); NaN where it is no number."""
+        """Return its values in admitted rows, shape (n, 1); NaN where the expression is not a number."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
-        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # which was clamped when admitted
+        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # clamped already when admitted
         return (self.within.clamp(values) if clamp and not column else values)[:, None]
 
     @cached_property
     def is_condition(self) -> bool:
-        """Whether it is true or false, as a comparison is: two levels, then, whose rows can be counted."""
+        """Whether it is true or false, as a comparison is: then rows can be counted for its two values."""
         return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
@@ -124,7 +123,7 @@ class LevelFactor:
         The raw column.
     levels : Levels
     contrast : object
-        A coding of `language`.
+        Coding of the levels, from `language`.
     """
 
     code: str
@@ -143,7 +142,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the place of each admitted row's level."""
+        """Return the index of each admitted row's level."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -151,7 +150,7 @@ class LevelFactor:
 
 @dataclass(frozen=True, eq=False)
 class CutFactor(LevelFactor):
-    """A bounded expression, cut at public edges: the interval in which its value lies is its level.
+    """A bounded expression cut at public edges: its level is the interval in which its value lies.
 
     Parameters
     ----------
@@ -172,7 +171,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the place of each admitted row's interval; -1 where the expression is no number and need not be."""
+        """Return the index of each admitted row's interval; -1 if the expression is not a number in that row."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)
@@ -182,14 +181,14 @@ Factor = NumericFactor | BasisFactor | LevelFactor
 
 
 def factor(code: str, domain: Domain) -> Factor:
-    """Return the factor that `code` writes, bounded by the domain.
+    """Return the factor that `code` spells, bounded by the domain.
 
     Parameters
     ----------
     code : str
         One factor of a formula, as it is spelled there.
     domain : Domain
-        Declared bounds and levels; a declaration under the factor's own name narrows what follows from its columns.
+        Declared bounds and levels; a declaration of the factor itself narrows the range that follows from its columns.
 
     Returns
     -------
@@ -198,7 +197,7 @@ def factor(code: str, domain: Domain) -> Factor:
     Raises
     ------
     FormulaError
-        If the expression is not known to treat rows singly.
+        If the expression is not known to treat each row by itself.
     DomainError
         If its bounds, or the levels of its column, are not known.
     """
@@ -228,17 +227,17 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that `code` writes; a column of truth values is one."""
+    """Return the bounded numeric expression that `code` spells; a column of truth values is numeric, too."""
     return _numeric(code, parse(code), domain)
 
 
 def cut_factor(code: str, domain: Domain) -> CutFactor | None:
-    """Return the factor that ``cut(expression, edges)`` writes; None of another expression.
+    """Return the factor that ``cut(expression, edges)`` spells; None for another expression.
 
     Raises
     ------
     FormulaError
-        If the edges are no ascending numbers.
+        If the edges are not ascending numbers.
     DomainError
         If they do not cover the bounds of the expression.
     """
@@ -257,7 +256,7 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
 
 
 def as_edges(bins: Any) -> tuple[float, ...]:
-    """Return edges of bins as numbers; nothing where they are no ascending numbers."""
+    """Return edges of bins as numbers; an empty tuple if they are not ascending numbers."""
     try:
         edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
     except (TypeError, ValueError):
@@ -266,12 +265,12 @@ def as_edges(bins: Any) -> tuple[float, ...]:
 
 
 def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
-    """Refuse edges of bins beyond which an expression has values.
+    """Refuse edges of bins that do not cover the values of an expression.
 
     Raises
     ------
     DomainError
-        Naming the bounds.
+        The error names the bounds.
     """
     low, high = part.within.lo, part.within.hi
     if edges[0] > low or edges[-1] < high:
@@ -282,7 +281,7 @@ def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
 
 
 def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
-    """Return what the intervals between edges are called, such as "[0, 1)"."""
+    """Return names of the intervals between edges, such as "[0, 1)"."""
     closed = ")" * (len(edges) - 2) + "]"
     short = [f"{edge:g}" for edge in edges]
     texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
@@ -290,7 +289,7 @@ def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` writes, without bounds."""
+    """Return the numeric expression that `code` spells, without bounds."""
     node = parse(code)
     return NumericFactor(code, columns(node), EVERYTHING, node, False)
 
@@ -316,9 +315,9 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
-    """Return the numeric expressions whose bounds are not known because some column is not declared, in order.
+    """Return the numeric expressions without known bounds because a column is not declared, in order.
 
-    Bounds of these can be estimated. Refuses nothing: what is wrong with an expression, `factor` says better.
+    Their bounds can be estimated. Nothing is refused here, since `factor` gives better errors.
     """
     found = []
     for code in codes:
@@ -335,23 +334,23 @@ def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 
 
 def derived(code: str, domain: Domain) -> Interval:
-    """Return what is known of an expression's range, finite or not."""
+    """Return the known range of an expression, finite or not."""
     node = parse(code)
     return bounds_of(node, {name: _public(name, domain) for name in columns(node)}) & domain.bounds(code)
 
 
 def _public(name: str, domain: Domain) -> Interval | Levels:
-    """Return what is declared of a column; estimated bounds bound the column alone, not what is computed of it."""
+    """Return the declaration of a column; estimated bounds apply to the column alone, not to functions of it."""
     return EVERYTHING if isinstance(domain.get(name), Estimated) else domain.known(name)
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
-    """Refuse factors of more levels than rows can tell apart; `rows` is public, None where it is not known.
+    """Refuse factors with too many levels for the number of rows, which is public or else None.
 
     Raises
     ------
     FormulaError
-        Naming the factor, or the product of factors.
+        The error names the factor, or the product of factors.
     """
     for term in terms:
         parts = [part for part in term if isinstance(part, LevelFactor)]
@@ -368,12 +367,12 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Refuse so `many` levels that a public number of rows has few for each.
+    """Refuse a factor of `many` levels if the public number of rows is too small for them.
 
     Raises
     ------
     FormulaError
-        Naming the factor.
+        The error names the factor.
     """
     if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
         raise FormulaError(
@@ -408,7 +407,7 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
 
 
 def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
-    """Refuse a column used as a number and declared as [0, 20], or [0, 0.5]; [0, 1] are levels of a truth value."""
+    """Refuse a column used as a number and declared as [0, 20] or [0, 0.5]; [0, 1] are levels of a truth value."""
     match levels.values:
         case (int() | float() as low, int() | float() as high) if (
             levels.listed and low < high and not (high - low == 1 and float(low).is_integer())
@@ -445,7 +444,7 @@ def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
     if any(isinstance(domain.get(name), Estimated) for name in columns(inner)):
         raise DomainError(_no_bounds(code, inner, domain))
-    of = _numeric(ast.unparse(inner), inner, domain)  # a basis lives on the public range, wherever it is evaluated
+    of = _numeric(ast.unparse(inner), inner, domain)  # a basis is defined on the public range of the expression
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
     return BasisFactor(code, of, BASES[kind](code, of.within, arguments, keywords))

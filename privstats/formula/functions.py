@@ -1,4 +1,4 @@
-"""The functions a formula may call: each treats a row alone, and knows its image of intervals."""
+"""Functions that a formula may call: each works row by row and has a known image of intervals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with NaN where an argument is NaN: a comparison with nothing is not false."""
+    """Return `function` with the result NaN if an argument is NaN, so that a comparison with it is not false."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -42,13 +42,13 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a function of truth values, which are 0 and 1: anything else counts as true."""
+    """Return a logical function with values 0 and 1; every argument except 0 counts as true."""
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison, 0 or 1."""
+    """Return a comparison with values 0 and 1."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 
@@ -95,17 +95,17 @@ def rowwise(
 ) -> F:
     """Let formulas call a function of your own, by name.
 
-    It is called with one row at a time, as arrays of length 1 clamped to the domain, so that it cannot mix rows (and is
-    slower than built-in functions); its values are clamped to the bounds, and a row on which it fails counts as
+    It is called for one row at a time, with arrays of length 1 clamped to the domain, so that it cannot mix rows (and
+    is slower than built-in functions). Its values are clamped to the bounds, and a row for which it fails counts as
     missing.
 
     Parameters
     ----------
     function : callable
-        Maps arrays of length 1 to one.
+        Maps arrays of length 1 to an array of length 1.
     bounds : tuple of float, or callable
-        The range of its values; or a function of the arguments' ranges, ``(low, high)`` each, that
-        returns their range.
+        The range of its values; or a function that maps the arguments' ranges, each ``(low, high)``, to this
+        range.
     name : str, optional
         Name in formulas; by default that of the function.
 
@@ -123,7 +123,7 @@ def rowwise(
     -----
     Formulas can call without this: I, np.abs, np.square, np.power(x, 2), np.log, np.log2, np.log10, np.log1p, np.exp,
     np.exp2, np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign,
-    np.minimum(x, z), np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They know arithmetic, comparisons,
+    np.minimum(x, z), np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They may use arithmetic, comparisons,
     ``and``, ``or``, ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any name'); poly(x, 2), and bs,
     cr, cc with knots=[...].
 
@@ -153,13 +153,13 @@ def rowwise(
 
 
 def registered_in(codes: Iterable[str | None]) -> list[str]:
-    """Return which functions registered by `rowwise` are called in expressions."""
+    """Return the functions registered by `rowwise` that are called in expressions."""
     text = "\n".join(code for code in codes if code is not None)
     return [name for name in _SOURCES if re.search(rf"\b{name}\s*\(", text)]
 
 
 def _source(function: Any) -> Any:
-    """Return what tells two functions apart: the same cell of a notebook, run again, is the same function."""
+    """Return an identity of a function by its code: a notebook cell that is run again defines the same function."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 
@@ -183,7 +183,7 @@ def _image(name: str, bounds: Any) -> Callable[..., Interval]:
 
 
 def _one_by_one(function: Callable[..., Any]) -> Callable[..., FloatArray]:
-    """Return `function` called on one row at a time: it cannot mix rows, and a row on which it fails is missing."""
+    """Return `function` called for one row at a time: it cannot mix rows, and a row for which it fails is missing."""
 
     def one(*row: float) -> float:
         try:

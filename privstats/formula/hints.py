@@ -1,4 +1,4 @@
-"""Hints: what is publicly known of a column's usual values. Forecasts use them, and nothing that meets rows does."""
+"""Hints: public knowledge of a column's usual values. Only forecasts use them, and no code that reads rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from privstats.errors import DomainError, quote
 from privstats.formula.declarations import Dates, Known, Levels, Numbers, plain
 
-ROUNDING = 1e-9  # by which shares may add up to more than 1
+ROUNDING = 1e-9  # tolerance of the sum of shares above 1
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Hint:
     ----------
     mean, sd : float, optional
     shares : tuple of (level, float)
-        Of a column of zeros and ones, its two values are levels.
+        Shares of the levels; for a column of zeros and ones the levels are 0 and 1.
     """
 
     mean: float | None = None
@@ -31,7 +31,7 @@ class Hint:
     shares: tuple[tuple[Any, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the hint in terms of JSON: the arguments of `hint_of`, shares as pairs."""
+        """Return the arguments of `hint_of` as a JSON-compatible dict, shares as pairs."""
         numbers = {name: value for name, value in (("mean", self.mean), ("sd", self.sd)) if value is not None}
         return {**numbers, **({"shares": [list(pair) for pair in self.shares]} if self.shares else {})}
 
@@ -42,19 +42,19 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels of a column that may have shares: zero and one, of numbers from 0 to 1; None of others."""
+    """Return the levels of a column for which shares make sense, 0 and 1 for numbers from 0 to 1; None for others."""
     if isinstance(known, Levels):
         return known
     return Levels((0, 1)) if isinstance(known, Numbers) and (known.lo, known.hi) == (0.0, 1.0) else None
 
 
 def hint_of(name: str, known: Known, mean: Any, sd: Any, shares: Any) -> Hint:
-    """Return a hint about a column, held against its declaration.
+    """Return a hint about a column, after checking it against the declaration.
 
     Raises
     ------
     DomainError
-        Naming the column and the cure.
+        The error names the column and the cure.
     """
     if mean is None and sd is None and shares is None:
         raise DomainError(f"the hint about '{name}' is empty; write {example(name, known)}")
@@ -78,7 +78,7 @@ def _moments(name: str, known: Numbers, mean: Any, sd: Any) -> Hint:
             f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {example(name, known)}"
         )
     middle = known.meaning.middle if mean is None else mean
-    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # with all values at the two bounds
+    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # reached with all values at the two bounds
     if sd is not None and not 0 < sd < most:
         raise DomainError(
             f"the sd of '{name}' is {plain(sd)}; within {known} and with mean {middle:g} it is above 0 and below "

@@ -1,7 +1,7 @@
-"""Interval arithmetic: the bounds of an expression from the bounds of its columns.
+"""Interval arithmetic: bounds of an expression from the bounds of its columns.
 
-An operation that may leave the numbers (division by an interval that contains 0, the log of one that is
-not positive) gives an infinite bound; whoever needs a finite one refuses then.
+An operation that may be undefined (division by an interval that contains 0, the logarithm of one that is not
+positive) gives an infinite bound; code that needs a finite bound then refuses the expression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Interval:
     Parameters
     ----------
     lo, hi : float
-        Bounds, infinite where nothing is known.
+        Bounds; infinite if nothing is known.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Interval:
 
     @classmethod
     def hull(cls, values: Iterable[float]) -> Interval:
-        """Return the smallest interval that holds `values`; NaN among them means nothing is known."""
+        """Return the smallest interval that contains `values`; the whole line if one of them is NaN."""
         values = [float(value) for value in values]
         if any(math.isnan(value) for value in values):
             return EVERYTHING
@@ -63,7 +63,7 @@ class Interval:
         return max(abs(self.lo), abs(self.hi))
 
     def clamp(self, values: FloatArray) -> FloatArray:
-        """Return `values` moved to the nearest bound where they lie outside; NaN stays."""
+        """Return `values` with those outside moved to the nearest bound; NaN stays NaN."""
         return np.clip(values, self.lo, self.hi)
 
     def __contains__(self, value: float) -> bool:
@@ -94,7 +94,7 @@ class Interval:
         return self * Interval(1 / other.hi, 1 / other.lo)
 
     def __pow__(self, power: Interval) -> Interval:
-        """Raise to a constant power; even powers know their minimum."""
+        """Raise to a constant power; an even power of an interval around 0 has the minimum 0."""
         exponent = power.lo
         if power.hi != exponent:
             raise FormulaError("an exponent must be a number, not a column")
@@ -121,7 +121,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the image under an increasing function; NaN outside its domain means nothing is known."""
+    """Return the image of an interval under an increasing function; the whole line if the function is NaN there."""
 
     def image(of: Interval) -> Interval:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Kinds of columns, by names and types, which are public: what declares them, and what fits a declaration."""
+"""Kinds of columns, from public names and types: how each kind is declared, and which declarations fit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
-SLIP = 0.8  # likeness of two names from which one is taken for a slip of the pen
-DECLARED = {  # how a column of a kind is declared, and what is said of one that is not
+SLIP = 0.8  # similarity of two names above which one is taken for a typing error
+DECLARED = {  # how a column of a kind is declared, and the text about an undeclared one
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
     "truth": ("bool", "has truth values and is not declared; write {domain}"),
@@ -27,14 +27,14 @@ HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text":
 
 
 def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
-    """Return the name that was probably meant, in any case of its letters."""
+    """Return the offered name that is most similar, ignoring case; None if there is no similar name."""
     lower = {other.lower(): other for other in offered if isinstance(other, str)}
     found = difflib.get_close_matches(name.lower(), lower, 1, alike)
     return lower[found[0]] if found else None
 
 
 def kind_of(dtype: Any) -> str:
-    """Return which declaration a column of this type needs."""
+    """Return the kind of declaration that a column of this type needs."""
     if pd.api.types.is_bool_dtype(dtype):
         return "truth"
     if pd.api.types.is_datetime64_any_dtype(dtype):
@@ -43,7 +43,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:
-    """Return what is to be said of columns without a declaration, by kind: as in `DECLARED`."""
+    """Return the text about columns without a declaration, by kind as in `DECLARED`."""
     domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
     domain = f"domain={{{domain}}}"
     if len(kinds) == 1:
@@ -55,7 +55,7 @@ def undeclared(kinds: Mapping[str, str]) -> str:
 
 
 def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
-    """Return in words where declarations and columns differ: missing, of another kind, or not declared.
+    """Return sentences on differences of declarations and columns: missing, of another kind, or not declared.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
     reads : mapping of str to iterable of str
         The columns that each declared name reads: itself, or the columns of a factor.
     types : mapping of str to dtype
-        The columns.
+        Types of the data's columns.
     """
     named = {column for name in domain for column in reads[name]}
     free = [name for name in types if name not in named]
@@ -84,7 +84,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
-    """Return how else to declare a column whose cells, by its type, the declaration does not admit; None if it may."""
+    """Return another declaration for a column whose type the declaration does not admit; None if it may fit."""
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
         fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))
@@ -92,7 +92,7 @@ def _cure(known: Known, dtype: Any) -> str | None:
         fits = kind in ("dates", "text")
     else:
         fits = numeric
-    if fits or isinstance(dtype, pd.CategoricalDtype):  # the type of its categories is not looked at
+    if fits or isinstance(dtype, pd.CategoricalDtype):  # the type of the categories is not checked
         return None
     if kind == "number" and isinstance(known, Levels):
         return "declare its levels as numbers: [1, 2]"

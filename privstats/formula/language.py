@@ -1,7 +1,7 @@
-"""The one file that knows patsy: it parses formulas, codes factors, names columns, and reads hypotheses.
+"""The interface to patsy: it parses formulas, codes factors, names columns, and reads hypotheses.
 
-patsy sees texts, declared levels, and public points: never a row of the data. Which dummies are redundant, what columns
-are called and what a contrast or a spline basis is, is its word; another parser could take its place here.
+patsy gets texts, declared levels and public points, never a row of the data. It decides which dummies are redundant,
+how columns are named, and the values of contrasts and spline bases. No other file imports patsy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Hel
 SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
-FORMULAS = 64  # formulas
+FORMULAS = 64  # parsed formulas that are cached
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Formula:
     left, right : tuple of tuple of str
         Terms, each the expressions of its factors; () is the intercept.
     written : tuple of str
-        Every expression that stands in the text, also one that a minus sign takes out again.
+        Every expression in the text, including those in terms that a minus sign removes.
     """
 
     left: tuple[tuple[str, ...], ...]
@@ -51,16 +51,16 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """Neighbouring columns that one product of factors makes: the first factor varies fastest.
+    """Consecutive columns that are one product of factors; the level of the first factor varies fastest.
 
     Parameters
     ----------
     factors : tuple of str
         The expressions of its factors.
     contrasts : mapping of str to ndarray, shape (levels, columns)
-        The coding of each factor that has levels.
+        The coding of each factor with levels.
     columns : int
-        How many columns it makes.
+        Number of columns.
     """
 
     factors: tuple[str, ...]
@@ -75,7 +75,7 @@ def a(value: object) -> str:
 
 
 def parse_formula(formula: Any, like: str) -> Formula:
-    """Return what a formula says; `like` is an example for whoever wrote none.
+    """Return a parsed formula; `like` is an example for error messages.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
 
 @lru_cache(maxsize=FORMULAS)
 def _read(formula: str) -> Formula | None:
-    """Return what a formula says; None where it cannot be read."""
+    """Return a parsed formula; None if it cannot be read."""
     try:
         tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text
@@ -115,7 +115,7 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor as patsy wants it: one made-up row, and no memory."""
+    """A factor in the interface of patsy: one synthetic row, and no state."""
 
     code: str
     value: Any
@@ -138,31 +138,31 @@ class _Probe:
 
 
 def numeric_probe(columns: int) -> Any:
-    """Return one made-up row of a numeric factor of so many columns."""
+    """Return one synthetic row of a numeric factor with this number of columns."""
     return np.zeros(1) if columns == 0 else np.zeros((1, columns))
 
 
 def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
-    """Return one made-up row of a factor with these levels and this coding."""
+    """Return one synthetic row of a factor with these levels and this coding."""
     return C(pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object)), contrast)
 
 
 def code_columns(
     terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[Subterm, ...]]:
-    """Return the names of a formula's columns, and what makes them, in order.
+    """Return the names of a formula's columns, and the subterms that generate them, in order.
 
     Parameters
     ----------
     terms : sequence of tuple of str
         As in `Formula.right`.
     probes : mapping of str to object
-        One made-up row of each factor.
+        One synthetic row of each factor.
 
     Raises
     ------
     FormulaError
-        If two columns would have one name.
+        If two columns would have the same name.
     """
     info = _coded(terms, probes)
     if info is None:
@@ -178,7 +178,7 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 
 
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
-    """Return what patsy makes of the terms; None where it stumbles, as it does where two columns get one name."""
+    """Return patsy's coding of the terms; None if patsy fails, for instance because two columns have one name."""
     ours = [Term([_Probe(code, probes[code]) for code in term]) for term in terms]
     try:
         return design_matrix_builders([ours], lambda: iter([{}]), 0, NAAction(on_NA="raise", NA_types=[]))[0]
@@ -192,7 +192,7 @@ def _subterm(part: Any) -> Subterm:
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return a coding of levels, None where the arguments do not fit."""
+    """Return a coding of levels; None if the arguments do not fit."""
     try:
         made = CODINGS[kind](*arguments, **keywords)
         made.code_without_intercept(list(levels))
@@ -202,7 +202,7 @@ def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], lev
 
 
 def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
-    """Return the columns of a factor with an intercept beside it, shape (levels, columns)."""
+    """Return the columns of a factor in a model with an intercept, shape (levels, columns)."""
     return np.asarray(contrast.code_without_intercept(list(levels)).matrix, dtype=float)
 
 
@@ -215,12 +215,12 @@ def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], Floa
 
 
 def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArray[np.float64]]:
-    """Return (R, r) such that a hypothesis about coefficients reads ``R @ params = r``.
+    """Return (R, r) such that a hypothesis about coefficients means ``R @ params = r``.
 
     Raises
     ------
     FormulaError
-        If it names another coefficient, or cannot be read as linear equations.
+        If it names an unknown coefficient, or cannot be read as linear equations.
     """
     try:
         read = DesignInfo(list(names)).linear_constraint(hypothesis)

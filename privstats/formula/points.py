@@ -1,4 +1,4 @@
-"""Public points of a domain, and whether columns are linear functions of one another at all of them."""
+"""Public points of a domain, to find columns that are linear functions of one another at all points."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # of a column's length
-FEWEST = 40  # points beyond twice the number of columns
-NARROW = 0.1  # of its range: a piece of a spline that few points may show
+ROUNDING = 1e-9  # tolerance of a rank, as a share of a column's length
+FEWEST = 40  # least number of points beyond twice the number of columns
+NARROW = 0.1  # share of the range below which a piece of a spline may have too few points
 MOST_POINTS = 20_000
 
 
@@ -37,18 +37,18 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points of the domain as admitted columns, and their number; none where too many would be needed.
+    """Return public points of the domain as admitted columns, and their number; none if too many would be needed.
 
     Parameters
     ----------
     domain : Domain
     reads : sequence of str
     crossed : sequence of tuple of str
-        Columns of levels of which each combination is among the points, `repeats` times.
+        Sets of level columns; each combination of their levels is among the points, `repeats` times.
     ends : mapping of str to sequence of float
-        Where conditions cut the range of a column: each piece has points, `repeats` of them, and so has each end.
+        Points at which conditions cut the range of a column: each piece and each end gets `repeats` points.
     repeats, columns : int
-        More points than `columns` in any case.
+        There are always more points than `columns`.
     """
     levels = {name: known for name in reads if isinstance(known := domain.known(name), Levels)}
     sizes = [[len(levels[name].values) for name in names] for names in crossed]
@@ -89,7 +89,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers with which a comparison compares a column; None of other comparisons, and of what is none.
+    """Return the numbers to which a comparison compares a column; None for any other expression.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return where the conditions of a factor cut the ranges of columns."""
+    """Return the points at which the conditions of a factor cut the ranges of columns."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():
@@ -123,7 +123,7 @@ def _node(part: NumericFactor | BasisFactor | LevelFactor) -> ast.AST:
 
 
 def primes(many: int) -> list[int]:
-    """Return the first prime numbers, by the sieve of Eratosthenes: the m-th is below 2 m log m from the third on.
+    """Return the first prime numbers, by the sieve of Eratosthenes: for m >= 3 the m-th is below 2 m log m.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def primes(many: int) -> list[int]:
 
 
 def _spread(prime: int, n: int) -> FloatArray:
-    """Return n points of (0, 1), even and in no relation to those of another prime number: multiples of its root."""
+    """Return n evenly spread points of (0, 1), fractional parts of k sqrt(prime), unrelated for different primes."""
     return np.asarray(np.modf(np.arange(1, n + 1) * math.sqrt(prime))[0])
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether points show all that a factor can be: of levels, or a smooth function of numbers, in pieces."""
+    """Return whether the points determine a factor: one of levels, or a piecewise smooth function of numbers."""
     if {*part.reads} <= {*coded}:
         return True
     if isinstance(part, LevelFactor):
@@ -163,7 +163,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the first column that is a linear function of earlier ones, and these; None where there is none."""
+    """Return the first column that is a linear function of earlier columns, and these; None if there is none."""
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))
     if len(rows) < len(places):

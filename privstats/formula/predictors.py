@@ -1,4 +1,4 @@
-"""The raw columns behind a linear predictor, and what is publicly known of each: what a grid of made-up rows needs."""
+"""The raw columns behind a linear predictor, with the public knowledge from which a grid of synthetic rows is made."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from privstats.formula.domain import Domain
 
 @dataclass(frozen=True)
 class Predictor:
-    """What is publicly known of one raw column.
+    """Public knowledge of one raw column.
 
     Parameters
     ----------
     levels : tuple, optional
-        The declared levels; None of numbers and dates.
+        The declared levels; None for numbers and dates.
     value : level, float or str
-        A legal one: the first level, the middle of the bounds (a date as text), or 1 where nothing is declared.
+        A legal value: the first level, the middle of the bounds (a date as text), or 1 if nothing is declared.
     ends : tuple of float
-        The declared bounds; infinite where there are none.
+        The declared bounds; infinite if there are none.
     """
 
     levels: tuple[Any, ...] | None
@@ -32,7 +32,7 @@ class Predictor:
 
     @property
     def width(self) -> float:
-        """Of the declared bounds; 1 where there are none."""
+        """Width of the declared bounds; 1 if there are none."""
         low, high = self.ends
         return high - low if math.isfinite(high - low) else 1.0
 
@@ -48,7 +48,7 @@ class Predictor:
 
 
 def predictors_of(names: Iterable[str], domain: Domain) -> Mapping[str, Predictor]:
-    """Return what is publicly known of each of these columns, in their order."""
+    """Return the public knowledge of each of these columns, in their order."""
     return {name: _predictor(name, domain) for name in dict.fromkeys(names)}
 
 

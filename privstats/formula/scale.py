@@ -1,4 +1,4 @@
-"""Columns without bounds, of which only centre and scale are known."""
+"""Columns without bounds, of which only centre and scale are declared."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
 from privstats.numerics.law import Rng
 
-FAR = 30.0  # scales
+FAR = 30.0  # scales from the centre to which values are clamped
 
 
 @dataclass(frozen=True)
 class Scale(Numbers):
     """Numbers without bounds, of which centre and scale are publicly known: for robust regressions.
 
-    They are held to `FAR` scales about the centre, where such regressions pay no attention to them any more.
+    Values are clamped to `FAR` scales about the centre, beyond which a robust loss is no longer sensitive to them.
 
     Parameters
     ----------
     center, scale : float
-        About the mean and the standard deviation, from public knowledge.
+        Approximate mean and standard deviation, from public knowledge.
 
     Raises
     ------

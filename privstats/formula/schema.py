@@ -1,4 +1,4 @@
-"""What is looked at of a frame outside the gate: its type, and names and types of its columns, which are public."""
+"""Checks of a frame outside the gate: of its type, and of the names and types of its columns, which are public."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
-NO_COLUMNS = frozenset({"np", *CODINGS})  # names of formulas that stand for no column
+NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not columns
 
 
 def names_read(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that expressions read, in order; none of an expression that cannot be parsed."""
+    """Return the columns that expressions read, in order; expressions that cannot be parsed are left out."""
     found = dict.fromkeys(name for node in _parsed(codes).values() for name in columns(node))
     return tuple(name for name in found if name not in NO_COLUMNS)
 
 
 def check_schema(frame: Any, names: Iterable[str]) -> None:
-    """Refuse what is no DataFrame, and a frame that lacks a column or has it twice.
+    """Refuse data that is not a DataFrame, and a frame in which a column is missing or occurs twice.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
     Raises
     ------
     FormulaError
-        Naming the column.
+        The error names the column.
     """
     if not isinstance(frame, pd.DataFrame):
         raise FormulaError(_no_frame(frame))
@@ -58,7 +58,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Refuse a declaration of nothing that is near a name without one; warn of others: a codebook may declare more.
+    """Refuse a declaration that misspells an undeclared name; warn of others: a codebook may declare more columns.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
     Raises
     ------
     DomainError
-        Naming both.
+        The error names both.
     """
     terms, reads = list(_parsed(codes)), names_read(codes)
     known = {spelling(name) for name in (*terms, *reads, *(name for name in offered if isinstance(name, str)))}
@@ -90,7 +90,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
 
 
 def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | None) -> None:
-    """Refuse undeclared columns that are no numbers by their type, which is public, or of which no range will do.
+    """Refuse undeclared columns whose type, which is public, is not numeric, or whose range cannot be estimated.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
     Raises
     ------
     DomainError
-        With declarations of all columns that need one.
+        The error shows declarations for all columns that need one.
     """
     kinds, needed = {}, False
     for code, node in _parsed(codes).items():
@@ -123,7 +123,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
-    """Warn of rows, nobody's secret, that lie outside declared bounds or have a level that is not declared."""
+    """Warn of rows of new, not confidential data outside declared bounds or with an undeclared level."""
     n = len(new_data)
     for name in reads:
         known, column = domain.get(name), new_data[name]
@@ -142,7 +142,7 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
 
 
 def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
-    """Return expressions with their trees; what is wrong with the others, binding says."""
+    """Return the syntax trees of expressions; expressions that cannot be parsed are left out and refused later."""
     found = {}
     for code in codes:
         try:

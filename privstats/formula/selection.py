@@ -1,6 +1,6 @@
-"""Which rows count, and how much: decided row by row inside the gate, so that it stays as secret as the rows.
+"""Selection and weights of rows, decided row by row inside the gate, so that they stay as private as the rows.
 
-Filtering a frame before a fit would make its length, which is public, a statement about the rows.
+If a frame were filtered before a fit, its length, which counts as public, would depend on confidential values.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from privstats.formula.factors import NumericFactor, numeric
 from privstats.formula.language import a
 from privstats.numerics.law import FloatArray
 
-LARGEST_OFFSET = 1000.0  # linear predictors are not larger
+LARGEST_OFFSET = 1000.0  # largest size of an offset
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds weaker than >=
+WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds less tightly than >=
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +43,16 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The expressions that there are."""
+        """The expressions that are given."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
     def largest_weight(self) -> float:
-        """The weight that counts as one row."""
+        """The largest weight, which counts as one row."""
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
-        """Return which of `n` admitted rows count."""
+        """Return the mask of the `n` admitted rows that count."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
             holds = self.subset.values(rows)[:, 0]
@@ -69,7 +69,7 @@ class Selection:
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
-    """Return the selection that two expressions write.
+    """Return the selection given by two expressions.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     weights : str, optional
         A column or expression with public bounds, nowhere negative.
     domain : Domain
-        Bounds and levels of what they read.
+        Bounds and levels of the columns that they read.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     Raises
     ------
     FormulaError, DomainError
-        If an expression is not row-wise, or the weights are not bounded.
+        If an expression does not work row by row, or the weights are not bounded.
     """
     chosen = None if subset is None else expression("subset", _spelled_out(subset), domain)
     weighted = None if weights is None else expression("weights", weights, domain)
@@ -109,7 +109,7 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
-    """Return what is added to linear predictors, which must make sense as a part of one."""
+    """Return the offset of a linear predictor, after checking that its bounds are plausible for one."""
     offset = expression("offset", code, domain)
     if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(
@@ -121,7 +121,7 @@ def addend(code: Any, domain: Domain) -> NumericFactor:
 
 
 def _spelled_out(subset: Any) -> Any:
-    """Return a condition with & | ~ as and, or, not."""
+    """Return a condition with ``and``, ``or``, ``not`` in place of & | ~."""
     if not isinstance(subset, str):
         return subset
     try:

@@ -1,7 +1,7 @@
-"""A fitted linear map as an expression of columns, which other functions take: what is written here is public.
+"""A fitted linear predictor as an expression in columns, which other functions can use. All of it is public.
 
-Each term is a coefficient times expressions of the formula, held to their declared bounds, times conditions on levels.
-Columns of one basis are one piecewise polynomial: the sum of them, weighted by their coefficients.
+Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times conditions on
+levels. Columns of one basis become one piecewise polynomial: their sum, weighted by the coefficients.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # parts of an expression: a fifth is left for what is computed of it
+LONGEST = MOST_NODES * 4 // 5  # longest expression, so that a fifth of the limit is left for its use in others
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
-    """Return ``X params`` as an expression.
+    """Return ``X params`` as an expression in columns.
 
     Parameters
     ----------
     made : Terms
     params : ndarray, shape (columns,)
     domain : Domain
-        In which bounds of expressions are declared.
+        Declares the bounds of expressions.
     """
     terms: list[tuple[str, ...]] = []
     curves: dict[tuple[str, ...], FloatArray] = {}
@@ -55,20 +55,20 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return the conditions that a row has a level of a key, of each of its columns."""
+    """Return the conditions for a level of a key, one for each of its columns."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return one column of a factor."""
+    """Return one column of a factor as an expression."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a factor that is a number as an expression: held to bounds that do not follow from its columns."""
+    """Return a numeric factor as an expression, clamped if its bounds do not follow from those of its columns."""
     if isinstance(part, LevelFactor):
         return condition(part, part.levels.values[1])
     known = domain.get(part.code)
@@ -78,7 +78,7 @@ def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
 
 
 def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
-    """Return that a row has a level of a factor, 1 or 0, as an expression."""
+    """Return the indicator of a level of a factor, 1 or 0, as an expression."""
     if isinstance(part, LevelFactor):
         bare = part.name.isidentifier() and not keyword.iskeyword(part.name)
         return f"({part.name if bare else f'Q({part.name!r})'} == {level!r})"
@@ -86,7 +86,7 @@ def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
 
 
 def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domain) -> str:
-    """Return the weighted sum of the columns of a basis: a polynomial in each piece, by Horner's rule."""
+    """Return the weighted sum of the columns of a basis: a polynomial on each piece, by Horner's rule."""
     assert isinstance(part, BasisFactor)
     basis, x = part.basis, written_number(part.of, domain)
     knots, within = basis.knots, part.of.within
@@ -111,5 +111,5 @@ def _horner(x: str, powers: Sequence[float]) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Whether an expression is too long to be a part of another one."""
+    """Whether an expression is too long to be part of another one."""
     return sum(1 for _ in ast.walk(ast.parse(text))) > LONGEST

@@ -1,7 +1,7 @@
-"""The terms of a formula: which numbers and codes its columns are made of, in the user's units and in the box.
+"""The terms of a formula: the numbers and codes that make its columns, in the user's units and in the box [-1, 1].
 
-A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. Numbers that are
-multiplied become one number of a block; factors that are multiplied become one code, of pairs of levels.
+A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A product of numbers is
+one number of a block; a product of factors has one code, for pairs of levels.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # what a code stands for: raw columns of levels and conditions
+Key = tuple[str, ...]  # raw columns of levels, and conditions, that one code combines
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the place among its columns
+Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the index of its column
 
 
 @dataclass(frozen=True, eq=False)
 class DesignFactor:
-    """A factor of a design, or a combination of factors in which each pair of levels is one level. Public.
+    """A factor of a design, or a combination of factors whose levels are tuples of levels. Public.
 
     Parameters
     ----------
     name : str
-        As the formula writes it; "a:b" of a combination.
+        As the formula writes it; "a:b" for a combination.
     levels : tuple
-        Of a combination: pairs, the levels of the last factor varying fastest.
+        For a combination: pairs, in which the level of the last factor varies fastest.
     contrasts : ndarray, shape (levels, columns)
         Values of the design's columns in the box at each level.
     columns : tuple of int
-        Places, among the design's names, of the columns that are functions of this factor's level alone.
+        Indices, among the design's names, of the columns that depend on this factor's level alone.
     used : bool
-        Whether its levels say all about the rows that any part of it says: False for a part of a combination.
+        False for a factor that is part of a combination, whose levels determine its own.
     """
 
     name: str
@@ -57,18 +57,18 @@ class DesignFactor:
 
     @cached_property
     def reference(self) -> int | None:
-        """The level with which all others are compared: its dummies are all at their low end. None without one."""
+        """The reference level, at which all dummies are at their low value; None if the factor has no such level."""
         high = self._high
         first = np.flatnonzero(~high.any(axis=1))
         simple = ":" not in self.name and len(first) == 1 and bool((high.sum(axis=0) == 1).all())
         return int(first[0]) if simple else None
 
     def dummies(self, level: int) -> list[int]:
-        """Return the places among `columns` of the dummies of a level."""
+        """Return the indices among `columns` of the dummies of a level."""
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
-        """Return how a formula writes the factor with another reference level."""
+        """Return the formula's spelling of this factor with another reference level."""
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
@@ -80,16 +80,16 @@ class DesignFactor:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Columns that are one product of numbers times the contrasts of one code.
+    """Columns that are a product of numbers times the contrasts of one code.
 
     Parameters
     ----------
     columns : tuple of int
-        Their places in the formula.
+        Indices of the columns in the formula.
     number : int, optional
-        Which of the products of numbers; None where there is none.
+        Index of the product of numbers; None if there is none.
     factor : int, optional
-        Which of the codes; None where there is none.
+        Index of the code; None if there is none.
     contrasts : ndarray, shape (levels or 1, columns)
     """
 
@@ -101,22 +101,22 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What makes the columns of a formula's right-hand side, in the user's units.
+    """Description of the columns of a formula's right-hand side, in the user's units.
 
     Parameters
     ----------
     numeric : mapping of str to NumericFactor or BasisFactor
     coded : mapping of str to LevelFactor or NumericFactor
-        What has codes, by raw column or expression.
+        Factors with codes, by raw column or expression.
     numbers : tuple of Number
-        Products of numbers, in the order of a block's.
+        Products of numbers, in the order of a block's numbers.
     scales : tuple of (center, half)
-        Of each.
+        Centre and half-range of each product.
     keys : tuple of Key
-        What each of a block's codes stands for.
+        The columns and conditions of each of a block's codes.
     products : tuple of Product
     intervals : tuple of Interval
-        Of each column.
+        Range of each column.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -129,7 +129,7 @@ class Terms:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The raw columns."""
+        """The raw columns that are read."""
         parts = (*self.numeric.values(), *self.coded.values())
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
@@ -140,7 +140,7 @@ class Terms:
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return the codes of each key; conditions that are no number make a row absent."""
+        """Return the codes of each key; a condition that is not a number makes its row absent."""
         single = {}
         for name, part in self.coded.items():
             if isinstance(part, LevelFactor):
@@ -159,17 +159,17 @@ class Terms:
         return codes
 
     def size(self, name: str) -> int:
-        """Return how many levels a key has."""
+        """Return the number of levels of a column or condition."""
         part = self.coded[name]
         return len(part.levels.values) if isinstance(part, LevelFactor) else 2
 
     def levels(self, key: Key) -> tuple[Any, ...]:
-        """Return the levels of a key; of several columns, pairs."""
+        """Return the levels of a key; pairs if it combines several columns."""
         each = [p.levels.values if isinstance(p := self.coded[name], LevelFactor) else (False, True) for name in key]
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return all columns in rows that are not clamped, shape (n, columns)."""
+        """Return all columns of rows without clamping, shape (n, columns)."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -183,8 +183,8 @@ class Terms:
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
         """Return (column, parent, parent) of columns that are the product of two others, or the square of one.
 
-        Parents are no products of others. How a product is spelled decides nothing: columns are compared by the powers
-        of the expressions that are multiplied in them.
+        Parents are not products themselves. The spelling of a product does not matter: columns are compared by the
+        powers of the expressions in them.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -198,14 +198,14 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the expressions that are multiplied in a column; none where it has levels or is one of a basis."""
+        """Return the powers of the expressions in a column; none if it has levels or belongs to a basis."""
         parts = self.sources(product)
         nodes = [part.node for part in parts if isinstance(part, NumericFactor)]
         numeric = product.factor is None and len(nodes) == len(parts)
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return what makes rows of the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
+        """Return the layout of rows in the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
         terms = []
         for product in self.products:
             at = list(product.columns)
@@ -221,7 +221,7 @@ class Terms:
         return Layout(last[-1] + 1, tuple(terms), many)
 
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
-        """Return the public facts of each key."""
+        """Return the public description of the factor of each key."""
         made = []
         for key in self.keys:
             columns: list[int] = []
@@ -244,7 +244,7 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return `Design.null_space`: a combination vanishes where it does so times each product of numbers."""
+        """Return `Design.null_space`: directions that vanish separately for each product of numbers."""
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
         conditions = [np.zeros((0, d))]
@@ -258,7 +258,7 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the levels of each key that rows can have, where all of its parts and combinations are kept."""
+        """Return the mask of possible levels of each key: those whose parts and combinations are all kept."""
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):
@@ -274,11 +274,11 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the columns of these products at combinations of levels that span all, shape (combinations, d).
+        """Return these columns at combinations of levels that determine their null space, shape (combinations, d).
 
-        A sum of functions of several factors' levels vanishes everywhere if it does where all but one factor are at a
-        first level: the others are then constant. Factors that share a column, or of whose combinations some are left
-        out, are taken together.
+        A sum of functions of single factors vanishes everywhere if it vanishes wherever all but one factor are at a
+        first level, because the other functions are then constant. Factors that share a column, or have combinations
+        that are left out, are treated as one.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -296,7 +296,7 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the combinations of levels that rows can have, of each group of factors that are taken together."""
+        """Return the possible combinations of levels of each group of factors that are treated as one."""
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
         cells = []
@@ -312,7 +312,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return the columns of keys, those of keys that share one together."""
+    """Return the columns of keys, with keys that share a column joined."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -324,7 +324,7 @@ def _joined(keys: list[Key]) -> list[Key]:
 
 
 def _null_space(matrix: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the vectors that a matrix maps to zero, but for rounding."""
+    """Return an orthonormal basis of the null space of a matrix, up to rounding."""
     norms = np.sqrt((matrix**2).sum(axis=0))
     scale = np.where(norms > 0, norms, 1.0)
     triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
@@ -343,17 +343,17 @@ def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:
 
 
 def key_of(part: Factor) -> str:
-    """Return what tells the codes of a part from others': its raw column, or its expression."""
+    """Return the key of a factor's codes: its raw column, or its expression."""
     return part.name if isinstance(part, LevelFactor) else part.code
 
 
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
-    """Return what makes the columns of a formula's subterms.
+    """Return the description of the columns of a formula's subterms.
 
     Raises
     ------
     FormulaError
-        If one column of levels stands twice in a product.
+        If a column of levels occurs twice in a product.
     """
     builder = _Builder(parts, {}, {}, {}, {}, [], [])
     for subterm in subterms:
@@ -363,7 +363,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Terms while they are put together, subterm by subterm; fields as in `Terms`."""
+    """Builds `Terms`, subterm by subterm; fields as in `Terms`."""
 
     parts: Mapping[str, Factor]
     numeric: dict[str, NumericFactor | BasisFactor]
@@ -400,7 +400,7 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of columns by place, for each product of numbers; the first factor varies fastest."""
+        """Return the contrasts of columns by index, for each product of numbers; the first factor varies fastest."""
         found: dict[Number, dict[int, FloatArray]] = {}
         choices = [range(_width(part, subterm)) for part in reversed(mine)]
         for place, turned in enumerate(itertools.product(*choices)):
@@ -413,12 +413,12 @@ class _Builder:
         return found
 
     def _within(self, number: Number) -> Interval:
-        """Return the range of a product of numbers, and note the product."""
+        """Return the range of a product of numbers, and record the product."""
         within = Interval(1.0, 1.0)
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
         if number:
-            within = within & LARGEST  # products of many estimated bounds may be infinite
+            within = within & LARGEST  # a product of estimated bounds may be infinite
             self.numbers.setdefault(number, within)
         return within
 

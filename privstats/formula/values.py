@@ -1,8 +1,8 @@
-"""TRUSTED. What a formula computes of each row: cells held to what is declared, and whitelisted expressions.
+"""TRUSTED. Values of formulas in each row: cells clamped to their declarations, and whitelisted expressions.
 
-Every value of a row depends on that row's cells alone, to the last bit: cells are read one by one, and arithmetic is
-elementwise. The same walker gives an expression's bounds (`expression.bounds_of`) and its values, so that nothing can
-be computed of a row whose bounds are not known; there is no ``eval``.
+Every value depends on the cells of its own row alone, to the last bit: cells are read one by one, and arithmetic is
+elementwise. The same code walks an expression for its bounds (`expression.bounds_of`) and for its values, so that
+nothing can be computed for a row whose bounds are not known; there is no ``eval``.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ SYMBOLS: dict[type[ast.AST], str] = {  # of comparisons with levels
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of declared levels: the position of each row's level.
+    """A column of declared levels: the index of each row's level.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        From 0; that of the reference where a row has no declared level.
+        From 0; the index of the reference for a row without a declared level.
     levels : Levels
     """
 
@@ -67,7 +67,7 @@ class Coded:
 
 
 def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
-    """Return a column held to what is declared of it, each row by itself, and which rows had a legal value.
+    """Clamp a column to its declaration, row by row; return it with the mask of rows that had a legal value.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     column : Series
         Raw cells.
     clamp : bool
-        False leaves numbers where they are: in rows that are nobody's secret, and where bounds are to be estimated.
+        False leaves numbers unclamped: for rows that are not confidential, and while bounds are estimated.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def admit(
     complete: Container[str],
     clamp: bool = True,
 ) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-    """Return columns held to what is declared of them, and which rows are present as far as they say.
+    """Clamp columns to their declarations; return them with the mask of rows that they leave present.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def admit(
         The columns, at least one.
     domain : mapping of str to Known
     complete : container of str
-        Columns that make no row absent, whatever is in them: where declared, too.
+        Columns that make no row absent if they are declared, whatever their cells contain.
     clamp : bool
-        False for rows that are nobody's secret: nothing is clamped, and missing values count everywhere.
+        False for rows that are not confidential: nothing is clamped, and every missing value makes its row absent.
     """
     rows, present = {}, np.ones(len(frame[reads[0]]), dtype=bool)
     for name in reads:
@@ -124,7 +124,7 @@ def admit(
 
 
 class Algebra(Protocol):
-    """What the leaves and functions of an expression mean: arrays here, intervals in `expression`."""
+    """Meaning of the leaves and functions of an expression: arrays here, intervals in `expression`."""
 
     @property
     def of(self) -> Mapping[str, Any]: ...
@@ -137,7 +137,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """Columns as arrays: an expression's value in each row."""
+    """Columns as arrays, to compute the value of an expression in each row."""
 
     of: Mapping[str, Any]
 
@@ -173,7 +173,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return what an expression means in an algebra; nothing but what stands here can be written."""
+    """Return the value of an expression in an algebra; only the syntax listed here is allowed."""
 
     def value(part: ast.expr) -> Any:
         return walk(part, algebra)
@@ -218,7 +218,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the constants of a level, or of a list of levels."""
+    """Return the constants in a level, or in a list of levels."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

@@ -1,1 +1,1 @@
-"""The only code that adds up rows: questions, rows, the plan enforced, and the audit of the rehearsal."""
+"""The only code that adds up rows: questions, sources of rows, the gate that enforces the plan, the rehearsal."""

@@ -1,8 +1,7 @@
-"""Arrow: arrays as cells, and record batches as frames.
+"""Conversion of Arrow arrays to cells, and of Arrow record batches to frames.
 
-One rule admits cells, by the Arrow type of their column: they read as pandas' cells of that type do, one by one, so
-that every source of the same rows gives the same bits. pyarrow is imported when something of this kind is given, and
-not before.
+Cells are read one by one by the Arrow type of their column, as pandas cells of that type are read, so that every source
+of the same rows gives the same bits. pyarrow is imported only when Arrow data are given.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from privstats.formula.block import CHUNK
 
-BATCH_ROWS = 8 * CHUNK  # of a batch: whole blocks of rows
-FEW_ROWS = 4 * CHUNK  # rows of a batch that is not put together with the next ones
+BATCH_ROWS = 8 * CHUNK  # rows of a batch: a whole number of blocks
+FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
 DIGITS_A_BIT = 0.30103  # log10 of 2
 
 
@@ -25,11 +24,11 @@ DIGITS_A_BIT = 0.30103  # log10 of 2
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
-    """Return an Arrow array as cells that `formula.cells` reads as it reads pandas' cells of its type; null is missing.
+    """Return an Arrow array as cells, which `formula.cells` reads like pandas cells of this type; null is missing.
 
-    Numbers and truth values stay numbers, decimals are the nearest floats, dates and moments are in UTC, texts come as
-    categories with a code for each row. A text that is no UTF-8 is missing, as is whatever has no reading in pandas
-    either: times without a date, durations, lists, structures. Nothing here can fail on a value.
+    Numbers and truth values stay numbers, decimals become the nearest floats, dates and times are in UTC, and texts
+    become categories with a code for each row. A text that is not valid UTF-8 is missing, and so are types without a
+    counterpart in pandas: times without a date, durations, lists, structures. No value can raise an error.
     """
     import pyarrow as pa
 
@@ -43,9 +42,9 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # by its digits, which Arrow writes up to this scale only: a cast to floats does not round to the nearest
+        # via text, which Arrow writes up to this scale only: its cast of decimals to floats does not round to nearest
         array = array.cast(pa.string()).cast(pa.float64())
-    elif is_a.is_boolean(kind) and array.null_count:  # else they become objects, read one by one
+    elif is_a.is_boolean(kind) and array.null_count:  # to_numpy would return objects
         array = array.cast(pa.uint8())
     elif is_a.is_date(kind):
         array = array.cast(pa.timestamp("s" if is_a.is_date32(kind) else "ms"))
@@ -71,12 +70,12 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _texts(coded: Any) -> pd.Categorical:
-    """Return a dictionary of texts, and the place of each row in it, as categories and codes."""
+    """Return a dictionary array of texts as categories and codes."""
     import pyarrow as pa
 
     values = coded.dictionary.cast(pa.large_binary())
     places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    if len(values) > len(places):  # of a larger dictionary only what occurs here
+    if len(values) > len(places):  # drop values of a large dictionary that do not occur here
         used, places = np.unique(places, return_inverse=True)
         values = values.take(pa.array(used, mask=used < 0))
     texts = [_decoded(value) for value in values.to_pylist()]
@@ -93,9 +92,9 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _plain(array: Any) -> Any:
-    """Return the values of an array that is stored as a dictionary, or by runs; another array as it is.
+    """Return an array without dictionary or run-end encoding.
 
-    Texts and bytes get offsets of 64 bits: with 32, long cells of a few rows could fail to be put together.
+    Texts and bytes get 64-bit offsets: with 32 bits, long cells could make it impossible to join arrays.
     """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode
@@ -105,13 +104,13 @@ def _plain(array: Any) -> Any:
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if not pa.types.is_dictionary(array.type):
         return array.cast(wide.get(array.type, array.type))
-    if _is_text(array.type.value_type):  # as bytes, and back unchecked: what is no UTF-8 must not fail
+    if _is_text(array.type.value_type):  # as bytes and back without a check: invalid UTF-8 must not raise
         return array.dictionary.cast(pa.large_binary()).take(array.indices).view(pa.large_string())
     return _plain(array.dictionary).take(array.indices)
 
 
 def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
-    """Return arrays as a frame with these names, of which some may be alike."""
+    """Return arrays as a frame with these column names, which may repeat."""
     n = len(arrays[0]) if arrays else 0
     frame = pd.DataFrame(dict(enumerate(map(column, arrays))), index=range(n), copy=False)
     frame.columns = pd.Index(list(names), dtype=object)
@@ -122,12 +121,12 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
 
 
 def is_stream(data: Any) -> bool:
-    """Return whether something has an Arrow C stream, and is no DataFrame."""
+    """Return whether an object exports an Arrow C stream and is not a DataFrame."""
     return hasattr(type(data), "__arrow_c_stream__") and not isinstance(data, pd.DataFrame)
 
 
 def streamed(made: Iterable[Any]) -> Iterator[Any]:
-    """Return what a function has returned, each stream among it, or itself, as frames; other things as they are."""
+    """Return the result of a reader function with Arrow streams converted to frames, and other items unchanged."""
     for one in [made] if is_stream(made) else made:
         if is_stream(one):
             from pyarrow import RecordBatchReader
@@ -138,13 +137,13 @@ def streamed(made: Iterable[Any]) -> Iterator[Any]:
 
 
 def frames_of(batches: Iterable[Any]) -> Iterator[pd.DataFrame]:
-    """Return record batches as frames; small ones are put together, large ones are cut."""
+    """Return record batches as frames; small batches are joined, large ones are split."""
     for batch in whole_batches(batches):
         yield frame_of(batch.schema.names, batch.columns)
 
 
 def whole_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Return record batches of one schema, of about `BATCH_ROWS` rows."""
+    """Regroup record batches of one schema into batches of about `BATCH_ROWS` rows."""
     waiting: list[Any] = []
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):

@@ -1,7 +1,7 @@
-"""Engines: what an Arrow table, a path, or a plan of another engine may be, and what is read of it.
+"""Which Arrow tables, paths and query plans of other engines are accepted, and the sources that read them.
 
-A plan that filters, samples, joins or computes is refused, since it may give other rows in each pass, and rows that
-depend on one another.
+A plan that filters, samples, joins or computes is refused: its rows may differ from pass to pass, and may depend on
+one another.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from privstats.gate.lines import text_lines
 from privstats.gate.spark_frames import SparkFrame
 from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
 
-LAZY = re.compile(  # lines of a plan of polars that reads one frame or some Parquet files, and chooses columns by name
+LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files and only selects columns
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # of a query that chooses columns
+SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # of a query that only selects
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
 TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}
@@ -38,13 +38,13 @@ FILTERED = (
 
 
 def columnar(data: Any) -> Columnar | None:
-    """Return the source of an Arrow table, a path, or a plan of another engine; None if it is none of these.
+    """Return the source of an Arrow table, a path, or a plan of another engine; None for anything else.
 
     Raises
     ------
     OptionError
-        If pyarrow is not there; if a plan does more than choose columns; if it can be read once only; if nothing is
-        at a path.
+        If pyarrow is missing; if a plan does more than select columns; if the data can be read only once; if a path
+        has no file.
     """
     if isinstance(data, str | os.PathLike) and (text := text_lines(os.fsdecode(data))) is not None:
         return text
@@ -66,7 +66,7 @@ def columnar(data: Any) -> Columnar | None:
             "a path, an Arrow table or another engine is read by pyarrow, which is not there; run: "
             "pip install 'privstats[arrow]', or give a DataFrame"
         )
-    except Exception:  # of an engine, about a plan
+    except Exception:  # any error of an engine about its plan
         refused = OptionError(
             "data is a query that cannot be read now, perhaps as its connection is busy; finish what the connection "
             "gives, or hand over the result as a table"
@@ -110,7 +110,7 @@ def _dataset(data: Any) -> ArrowTable | ParquetFiles:
 
 
 def _lazy(plan: Any) -> ArrowTable | ParquetFiles:
-    """Return the source of a plan of polars: its frame, or the Parquet files that it scans."""
+    """Return the source of a polars plan: its frame, or the Parquet files that it scans."""
     lines = [line.strip() for line in plan.explain(optimized=False).splitlines()]
     if not all(LAZY.fullmatch(line) for line in lines):
         raise OptionError(FILTERED)
@@ -127,7 +127,7 @@ def _scanned(plan: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _scan_in(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the scan at the bottom of a written plan of polars, each of whose steps has one input."""
+    """Return the scan at the bottom of a serialised polars plan, in which every step has one input."""
     while "Scan" not in node:
         (step,) = node.values() if len(node) == 1 else [node]
         node = step.get("input", step.get("dsl"))
@@ -136,7 +136,7 @@ def _scan_in(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _query(relation: Any) -> DuckTable | ParquetFiles:
-    """Return the source of a relation of DuckDB: its table, or the Parquet files that it scans."""
+    """Return the source of a DuckDB relation: its table, or the Parquet files that it scans."""
     from duckdb import connect
 
     parse = "select json_serialize_sql(?, skip_null := true, skip_empty := true, skip_default := true)"
@@ -159,14 +159,14 @@ def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
 
 
 def _dask(frame: Any) -> DaskFrame:
-    """Return the source of a frame of Dask."""
+    """Return the source of a Dask frame."""
     if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
     return DaskFrame(frame)
 
 
 def _spark(frame: Any) -> SparkFrame:
-    """Return the source of a frame of Spark."""
+    """Return the source of a Spark frame."""
     if not hasattr(frame, "_jdf"):
         raise OptionError(
             "data is a frame of Spark Connect, or of pandas on Spark, whose plan cannot be read; give a frame of a "
@@ -183,7 +183,7 @@ def _spark(frame: Any) -> SparkFrame:
 
 
 def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the path, or list of paths, that a scan of DuckDB is given."""
+    """Return the path or paths that a DuckDB scan reads."""
     found: list[str] = []
     for one in (argument["expression"] for argument in arguments if "name" not in argument):
         found += _constants(one["arguments"]) if "arguments" in one else [one["literal"]["text"]]
@@ -191,7 +191,7 @@ def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _read_by(query: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table, or the scan of Parquet files, of which a query of DuckDB chooses columns; refuse any other."""
+    """Return the table or Parquet scan of which a DuckDB query only selects columns; refuse any other query."""
     table, columns = query.get("from_table", {}), query.get("select_list", [])
     plain = set(query) == SELECT and not query["cte_map"] and query["aggregate_handling"] == "STANDARD_HANDLING"
     plain &= all(set(column) <= CHOSEN and column["class"] in ("STAR", "COLUMN_REF") for column in columns)
@@ -210,7 +210,7 @@ def _once(data: Any) -> NoReturn:
     )
 
 
-KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # by package and name of the class
+KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # by package and class name
     {
         ("pyarrow", "Dataset"): _dataset,
         ("pyarrow", "RecordBatchReader"): _once,

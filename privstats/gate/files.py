@@ -1,8 +1,8 @@
-"""Files of what a call keeps of its rows where memory is not enough: without a name, and gone when the call is.
+"""Temporary files for data that a call keeps beyond its memory limit: unnamed, and deleted when the call ends.
 
-They lie in the system's folder for temporary files (`TMPDIR`). A file has no name there, or none any more before a row
-is written; on Windows it has one, and the system deletes it when it is closed. So nobody else can open it, and nothing
-is left when the call ends, or its process, in whichever way.
+They lie in the system's folder for temporary files (`TMPDIR`). A file there has no name, or loses it before a row is
+written; on Windows it has a name, and the system deletes it when it is closed. So nobody else can open it, and nothing
+is left when the call or its process ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 class File:
-    """A file of arrays, and of records of arrays; closed, so deleted, when nobody needs it.
+    """A temporary file of arrays and of records of arrays, which is deleted when it is closed.
 
     Attributes
     ----------
     full : bool
-        Whether the disk had no room; then nothing more is written.
+        Whether the disk is full; then nothing more is written.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array, or the arrays of a record; return what reads it again, None if there is no room for it."""
+        """Write an array, or the arrays of a record; return a function that reads it again, or None if full."""
         try:
             written = None if self.full else _changed(item, self._write)
         except OSError:
@@ -43,7 +43,7 @@ class File:
         return None if self.full else partial(_changed, written, self._read)
 
     def close(self) -> None:
-        """Close it, which deletes it."""
+        """Close the file, which deletes it."""
         if self._file is not None:
             self._file.close()
 
@@ -52,7 +52,7 @@ class File:
     def _write(self, array: NDArray[Any]) -> _Written:
         flat = array.ravel(order="A")
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="privstats-", buffering=0)  # noqa: SIM115 -- lives as long as this
+            self._file = tempfile.TemporaryFile(prefix="privstats-", buffering=0)  # noqa: SIM115 -- self closes it
         self._file.seek(self.end)
         _whole(self._file.write, flat)
         self.end += flat.nbytes
@@ -68,7 +68,7 @@ class File:
 
 @dataclass(frozen=True)
 class _Written:
-    """Where an array lies in a file."""
+    """Position, shape and type of an array in a file."""
 
     start: int
     shape: tuple[int, ...]
@@ -77,7 +77,7 @@ class _Written:
 
 
 def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
-    """Return an array, or a record, with each array changed."""
+    """Return an array, or a record, with a function applied to each array."""
     if isinstance(item, np.ndarray | _Written):
         return change(item)
     parts = {field.name: getattr(item, field.name) for field in fields(item)}
@@ -90,7 +90,7 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write, or read, all bytes of an array."""
+    """Write or read all bytes of an array, repeating `step` as often as needed."""
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

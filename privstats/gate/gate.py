@@ -1,6 +1,6 @@
-"""The gate: it asks of the rows what was planned and charged, lets the mechanism release, and forgets.
+"""The gate: it computes what was planned and charged, lets the mechanism add noise, and keeps no exact number.
 
-Estimators see releases and laws only.
+Estimators see only releases and laws of noise.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 T = TypeVar("T")
-Streams = Callable[[str, str], Any]  # of a kind and a label: a source of random numbers
+Streams = Callable[[str, str], Any]  # (kind, label) -> generator of random numbers
 Pairs = Sequence[tuple[Question, AnyMechanism]]
 
 FAILED = (
     "a release could not be computed; the cause is not shown because it may depend on the rows. The budget of this "
     "call is spent"
 )
-_ONE_AT_A_TIME = threading.RLock()  # warning filters belong to the process: two open gates would mix them up
+_ONE_AT_A_TIME = threading.RLock()  # warning filters are global to the process, so only one gate may work at a time
 
 
 def _renew_lock() -> None:
-    """Give a forked process its own lock: the thread that held the other one is not there to release it."""
+    """Give a forked process a lock of its own: the thread that held the other lock does not exist there."""
     global _ONE_AT_A_TIME
     _ONE_AT_A_TIME = threading.RLock()
 
@@ -47,23 +47,22 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A question that may be asked, and what it may spend.
+    """A question that may be asked, and the budget that it may spend.
 
     Parameters
     ----------
     label, name, kind : str
-        Of the question.
+        Label, name and kind of the question.
     mechanism : AnyMechanism
-        Which answers it.
+        Mechanism that answers the question.
     branch : str or None
-        Which must have been chosen; None for questions before the choice.
+        Branch in which it may be asked; None if it may be asked before a branch is chosen.
     promise : Promise
-        What it may spend.
+        Budget that it may spend.
     within_share_of : tuple of str
-        Labels of the questions whose shares an optional question is a part of: one, or one in each of several branches,
-        only one of which is taken.
+        For an optional question: labels of the questions whose shares contain its own, at most one in each branch.
     fractions : tuple of float
-        The part: of each such question's promise.
+        Part of the promise of each of these questions that the optional one spends.
     """
 
     label: str
@@ -80,27 +79,27 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the part of a question's promise that this one spends: 0 where its share is no part of that one's."""
+        """Return the part of a question's promise that this one spends; 0 if its share lies in no part of it."""
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
 class Conversation(ABC):
-    """A conversation about rows: ask, know a law beforehand, choose a branch once.
+    """Interface of a conversation about rows: ask questions, get laws of noise beforehand, choose a branch once.
 
     Parameters
     ----------
     rows : BlockRows
     planned : iterable of Planned
-        What each question may spend.
+        The questions, each with its budget.
     stream : callable
-        Of a kind and a label: its random numbers.
+        Returns the generator of random numbers for a kind and a label.
 
     Attributes
     ----------
     turns : list of int
-        How many times something was asked, of one question or of several together, through each design.
+        Number of calls that asked one question, or several together, for each design.
     chosen : str or None
-        The branch that was chosen; None where there is no choice.
+        The chosen branch; None if there is no choice.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
@@ -108,7 +107,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # whose shares optional questions have spent
+        self._hosts: set[str] = set()  # questions parts of whose shares were spent by optional questions
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
@@ -128,7 +127,7 @@ class Conversation(ABC):
         Returns
         -------
         list of Release
-            One a question.
+            One for each question.
 
         Raises
         ------
@@ -145,18 +144,18 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that a planned question would get now, in any branch: public, and free.
+        """Return the law of the noise that a planned question of any branch would have now; this costs no budget.
 
         Parameters
         ----------
         question : Question
         by : AnyMechanism
-            Which would answer it.
+            Mechanism that would answer the question.
 
         Returns
         -------
         Law or None
-            None where it depends on the rows.
+            None if it depends on the rows.
         """
         return by.law(self._promise(question, by), question.within, self._relation(question))
 
@@ -166,57 +165,57 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch with the smallest length, once a fit; infinite and NaN lengths close a branch.
+        """Return the branch with the smallest length, once per fit; a branch of infinite or NaN length is not taken.
 
         Parameters
         ----------
         name : str
-            What is chosen.
+            Name of the choice.
         lengths : mapping
-            From each branch to a number that follows from public facts and releases. The first one is chosen where all
-            are closed.
+            Length of each branch, computed from public facts and releases. If none is finite, the first branch is
+            taken.
         """
 
     @abstractmethod
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question of this label: `wanted`; a rehearsal tries both.
+        """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers.
 
         Parameters
         ----------
         label : str
         wanted : bool
-            May follow from releases.
+            Decision of the estimator; it may depend on releases.
         """
 
     def through(self, design: RowMap) -> None:
-        """Look at the same rows, with the same rows of each unit, through another design, as after a release."""
+        """Read the same rows, and the same rows of each unit, through another design, which may depend on releases."""
         self._rows = self._rows.through(design)
         self.turns.append(0)
 
     def close(self) -> None:
-        """Ask no more: what follows is inference from what was released."""
+        """Accept no more questions: the rest of the fit is inference from releases."""
         self._closed = True
 
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return what a planned question may spend now."""
+        """Return the budget that a planned question may spend now."""
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the same, once, and cross the question out; or refuse."""
+        """Return this budget and mark the question as asked; refuse a question that may not be asked."""
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
-        """Run work on rows."""
+        """Run a computation on rows."""
 
     def _left(self, label: str) -> Promise:
-        """Return what a planned question may spend, less what optional questions within its share have spent."""
+        """Return the budget of a planned question, less the part that optional questions have spent."""
         whole = self._planned[label].promise
         spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Note that a question is asked: once, and an optional one before the question whose share it is part of."""
+        """Mark a question as asked; refuse to ask it twice, or to ask it after its share was spent by another one."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -228,12 +227,12 @@ class Conversation(ABC):
         self._hosts |= set(question.within_share_of)
 
     def _relation(self, question: Question) -> Relation:
-        """Return what neighbours do to the contributions of a question."""
-        if type(question) not in (Sum, Values):  # another class could be added up otherwise than it is priced
+        """Return how neighbouring data sets differ in the contributions to a question."""
+        if type(question) not in (Sum, Values):  # a subclass could be summed otherwise than its sensitivity assumes
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
-        # a row without the name of a unit contributes nothing
+        # a row without the name of its unit contributes nothing
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 
@@ -258,7 +257,7 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The real conversation: each planned question at most once, by its mechanism, in the branch that was chosen.
+    """The gate of a real fit: it answers each planned question at most once, in the chosen branch.
 
     Parameters
     ----------
@@ -266,22 +265,22 @@ class Gate(Conversation):
     planned : iterable of Planned
         All questions of the plan, which have been charged.
     stream : callable
-        Of a kind and a label: its random numbers.
+        Returns the generator of random numbers for a kind and a label.
 
     Attributes
     ----------
     watch : callable
-        Is told at each turn the number of turns and the branch, which are public, and says whether another turn may
-        follow through this design.
+        Called at each turn with the number of turns and the branch, which are public; returns whether another turn
+        may follow with this design.
     lengths : mapping
-        What the branch was chosen by.
+        The lengths by which the branch was chosen.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose shares hold what was spent before the choice; none: all of them
+        self._open: set[str] = set()  # branches whose shares contain the spending so far; all branches if empty
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -316,7 +315,7 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches whose shares a question spends; none where it spends one of the common beginning."""
+        """Return the branches whose shares a question spends; none if it spends a share common to all branches."""
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
         unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)
@@ -328,7 +327,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # a process that was forked meanwhile has noise of its own, and no charge
+        self._stay()  # a process forked meanwhile would draw new noise without a charge
         return answer
 
     def _stay(self) -> None:
@@ -337,7 +336,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the name with the smallest number, NaN counting as infinite; the first one of several."""
+    """Return the name with the smallest number; NaN counts as infinite, and of equal numbers the first is taken."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 
@@ -347,20 +346,20 @@ def _unplanned(question: Question) -> PrivacyError:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing warn: a warning could depend on the rows. Filters belong to the process, so one at a time."""
+    """Suppress warnings, which could depend on the rows; filters are global to the process, hence the lock."""
     with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def sealed(work: Callable[[], T]) -> T:
-    """Run work on rows; a failure is replaced by one text, whatever failed, and warnings are left out.
+    """Run a computation on rows; any failure raises one fixed error text, and warnings are suppressed.
 
     Raises
     ------
     PrivacyError
-        If `work` fails. It is raised after the handler is left, so that no context, traceback or frame of the failure
-        hangs on it.
+        If `work` fails. It is raised outside the exception handler, so that no context, traceback or frame of the
+        failure is attached to it.
     """
     says = PrivacyError(FAILED)
     try:
@@ -375,12 +374,12 @@ def sealed(work: Callable[[], T]) -> T:
 
 
 def readable(work: Callable[[], T]) -> T:
-    """Read what is public, before the ledger is charged; what fails there is replaced by one text, warnings left out.
+    """Read public facts before the ledger is charged; any failure raises one fixed error text, without warnings.
 
     Raises
     ------
     PrivacyError
-        If reading fails: outside of the handler, so that nothing of the failure hangs on it.
+        If reading fails; raised outside the exception handler, so that nothing of the failure is attached to it.
     """
     try:
         with quiet():

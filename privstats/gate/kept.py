@@ -1,7 +1,7 @@
-"""What is kept of the rows from one pass to the next: in memory up to a limit, and beyond it in files.
+"""Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
-Rows that do not lie in memory stay where they are: nothing of them is written, and they are read in each pass; those of
-files that are seen to stay as they are may be kept in memory, within a limit that the user gives.
+Rows from outside memory are not written to files: they are read again in each pass. Rows of files that do not change
+may be kept in memory, within a limit that the user gives.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # bytes by default: of rows that lie in memory anyway, and of others
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # parts of the limit
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default limits in bytes: for rows in memory, and for other rows
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit
 
 T = TypeVar("T")
 
 
 class Memory:
-    """What a call may keep of its rows.
+    """Memory limit and temporary files of a call.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Memory:
         self.limit, self.files = limit, WeakSet[File]()
 
     def part(self, share: float, in_memory: bool) -> float:
-        """Return a part of the limit, of rows in memory or of others."""
+        """Return a share of the limit in bytes; the default limit depends on whether the rows are in memory."""
         return share * (self.limit or (INSIDE if in_memory else OUTSIDE))
 
     def close(self) -> None:
@@ -42,25 +42,25 @@ class Memory:
 
 
 class Kept(Generic[T]):
-    """What one pass makes, for the next ones; where there is no room for all of it, it is made anew.
+    """Items computed in one pass and kept for later passes; if there is no room for all, each pass computes them.
 
     Parameters
     ----------
     size : callable
-        How many bytes something takes.
+        Returns the bytes of an item.
     limit : float
-        Of bytes in memory.
+        Bytes of items in memory.
     memory : Memory, optional
-        Has the files; without it nothing is written.
+        Owner of the temporary files; without it nothing is written.
     """
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:
         self._size, self._limit, self._memory = size, limit, memory
-        self._items: list[Any] | None = None  # or what reads them
+        self._items: list[Any] | None = None  # or functions that read them
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Return what is kept; where nothing is, what is made."""
+        """Return the kept items; if there are none, return those of `made` and keep them if there is room."""
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return
@@ -74,7 +74,7 @@ class Kept(Generic[T]):
         self._items = items
 
     def _filed(self, item: T) -> partial[T] | None:
-        """Write something; return what reads it again, None where there is no room for it."""
+        """Write an item to a file; return a function that reads it again, or None if there is no room."""
         if self._file is None and self._memory is not None:
             self._file = File()
             self._memory.files.add(self._file)

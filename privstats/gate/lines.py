@@ -1,8 +1,8 @@
-"""Files of text, CSV and the like: every cell is a text, and each line is read by itself.
+"""Text files such as CSV: every cell is a text, and each line is read by itself.
 
-A record is a line, whatever is in it: one that does not fit is an absent row, whose cells are all missing, and never
-an error. So the number of lines is the number of rows, one line that is replaced by another changes one row, and no
-quote can make one record of two lines.
+Each line is one record, whatever it contains: a malformed line is a row with all cells missing, and never an error. So
+the number of rows is the number of lines, replacing one line changes one row, and no quote can make one record of two
+lines.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ import pandas as pd
 
 from privstats.errors import OptionError, SourceChangedError
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # by the end of a file's name, after which ".gz" may stand
-LONGEST = 1 << 20  # bytes of a line, and of what is read at a time
-BROKEN = b"\0"  # a line that does not fit
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # by extension, after which ".gz" may stand
+LONGEST = 1 << 20  # largest number of bytes of a line, and of one read
+BROKEN = b"\0"  # stands for a malformed line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # what the cells of most lines are made of
+PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines of these bytes are split at separators without parsing
 
 
 @dataclass(eq=False, repr=False)
 class TextLines:
-    """The lines of a file below its header, which must stay as they are during a call.
+    """The lines of a file below its header; the file must not change during a call.
 
     Parameters
     ----------
     path : str
     separator : str
-        Between the cells of a line.
+        Separator of the cells of a line.
     names : list of str
-        Of the columns, as the first line has them.
+        Column names, from the first line.
     pin : tuple
-        Size, time of change and place on the disk, as they were at first.
+        Size, time of change and inode of the file when it was first opened.
 
     Raises
     ------
     SourceChangedError
-        In a pass, if the pin is another one.
+        During a pass, if the file has changed.
     """
 
     path: str
@@ -58,7 +58,7 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return the columns: as numbers, so that the formula alone says how an undeclared one has to be declared."""
+        """Return the columns, typed as numbers, so that the formula alone decides how they must be declared."""
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
@@ -68,7 +68,7 @@ class TextLines:
             yield _frame(wanted, [[cell or None for cell in columns[self.names.index(name)]] for name in wanted])
 
     def steady(self) -> bool:
-        """Return that the file is as it was at first, if it is."""
+        """Return True if the file has not changed since it was first opened; raise otherwise."""
         try:
             same = pin_of(self.path) == self.pin
         except OSError:
@@ -78,7 +78,7 @@ class TextLines:
         return same
 
     def _lines(self) -> Iterator[list[bytes]]:
-        """Return the lines below the header, some at a time."""
+        """Return the lines below the header, in batches."""
         self.steady()
         header = 1
         try:
@@ -93,12 +93,12 @@ class TextLines:
 
 
 def text_lines(path: str) -> TextLines | None:
-    """Return the source of a path that ends as those of texts do; None of any other.
+    """Return the source of a path with the extension of a text file; None for any other path.
 
     Raises
     ------
     OptionError
-        If no file is there, or it has no header.
+        If there is no file, or the file has no header.
     """
     separator = SEPARATORS.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])
     if separator is None:
@@ -108,7 +108,7 @@ def text_lines(path: str) -> TextLines | None:
         with file_at(path) as file:
             (first, *_) = next(lines_of(file))
         names = cells_of(first.removeprefix(BYTE_ORDER_MARK), separator) if first else None
-    except Exception:  # such as a file that may not be read, or is empty
+    except Exception:  # for instance a file that is empty or may not be read
         names = None
     if names is None:
         raise OptionError(
@@ -119,17 +119,17 @@ def text_lines(path: str) -> TextLines | None:
 
 
 def file_at(path: str) -> IO[bytes]:
-    """Open a file, which may be compressed."""
+    """Open a file for reading, decompressed if it ends in .gz."""
     return gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb")  # type: ignore[return-value]
 
 
 def pin_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file does.
+    """Return size, time of change, inode and device of a file: a file that changes changes one of them.
 
     Raises
     ------
     OSError
-        If there is no plain file, which alone gives the same bytes again.
+        If the path is not a regular file, which alone can be read again.
     """
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
@@ -138,9 +138,9 @@ def pin_of(path: str) -> tuple[int, ...]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Return the lines without their ends, some at a time; what follows the last end is one, unless it is empty.
+    """Return the lines without their ends, in batches; text after the last line end is a line unless it is empty.
 
-    One that is too long is given as a broken one, and never all in memory.
+    A line that is too long is replaced by a malformed one, and is never in memory as a whole.
     """
     begun = b""
     while read := file.read(LONGEST):
@@ -154,9 +154,9 @@ def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[str]]:
-    """Return the cells of lines, column by column; those of a line that has not so `many` are empty.
+    """Return the cells of lines, column by column; a line that does not have `many` cells gets empty ones.
 
-    Lines of plain characters are cut at their separators, all at once; others as in `cells_of`, one by one.
+    Lines of plain characters are all split at once at their separators; others one by one, by `cells_of`.
     """
     between = separator.encode()
     fits = [line.count(between) == many - 1 and not line.translate(None, PLAIN) for line in lines]
@@ -173,12 +173,12 @@ def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[s
 
 
 def cells_of(line: bytes, separator: str) -> list[str] | None:
-    """Return the cells of a line; None where it is not UTF-8, or its quotes are broken.
+    """Return the cells of a line; None if it is not UTF-8 or its quotes are unbalanced.
 
     Parameters
     ----------
     line : bytes
-        Without its end.
+        The line without its end.
     separator : str
 
     Examples
@@ -198,7 +198,7 @@ def cells_of(line: bytes, separator: str) -> list[str] | None:
 
 
 def _frame(names: Sequence[str], columns: Sequence[list[Any]]) -> pd.DataFrame:
-    """Return columns of texts as a frame with these names, of which some may be alike."""
+    """Return columns of texts as a frame with these column names, which may repeat."""
     frame = pd.DataFrame({k: pd.Series(column, dtype=object) for k, column in enumerate(columns)})
     frame.columns = pd.Index(list(names), dtype=object)
     return frame

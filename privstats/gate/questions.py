@@ -1,8 +1,8 @@
-"""Questions: bounded statements about rows; and what an estimator may do with them.
+"""Questions about rows, with bounded contributions, and the interface by which an estimator asks them.
 
-There are two kinds: a total of contributions, and the vectors themselves, sealed. All else that a question can be is a
-kind of set. The row function (`of`, `keep`) is a frozen record of mathematics whose fields are numbers and earlier
-releases; it may be wrong without harm, because the set (`within`) bounds whatever it returns.
+There are two kinds: a total of contributions, and the vectors themselves, which only a mechanism may read. All other
+variety lies in the sets. The row function (`of`, `keep`) is a frozen record of mathematics whose fields are constants
+and earlier releases; an error in it cannot break privacy, because the set (`within`) bounds whatever it returns.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], NDArray[Any]]  # of n rows: numbers or truth values, (n, within.dim), each row by itself
-RowFilter = Callable[[Any], NDArray[np.bool_]]  # of a block of n rows: shape (n,), each row by itself
+RowFunction = Callable[[Any], NDArray[Any]]  # n rows -> (n, within.dim) numbers or truth values, row by row
+RowFilter = Callable[[Any], NDArray[np.bool_]]  # block of n rows -> shape (n,), row by row
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked of the rows.
+    """A question about the rows, with the set that bounds a row's contribution.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Question:
     within : Set
         The set into which each vector is projected; it bounds what a row may contribute.
     keep : callable, optional
-        Which rows of a block count, shape (n,) of bool: a function of the row and of earlier releases.
+        Mask of the rows of a block that count, shape (n,): a function of the row and of earlier releases.
     item : str
-        Tells questions of one name apart, which share its budget: a factor, an order.
+        Distinguishes questions with the same name, which share its budget: a factor, or the order of a quantile.
     within_share_of : tuple of str
-        Label of another question, or of one in each of several branches. This one is then optional: its share is a part
-        of the other question's, which keeps that part if this one was not asked before it.
+        Label of another question, or of one in each of several branches. This question is then optional: its share
+        is a part of the other question's, which keeps that part if this one was not asked before it.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Place in the plan, and name of the random stream: unique in a plan, over all branches."""
+        """Key of the question in the plan, and name of its random stream: unique in a plan, over all branches."""
         return f"{self.name} {self.item}".strip()
 
     @property
     def kind(self) -> str:
-        """What sort of question this is, for the plan."""
+        """Kind of the question, as the plan shows it."""
         return type(self).__name__.lower()
 
     @property
@@ -72,7 +72,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the vectors of the rows that count, and which rows of the block those are."""
+        """Return the vectors of the rows that count, and the mask of these rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
@@ -89,13 +89,13 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """The total of what the rows' vectors contribute in the set: sums, products, counts, histograms, groups.
+    """The total of the rows' contributions, as the set defines them: sums, products, counts, histograms, groups.
 
     Parameters
     ----------
     folded : bool
-        With units: the vectors of a unit's rows are added, then their sum is projected into the set, so that a unit
-        contributes as much as one row would.
+        If there are units: the vectors of a unit's rows are added and their sum is projected into the set, so that
+        a unit contributes as much as one row would.
     """
 
     folded: bool = False
@@ -107,28 +107,28 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """The vectors themselves, sealed: a mechanism alone may look at them (`privstats.gate.rows.RowValues`)."""
+    """The vectors themselves, which only a mechanism may read (`privstats.gate.rows.RowValues`)."""
 
 
 class AnyMechanism(Protocol):
-    """A mechanism as the gate knows it: equal mechanisms compare equal."""
+    """Interface of a mechanism; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the law of the noise; None where it depends on the rows."""
+        """Return the law of the noise; None if it depends on the rows."""
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release; `exact` is a `Total`, or sealed `RowValues`."""
+        """Return the release; `exact` is a `Total`, or `RowValues`."""
 
 
 class Laws(Protocol):
-    """What tells the laws of questions that nobody has asked."""
+    """Interface that gives the noise laws of questions which have not been asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned question, in any branch: public, and free. None if it has none."""
+        """Return the law of the noise of a planned question in any branch, at no cost; None if it has none."""
 
 
 class Ask(Laws, Protocol):
-    """The conversation, as an estimator has it: it sees releases and laws, and nothing else."""
+    """Interface by which an estimator asks questions; it returns only releases and laws of noise."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
         """Ask a question of a mechanism; return its release."""
@@ -137,13 +137,13 @@ class Ask(Laws, Protocol):
         """Ask several questions in one pass over the rows; `pairs` are (question, mechanism)."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch with the smallest length, once a fit; infinite and NaN lengths close a branch."""
+        """Return the branch with the smallest length, once per fit; infinite and NaN lengths are not taken."""
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question of this label: `wanted`; a rehearsal tries both."""
+        """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers."""
 
     def through(self, design: Any) -> None:
-        """Look at the same rows through another design, as after bounds were released."""
+        """Read the same rows through another design, for instance one with released bounds."""
 
     def close(self) -> None:
-        """Ask no more: what follows is inference, before which a rehearsal may end."""
+        """Accept no more questions: inference follows, and a rehearsal may end here."""

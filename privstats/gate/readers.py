@@ -1,7 +1,7 @@
-"""Readers: a function, or an object, that gives frames anew in each pass, so that rows are never all in memory.
+"""Readers: functions or objects that return the frames again in each pass, so that rows are never all in memory.
 
-What a reader is asked before the ledger is charged is public: the columns, and the number of rows or units where
-neighbours do not change it. What it says or warns of when it fails is not, and is not shown.
+Before the ledger is charged a reader is asked only for public facts: the columns, and the number of rows or units if
+neighbours do not change it. The texts of its errors and warnings are not public and are not shown.
 """
 
 from __future__ import annotations
@@ -20,48 +20,46 @@ from privstats.gate.arrow import is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 4 * CHUNK  # of small frames that are put together
+READ_ROWS = 4 * CHUNK  # small frames are joined up to this number of rows
 
 
-Asked = Callable[
-    [Callable[[], Any]], Any
-]  # how a reader is asked: `plainly`, or `readable`, out of which it tells nothing
+Asked = Callable[[Callable[[], Any]], Any]  # how a reader is called: `plainly`, or `readable`, which hides its errors
 
 
 def plainly(work: Callable[[], Any]) -> Any:
-    """Do the work, as it is."""
+    """Return the result of a function, with its errors as they are."""
     return work()
 
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Frames that a function gives anew in each pass, so that they are never all in memory.
+    """Frames that a function returns again in each pass, so that they are never all in memory.
 
-    One pass before the fit's own tells the columns, by its first frame, and the number of rows, by the others, which
-    are read only if that is asked for. What a reader says when it fails there is not shown: it may tell of the rows.
+    A pass before those of the fit reads the columns from the first frame and, only if the number of rows is asked for,
+    the other frames. Errors in that pass are not shown, because their texts may depend on the rows.
 
     Parameters
     ----------
     make : callable
         Without arguments; returns an iterable of DataFrames with the same columns, or of Arrow tables or batches, or an
-        Arrow stream. It is called once a pass and must give the same rows in the same order each time. What it returns
-        is closed at the end of a pass, or where a pass is left, if it can be.
+        Arrow stream. It is called once per pass and must return the same rows in the same order each time. Its result
+        is closed, if it can be closed, when a pass ends or is abandoned.
 
     Raises
     ------
     OptionError
-        If what the function returns is not an iterable of DataFrames, or an iterator that it has returned before.
+        If the function does not return an iterable of DataFrames, or returns the same iterator twice.
     """
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # before the charge
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # how `make` is called before the charge
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # rows of the first pass so far
     _pass: Generator[pd.DataFrame, None, None] | None = field(
         default=None, init=False
-    )  # the first one, while it is open
-    _next: Iterable[pd.DataFrame] | None = field(default=None, init=False)  # what the next pass will read
+    )  # the first pass, while it is open
+    _next: Iterable[pd.DataFrame] | None = field(default=None, init=False)  # frames of the next pass
 
     @property
     def n(self) -> int:
@@ -98,12 +96,12 @@ class Batches:
             yield from joined(frames)
 
     def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
-        """Return what a pass reads."""
+        """Return the frames of a pass."""
         return self.make()
 
     @staticmethod
     def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
-        """Read what the function has returned, and close it."""
+        """Return the frames of the function's result one by one, and close it at the end."""
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
         end = object()
@@ -119,14 +117,14 @@ class Batches:
                     asked(close)
 
     def _leave(self) -> None:
-        """Close the first pass where it was left."""
+        """Close the first pass, however far it was read."""
         if self._pass is not None:
             self._pass.close()
             self._pass, self._met = None, -1
 
 
 def joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Put small frames together, up to `READ_ROWS` rows, where their columns have the same types."""
+    """Join small frames with columns of the same types, up to `READ_ROWS` rows."""
     waiting: list[pd.DataFrame] = []
     for frame in frames:
         if waiting and (sum(map(len, waiting)) + len(frame) > READ_ROWS or not frame.dtypes.equals(waiting[0].dtypes)):
@@ -142,7 +140,7 @@ def _one(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 class Own(Batches):
-    """The rows of an object with `n`, `in_memory` and `batches()`, which says itself how many there are."""
+    """The rows of an object with `n`, `in_memory` and `batches()`, whose `n` is the number of rows."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source.batches)
@@ -165,7 +163,7 @@ class Own(Batches):
 
 
 class ColumnReader(Own):
-    """The rows of an Arrow table, of files or of another engine, which reads the columns that are asked for."""
+    """The rows of an Arrow table, of files or of another engine; only requested columns are read."""
 
     source: Columnar
 
@@ -173,24 +171,24 @@ class ColumnReader(Own):
         return self.source.batches(names)
 
     def steady(self) -> bool:
-        """Return whether the rows are known to be the same as in the first pass, so that what that kept may be used.
+        """Return whether the rows are known to be the same as in the first pass, so that kept data may be used.
 
         Raises
         ------
         SourceChangedError
-            If they are known to be others.
+            If the rows are known to have changed.
         """
         steady = getattr(self.source, "steady", None)
         return steady is not None and steady()
 
 
 def reader_of(data: Any) -> Batches:
-    """Return the reader of the argument `data` of a function, where it is no DataFrame.
+    """Return the reader of the argument `data` if it is not a DataFrame.
 
     Raises
     ------
     OptionError
-        If it is nothing that can be read.
+        If `data` is not of a kind that can be read.
     """
     source = columnar(data)
     if source is not None:
@@ -206,7 +204,7 @@ def reader_of(data: Any) -> Batches:
 
 
 def has(data: Any, name: str) -> bool:
-    """Return whether an object has an attribute, without looking at it: a property might read rows."""
+    """Return whether an object has an attribute, without evaluating it: a property might read rows."""
     try:
         inspect.getattr_static(data, name)
     except AttributeError:

@@ -1,7 +1,7 @@
-"""The rehearsal: the estimator runs on made-up rows, to learn what it asks; and how it asks is audited.
+"""The rehearsal: the estimator runs on synthetic rows, and its questions are recorded and audited.
 
-Nothing is declared twice: the plan is what the estimator asked of rows drawn from the domain, and the real run may ask
-only that. The audit refuses a question that does not treat each row, and each unit, alone.
+The plan is the list of questions asked of rows drawn from the domain, and the real run may ask only these. The audit
+refuses a question in which other rows, or units, change the contribution of a row or unit.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ T = TypeVar("T")
 
 
 class DrawnRows(RowMap, Protocol):
-    """A design that can make up rows of its domain."""
+    """A design that can draw synthetic rows from its domain."""
 
     def draw(self, n: int, rng: Any) -> pd.DataFrame:
-        """Return made-up rows."""
+        """Return synthetic rows."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it was asked.
+    """Record of a question that was asked.
 
     Parameters
     ----------
     label, name, kind : str
-        Of the question.
+        Label, name and kind of the question.
     mechanism : AnyMechanism
-        Which answered.
+        Mechanism that answered.
     branch : str or None
-        Which had been chosen before it.
+        Branch chosen before the question.
     optional : tuple of str
-        Labels of the questions whose shares an optional question is a part of.
+        For an optional question: labels of the questions whose shares contain its own.
     """
 
     label: str
@@ -68,36 +68,36 @@ class Asked:
 
 
 class Rehearsal(Conversation):
-    """A conversation about made-up rows that notes each question and audits it.
+    """A conversation about synthetic rows that records each question and audits it.
 
     Parameters
     ----------
     design : DrawnRows
     neighbors : Neighbors
     whole : Promise
-        What each question may spend that is not planned yet.
+        Budget of each question that is not planned yet.
     stream : callable
-        Of a kind and a label: its random numbers, for kind "rehearsal".
+        Returns the generator of random numbers for a kind and a label, for kind "rehearsal".
     planned : iterable of Planned
-        What earlier rounds found.
+        Questions that earlier rounds found.
     branch : str, optional
-        Which is chosen, whatever its length; by default the first one.
+        Branch that is taken whatever its length; by default the first one.
     optional : bool
         Whether optional questions are asked.
     few : bool
-        Whether totals are those of the few made-up rows; else those of as many rows as are assumed, so that
-        a question that is asked only where noise is small, or only where it is large, shows.
+        Whether totals are those of the few synthetic rows; otherwise they are scaled to the assumed number of rows.
+        The two find questions that are asked only if noise is large, and only if it is small.
     assumed : int, optional
-        How many rows, or units.
+        Assumed number of rows, or units.
     audit : Audit, optional
-        That of other rehearsals of this round: the made-up rows are the same.
+        Audit of another rehearsal in this round, which has the same synthetic rows.
 
     Attributes
     ----------
     asked : tuple of Asked
-        In order.
+        Questions in the order in which they were asked.
     branches : tuple of str
-        Between which the estimator chose; empty if it did not.
+        Branches among which the estimator chose; empty if there was no choice.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Rehearsal(Conversation):
         return promise
 
     def _look(self, question: Question) -> None:
-        """Audit the question that is asked last."""
+        """Audit the question that was asked last."""
         with quiet():
             self._audit(question)
 
@@ -173,7 +173,7 @@ def _synthetic_units(rows: int) -> NDArray[np.float64]:
 
 
 class _ManyValues(RowValues):
-    """Made-up values, each of them several times."""
+    """Synthetic values, each repeated several times."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int, assumed: int) -> None:
         super().__init__(rows, question)
@@ -191,7 +191,7 @@ class _ManyValues(RowValues):
 
 @dataclass(frozen=True, eq=False)
 class _Frames:
-    """A few frames in memory, each of them one block."""
+    """A few frames in memory, each read as one block."""
 
     frames: tuple[pd.DataFrame, ...]
     columns = ()
@@ -205,18 +205,18 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # which rows count; their vectors; these, projected
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of counting rows; vectors; projected vectors
 
 
 class Audit:
-    """Refuses a question unless each row, and each unit, is the same to the last bit in company and in other company.
+    """Refuses a question unless the contribution of each row and unit is the same bits whatever other rows there are.
 
-    The made-up rows are looked at in one block, and in reversed order in smaller ones; and some units without others.
+    The synthetic rows are read in one block, in reversed order in smaller blocks, and by groups of units.
 
     Parameters
     ----------
     frame : DataFrame
-        The made-up rows.
+        The synthetic rows.
     design : RowMap
     neighbors : Neighbors
     """
@@ -231,7 +231,7 @@ class Audit:
 
     @classmethod
     def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
-        """Return the audit by rows of the design's domain."""
+        """Return the audit with rows drawn from the design's domain."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
@@ -271,12 +271,12 @@ def _cut(frame: pd.DataFrame, cuts: Sequence[int]) -> list[pd.DataFrame]:
 
 
 def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
-    """Return the rows of some units, and those of the others."""
+    """Return the rows of each group of units."""
     return [] if unit is None else [rows for _, rows in frame.groupby(frame[unit] % GROUPS)]
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return what a question sees of each block."""
+    """Return the mask of counting rows, the vectors and the projected vectors of each block."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)
@@ -293,7 +293,7 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of a few contributions, of far less than 2^53 steps each; NaN where one is no whole number."""
+    """Return the sum of a few contributions of far less than 2^53 steps; NaN if one is not a whole number of steps."""
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):
         steps = within.contribution(some) / within.step

@@ -1,7 +1,7 @@
-"""Where rows are added up: block by block, exactly, so that no order and no size of blocks changes a bit.
+"""Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes a bit.
 
-A source says how rows are read again, a design makes blocks of them; what is added before it is bounded, and that each
-pass reads the same units, is decided here, once for all sources; which rows of a unit count, in `gate/units.py`.
+A source reads the rows again in each pass, and a design makes blocks of them. For all sources, this module adds only
+bounded vectors and checks that each pass reads the same units; `gate/units.py` decides which rows of a unit count.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # times as many numbers of vectors as of their total, before it is made
-LARGEST_STEPS = 1 << 40  # of a row's vector, before the rows of a unit are added: 2^10 times the reach of its set
-FOLD_LIMIT = 1 << 62  # of their sum, in int64
+GATHERED = 8  # vectors are summed once they have this many times the numbers of a total
+LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
+FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors in steps, in int64
 
-UnitNumbers = NDArray[np.int32]  # of each row; -1 where it does not count
+UnitNumbers = NDArray[np.int32]  # of each row; -1 if it does not count
 
 
 class RowMap(Protocol):
     """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are.
 
-    A block follows from the cells of the columns in `reads`, held to what `domain` declares of them.
+    A block depends only on the cells of the columns in `reads`, clamped to their declarations in `domain`.
     """
 
     @property
@@ -53,29 +53,29 @@ class RowMap(Protocol):
 
 
 class BlockRows:
-    """The rows of a source, seen through a design.
+    """The rows of a source, as blocks of a design.
 
     Parameters
     ----------
     source : Passes
     design : RowMap
     neighbors : Neighbors
-        Which column names the unit of a row, and how many rows of a unit count (`gate/units.py`).
+        Column that names the unit of a row, and the number of rows of a unit that count (`gate/units.py`).
     key : bytes
-        Secret: of the digest by which passes are compared, and of the choice of rows.
+        Secret key of the digest that compares passes, and of the choice of rows.
     offered : int, optional
-        How many rows there are, where that is public: as many are met in each pass.
+        Number of rows if it is public: each pass must read as many.
 
     Attributes
     ----------
     memory : Memory
-        For what is kept from one pass to the next.
+        Storage for data that are kept between passes.
     again : bool
-        Whether another pass may follow, so that blocks of rows in memory, or in pinned files, are kept for it.
+        Whether another pass may follow, so that blocks of rows in memory, or in unchanged files, are kept for it.
     read : callable
-        Is told how many rows of a pass have been read.
+        Called with the number of rows of a pass that have been read.
     met : dict
-        What the first pass has met, and each other one has to meet again.
+        Facts recorded in the first pass, which every other pass must reproduce.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class BlockRows:
         self.read: Callable[[int], None] = lambda rows: None
         self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
-        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # by the first pass
+        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # recorded in the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows, with the same rows of each unit, through another design, which reads no more columns.
+        """Return the same rows, and the same rows of each unit, through another design, which reads no other columns.
 
-        Which rows of a unit count is decided through the first design, whichever is asked first.
+        The rows of a unit that count are always chosen through the first design.
         """
         other = copy(self)
         other.design, other._kept, self._kept = design, None, None
@@ -114,7 +114,7 @@ class BlockRows:
         return Plain(question)
 
     def values(self, question: Question) -> RowValues:
-        """Return a question's vectors, sealed."""
+        """Return a question's vectors, which only a mechanism may read."""
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
@@ -123,7 +123,7 @@ class BlockRows:
         Raises
         ------
         SourceChangedError
-            At the end, before anything of this pass can be released.
+            At the end of the pass, before anything of it can be released.
         """
         if self._units is not None and self._units.counting is None:
             self._units.choose(self._candidates(self._units))
@@ -142,17 +142,17 @@ class BlockRows:
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
-        """Return the unit of each row, -1 where it is absent, and the hash of its cells: a pass of its own."""
+        """Return the unit of each row, -1 if it is absent, and the hash of its cells; this takes a separate pass."""
         for columns, units in self._parts(self._first):
             assert units is not None
             present = self._first.block(columns).present
             yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
-        """Return what a design reads of at most `BLOCK_ROWS` rows at a time, and their units.
+        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the units of these rows.
 
-        Units are read to choose the rows that count, and where rows do not lie in memory in each pass: it has to meet
-        the same ones in the same order, as a keyed digest tells.
+        Units are read to choose the rows that count, and in each pass over rows outside memory: a keyed digest checks
+        that each pass reads the same units in the same order.
         """
         known = self._units is not None and self._units.counting is not None and self.source.in_memory
         named = None if known else self._units
@@ -161,7 +161,7 @@ class BlockRows:
         for batch in self.source.batches(tuple(names)):
             columns = {name: batch[name] for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
-                # as Series: a new DataFrame would look at the values again and choose a dtype
+                # Series, because a new DataFrame would inspect the values to choose a dtype
                 part = {name: column.iloc[start : start + BLOCK_ROWS] for name, column in columns.items()}
                 units = None
                 if named is not None:
@@ -175,12 +175,12 @@ class BlockRows:
 
 
 def _size(block: Block) -> int:
-    """Return how many bytes a block takes, or somewhat more."""
+    """Return the bytes of a block, or somewhat more."""
     return block.numbers.nbytes + 8 * len(block.numbers) * (len(block.codes) + 2)
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return an array with zeros behind its last axis, at least this long; twice as long as before, if it grows."""
+    """Return an array padded with zeros along its last axis to at least this size; a longer one doubles."""
     if counts.shape[-1] >= size:
         return counts
     grown = np.zeros((*counts.shape[:-1], max(size, 2 * counts.shape[-1])), dtype=counts.dtype)
@@ -191,7 +191,7 @@ def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
 class Plain:
     """An exact sum to which each row contributes by itself.
 
-    Vectors wait until they are so many that a total of very many numbers is not made for each block.
+    Vectors of several blocks are collected first, so that a long total is not computed for each block.
     """
 
     def __init__(self, question: Sum) -> None:
@@ -208,7 +208,7 @@ class Plain:
             self.sum, self.waiting = self.total(), []
 
     def merge(self, other: Plain) -> None:
-        """Add what another one has of other rows."""
+        """Add the sum of other rows."""
         self.sum += other.total()
 
     def total(self) -> Total:
@@ -219,7 +219,7 @@ class Plain:
 class Fold:
     """An exact sum to which each unit contributes once: the sum of its rows' vectors, projected.
 
-    Vectors are added as whole numbers of `Set.row_step`, wherever the rows lie. A unit without rows that count
+    Vectors are added as integer multiples of `Set.row_step`, in any order of the rows. A unit without rows that count
     contributes nothing.
     """
 
@@ -241,7 +241,7 @@ class Fold:
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:
-        """Add what another one has of other rows of the same units."""
+        """Add the sums of other rows of the same units."""
         size = max(len(self.seen), len(other.seen))
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.sums[:, : len(other.seen)] += other.sums
@@ -258,7 +258,7 @@ class Fold:
 
 
 def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
-    """Return the vectors of a block's rows that count, and their units."""
+    """Return the vectors of the rows of a block that count, and the units of these rows."""
     vectors, counts = question.rows(block)
     if units is None:
         return vectors, None
@@ -267,9 +267,9 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 
 
 class RowValues:
-    """The vectors of rows, each inside its set, sealed: a mechanism alone may look at them.
+    """The vectors of rows, projected into their set, which only a mechanism may read.
 
-    Each scan is a pass over the rows, but where the values are kept.
+    Each scan is a pass over the rows, unless the values are kept.
     """
 
     def __init__(self, rows: BlockRows, question: Question) -> None:
@@ -279,7 +279,7 @@ class RowValues:
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
-        """Return the values of one cell, sealed as well: of those whose first entry is k, the other entries."""
+        """Return the values of cell k: the other entries of vectors whose first entry is k."""
         if self._cells is None:
             self._cells = _Cells(
                 self, cast(ByCell, self._question.within), self._rows.memory.part(CELLS, self._rows.source.in_memory)
@@ -291,11 +291,11 @@ class RowValues:
         return np.concatenate([np.zeros((0, self._dim)), *self.parts()])
 
     def parts(self) -> list[FloatArray]:
-        """Return the same, those of each block by themselves."""
+        """Return all values, as one array for each block."""
         return list(self.scan())
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Return what is taken of the same, part by part, so that only some are there at a time."""
+        """Return `take` of each block's values, one block at a time, so that few values are in memory."""
         return map(take, self._kept.again(self._made()))
 
     def _made(self) -> Iterator[FloatArray]:
@@ -308,7 +308,7 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The values of one cell among others: as they were gathered, if they were."""
+    """The values of one cell of several, from memory if they were gathered before."""
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
@@ -320,28 +320,28 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Values by cell: those of some cells after one another are gathered in one scan, as many as may be kept."""
+    """Values by cell: one scan gathers the values of consecutive cells, as many as may be kept."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # of each part: where its cells begin and end; values by cell
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each part: limits of its cells, and its values by cell
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of a cell, in the order of their rows; None where they are more than may be kept."""
+        """Return the values of a cell, in the order of their rows; None if they are more than may be kept."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather cell k and the next ones."""
+        """Gather the values of cell k and of the next cells, as many as may be kept."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():
-            # from 1 on, the others before and after; short whole numbers are sorted by counting
+            # wanted cells are 1, ..., many; cells before and after are 0 and many + 1; small integers sort fastest
             cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
             order = np.argsort(cells, kind="stable")
             ends = np.searchsorted(cells[order], np.arange(1, many + 2))
@@ -349,7 +349,7 @@ class _Cells:
 
 
 def changed() -> PrivacyError:
-    """Return the refusal of a source whose rows are not the same in each pass."""
+    """Return the error for a source whose rows are not the same in each pass."""
     return PrivacyError(
         "the data did not give the same rows, or units, in each pass; leave files as they are during a call, and let "
         "data() start anew at each call and give the same frames in the same order. Nothing is released, and the "

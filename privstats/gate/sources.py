@@ -1,4 +1,4 @@
-"""Sources: how rows are read again, as often as a fit asks, in the same order."""
+"""Sources of rows, which a fit reads in several passes, in the same order each time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Passes(Protocol):
     Attributes
     ----------
     n : int
-        How many rows there are. It is public under "replace" without units, and otherwise must not be looked at.
+        Number of rows. It is public under "replace" without units; otherwise it must not be used.
     in_memory : bool
-        Whether the rows fit into memory, so that what is computed of them may be kept between passes.
+        Whether the rows fit into memory, so that results computed from them may be kept between passes.
     """
 
     @property
@@ -33,10 +33,10 @@ class Passes(Protocol):
 
 
 class Source(Passes, Protocol):
-    """Where rows live."""
+    """Rows, with the names and types of their columns."""
 
     def head(self) -> pd.DataFrame | None:
-        """Return a frame of the columns with their types, which are public, and no rows; None if there is none."""
+        """Return a frame of the columns with their types, which are public, without rows; None if there is none."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,12 +58,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Unread:
-    """No rows, only their number: what a plan has in place of data.
+    """A number of rows without data, for plans.
 
     Parameters
     ----------
     n : int
-        Rows, or units, that are assumed.
+        Assumed number of rows, or units.
     """
 
     n: int
@@ -83,7 +83,7 @@ def source_of(data: Any) -> Source:
     ----------
     data : DataFrame, callable, Arrow table or Source
         A callable without arguments returns an iterable of DataFrames, anew at each call. Files, tables of Arrow and
-        DuckDB and frames of polars are read as in `gate/tables.py` and `gate/lines.py`. A source of one's own is an
+        DuckDB and frames of polars are read as in `gate/tables.py` and `gate/lines.py`. A user's own source is an
         object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
 
     Raises

@@ -1,7 +1,7 @@
 """Tables of Arrow and DuckDB, and Parquet files, read batch by batch.
 
-What a pass reads is the columns that are asked for, and every row. Which plans of other engines are such a table, or
-such files, is decided in `gate/engines.py`.
+A pass reads the requested columns of every row. `gate/engines.py` decides which plans of other engines are such a table
+or such files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pandas as pd
 from privstats.errors import SourceChangedError
 from privstats.gate.arrow import BATCH_ROWS, frame_of, frames_of, whole_batches
 
-BUFFER = 1 << 18  # bytes that are read of a column at a time
+BUFFER = 1 << 18  # bytes of a column that are read at a time
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Columnar(Protocol):
-    """Rows of which a pass reads the columns that are asked for."""
+    """Rows whose passes read only the requested columns."""
 
     in_memory: bool
 
@@ -32,17 +32,17 @@ class Columnar(Protocol):
     def n(self) -> int: ...
     def head(self) -> pd.DataFrame: ...
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of these columns, or of all."""
+        """Return the rows as frames of these columns, or of all columns."""
 
 
 @dataclass(eq=False, repr=False)
 class ArrowTable:
-    """An Arrow table, or what becomes one without a copy.
+    """An Arrow table, or an object that becomes one without a copy.
 
     Parameters
     ----------
     make : callable
-        Returns it; called once.
+        Returns the table; called once.
     """
 
     make: Callable[[], Any]
@@ -93,22 +93,22 @@ class DuckTable:
 
 @dataclass(eq=False, repr=False)
 class ParquetFiles:
-    """Parquet files, which must stay as they are during a call.
+    """Parquet files, which must not change during a call.
 
-    Each file is read by its own types. A column of some files only is missing in the others; keys in the names of
+    Each file is read by its own types. A column that some files lack is missing in their rows; keys in the names of
     folders, as in ``year=2020/part.parquet``, are columns of texts.
 
     Parameters
     ----------
     fragments : callable
-        Returns the files as pairs: a Fragment of pyarrow, and what the names of its folders say. Called once.
+        Returns the files as pairs: a Fragment of pyarrow, and the keys in the names of its folders. Called once.
     only : tuple of str, optional
-        Columns that are offered; by default all.
+        Columns that may be read; by default all columns.
 
     Raises
     ------
     SourceChangedError
-        In a pass, if a file has another size, time of change, or number of row groups or rows than it had at first.
+        During a pass, if the size, time of change, number of row groups or number of rows of a file has changed.
     """
 
     fragments: Callable[[], list[tuple[Any, dict[str, Any]]]]
@@ -151,15 +151,15 @@ class ParquetFiles:
         self._unchanged()
 
     def steady(self) -> bool:
-        """Return that the files are as they were at first, if they are."""
+        """Return True if the files have not changed since they were first opened; raise otherwise."""
         return bool(self._unchanged() or not self.files)
 
     def _unchanged(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the files as they are now, which must be as they were."""
+        """Return the files, or raise if they have changed."""
         anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]
         try:
             same = _pins([file for file, _ in anew]) == self.pins
-        except Exception:  # such as a file that is gone, or cut off
+        except Exception:  # for instance a file that was deleted or truncated
             same = False
         if not same:
             raise SourceChangedError
@@ -176,7 +176,7 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """Return the rows of a file; a batch of them is in memory at a time, where a scan would hold a whole row group."""
+    """Return the rows of a file batch by batch; a pyarrow scan would hold a whole row group in memory."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -190,14 +190,14 @@ def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -
 
 
 def _head(schema: Any) -> pd.DataFrame:
-    """Return a frame of the columns and no rows."""
+    """Return a frame of the columns without rows."""
     from pyarrow import array
 
     return frame_of(schema.names, [array([], kind) for kind in schema.types])
 
 
 def _common(kinds: set[Any]) -> Any:
-    """Return the type under which a column of several types is offered: that of floats for numbers, else of nothing."""
+    """Return the type of a column that has several types: float if all are numbers, otherwise the null type."""
     import pyarrow as pa
 
     if len(kinds) == 1:

@@ -1,6 +1,6 @@
-"""Which rows of a unit count: a sample of them that depends on no other unit, on no order and on no source.
+"""Choice of the rows of a unit that count: a sample that does not depend on other units, the order or the source.
 
-Each row gets a number, a keyed hash of its unit's name, of its cells, and of which copy it is of rows with these cells;
+Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
 the `rows_per_unit` rows of a unit with the smallest numbers count.
 """
 
@@ -20,41 +20,41 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # of some units, of which those that count are found at a time
+SORTED_ROWS = 1 << 20  # rows are chosen for some units at a time, with about this many rows
 
 Hashes = NDArray[np.uint64]
 
 
 class Units:
-    """The units of the rows by number, and which of their rows count.
+    """The number of each row's unit, and the choice of the rows of a unit that count.
 
-    Privacy: whatever the key, which rows of a unit count is a function of that unit's rows alone, whatever rows other
-    units have, and they are `rows_per_unit` at most. Nor does their order matter: rows with the same cells are the same
-    to every design of the fit, so that any of them may be taken for the first copy. (Other rows of a unit share their
-    hash once in 2^64 pairs; these would be told apart by their order.)
+    Privacy: whatever the key is, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows count.
+    The order of rows does not matter: rows with the same cells are the same to every design of the fit, so any of them
+    may be taken for the first copy. (Two other rows of a unit share their hash with probability 2^-64; their order
+    would then decide.)
 
-    Passes find these rows again by their places. A source that gives the rows of a unit in another order each time,
-    which none may, has no more of them counted either.
+    Passes find the chosen rows again by their positions. If a source breaks its contract and gives the rows of a unit
+    in another order, still no more of them count.
 
-    As copies have numbers of their own, each row of a unit is as likely to count as the next one: of nine ones and a
-    zero it is a one in nine cases of ten.
+    Since copies have numbers of their own, each row of a unit is equally likely to count: of nine ones and a zero, with
+    one row per unit, a one is chosen in nine cases of ten.
 
     Parameters
     ----------
     unit : str
-        The column that names them.
+        The column that names the unit of a row.
     rows_per_unit : int
     key : bytes
-        Secret, the same for all passes of a fit.
+        Secret key, the same for all passes of a fit.
     """
 
     def __init__(self, unit: str, rows_per_unit: int, key: bytes) -> None:
         self.unit, self.rows_per_unit, self.key = unit, rows_per_unit, key
         self.numbers: dict[Any, int] = {}
-        self.counting: NDArray[np.int32] | None = None  # the unit of each row, in the order of the source; -1: none
+        self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row does not count
 
     def of(self, column: pd.Series) -> IntArray:
-        """Return the number of each row's unit; -1 for rows without a usable name."""
+        """Return the number of each row's unit; -1 for a row without a usable name."""
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
             names = column.to_numpy(dtype=float)
             usable = np.abs(names) < LARGEST_NAME
@@ -69,19 +69,19 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Find the rows that count.
+        """Choose the rows that count.
 
         Parameters
         ----------
         rows : iterable of (ndarray, ndarray)
-            All of them: the number of each one's unit, -1 where it takes no place, and the hash of its cells.
+            For all rows: the number of the unit, -1 for an absent row, and the hash of the cells.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
         several += [(some.astype(np.int32), one) for some, one in rows]
         units, hashes = (np.concatenate(parts) for parts in zip(*several, strict=True))
         del several
         many = np.bincount(units[units >= 0], minlength=len(self.numbers))
-        crowded = np.append(many > self.rows_per_unit, False)  # and no unit, whose number is -1
+        crowded = np.append(many > self.rows_per_unit, False)  # last: rows without a unit, number -1
         names = self.hashes_of_names(crowded)
         parts = 1 + int(many[crowded[:-1]].sum()) // SORTED_ROWS
         for part in range(parts):
@@ -92,7 +92,7 @@ class Units:
 
     def hashes_of_names(self, wanted: NDArray[np.bool_]) -> Hashes:
         names = list(compress(self.numbers, wanted))
-        numbers = np.array([name if isinstance(name, float) else np.nan for name in names]) + 0.0  # 0 and -0 are one
+        numbers = np.array([name if isinstance(name, float) else np.nan for name in names]) + 0.0  # turns -0.0 into 0.0
         several = mixed(numbers.view(np.uint64) ^ np.uint64(self._hash("")))
         for k in np.flatnonzero(np.isnan(numbers)):
             several[k] = self._hash(repr(names[k]))
@@ -101,7 +101,7 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each row's cells, held to what is declared: of no sign of zero, of one NaN."""
+        """Return the hash of each row's cells, clamped to their declarations; 0.0 and -0.0 are alike, as are NaNs."""
         hashes = np.full(many, self._hash(""), dtype=np.uint64)
         for name, column in columns.items():
             values, legal = admitted(domain.get(name, UNKNOWN), column)
@@ -115,7 +115,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return for each row, by the name of its unit alone, in which of several parts its unit comes together."""
+    """Return a part number for each row that depends only on its unit's name: a unit lies in a single part."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)
@@ -123,34 +123,34 @@ def places(column: pd.Series, parts: int) -> IntArray:
 
 
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:
-    """Return which rows are among the `most` of their unit with the smallest numbers, made of hashes and of copies.
+    """Return the mask of the rows that have the `most` smallest numbers of their unit.
 
-    Units are compared to be told apart, but no number is made of another unit's rows, nor of how many units there are.
+    A row's number depends on its hash and on the copies before it, not on other units or their number.
 
     Parameters
     ----------
     units : ndarray of int, shape (n,)
     hashes : ndarray, shape (n,)
-        Of a row with its unit: equal for copies.
+        Hash of a row and its unit, equal for copies.
     most : int
     """
     order = by_unit(units, hashes)
     units, hashes = units[order], hashes[order]
-    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # of a first copy, a second one, ...
+    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
     among = np.empty(len(units), dtype=bool)
-    among[order[by_unit(units, numbers)]] = repeats(units) < most  # of the same units in both orders
+    among[order[by_unit(units, numbers)]] = repeats(units) < most  # both orders have the units in the same places
     return among
 
 
 def by_unit(units: NDArray[np.signedinteger[Any]], numbers: Hashes) -> NDArray[Any]:
-    """Return the order of rows by unit, and by number within a unit: `numpy.lexsort` in a third of its time."""
+    """Return the order of rows by unit, and by number within a unit, three times as fast as `numpy.lexsort`."""
     order = np.argsort(numbers)
     places = (units[order].astype(np.uint64) << np.uint64(32)) | np.arange(len(order), dtype=np.uint64)
     return order[np.sort(places) & np.uint64(0xFFFFFFFF)]
 
 
 def mixed(numbers: Hashes) -> Hashes:
-    """Return other numbers, each bit of which depends on all bits: a permutation (Steele, Lea and Flood 2014)."""
+    """Return a permutation of 64-bit numbers: each bit depends on all bits (Steele, Lea and Flood 2014)."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -158,7 +158,7 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def repeats(*keys: NDArray[Any]) -> IntArray:
-    """Return for each row, in order of the keys, how many rows with the same keys are above it."""
+    """Return for each row, sorted by the keys, the number of rows before it with the same keys."""
     place = np.arange(len(keys[0]))
     first = np.zeros(len(place), dtype=bool)
     for key in keys:

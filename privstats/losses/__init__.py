@@ -1,1 +1,1 @@
-"""Mathematics of one row: losses, and the vectors that rows contribute. Nothing here is trusted."""
+"""Losses, and functions that compute a row's contribution. No privacy claim rests on this code."""

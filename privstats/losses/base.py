@@ -1,7 +1,7 @@
-"""Losses of a linear predictor: what adaptive regression asks of one, and least squares and Huber's loss.
+"""Losses of a linear predictor: the interface `Loss` for adaptive regression, least squares, and Huber's loss.
 
-A new loss is one class. Predictors eta are in the units of the block's response for squares, Huber's and check losses,
-and natural (log odds, log mean) for generalised linear models; the response of a block is scaled to [-1, 1].
+A new loss is one class. Linear predictors eta are in the units of the block's response, which is scaled to [-1, 1],
+for squared, Huber and check losses, and on the scale of the link (log odds, log mean) in generalised linear models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Loss(ABC):
     Attributes
     ----------
     bounded : bool
-        Whether psi is at most a few residual scales: then no row is both far out and far off.
+        Whether |psi| is at most a few residual scales, so that no row combines high leverage with a large |psi|.
     needs_scale : bool
         Whether a robust residual scale is released before the first score (`with_scale`).
     """
@@ -60,23 +60,23 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return what a row adds to the Hessian, at least 0: minus the derivative of `psi`, or its mean."""
+        """Return a row's nonnegative weight in the Hessian: minus the derivative of `psi` by eta, or its mean."""
 
     @property
     @abstractmethod
     def largest_slope(self) -> float:
-        """The largest `slope`."""
+        """The largest value of `slope`."""
 
     @abstractmethod
     def largest(self, reach: float) -> float:
         """Return the largest |psi| where |eta| is at most `reach` and the response is inside its bounds."""
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return theta and the standard deviation of psi at which the steps begin."""
+        """Return the initial theta of the Newton steps, and the standard deviation of psi there."""
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
-        """Return the loss for a response whose block values v mean ``center + half v``."""
+        """Return the loss of a response that is ``center + half v`` at the block's value v."""
         return self
 
     def with_scale(self, scale: float) -> Self:
@@ -86,7 +86,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class SquaredLoss(Loss):
-    """``(y - eta)^2 / 2``."""
+    """Squared loss ``(y - eta)^2 / 2``."""
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         return y - eta
@@ -109,9 +109,9 @@ class HuberLoss(Loss):
     Parameters
     ----------
     clip : float
-        In residual scales.
+        Clipping threshold, in residual scales.
     scale : float
-        Residual scale in half-ranges of the response: a release.
+        Released residual scale, in half-ranges of the response.
     """
 
     clip: float = HUBER

@@ -1,4 +1,4 @@
-"""Rows of a log-link likelihood whose scores and curvatures are bounded row by row, for a perturbed minimiser."""
+"""Rows of a log-link likelihood whose scores and curvatures are bounded row by row, for objective perturbation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from privstats.losses.psi import Likelihood
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-LEAST_RESPONSE = 1e-100  # of which a logarithm is taken: scores of smaller ones are as of zero
+LEAST_RESPONSE = 1e-100  # smallest response whose logarithm is taken; smaller ones have the score of zero
 
 
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the weight of a row, and the largest threshold of psi, that a bound of curvature allows.
+    """Return the largest weight of a row, and the largest threshold of psi, that keep its curvature within a bound.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def bounded(
         Part of the curvature that does not depend on the threshold.
     curvature : float
     weight : ndarray or float
-        The row's own.
+        The row's own weight.
     """
     w = np.minimum(weight, curvature / np.maximum(2 * squared * u, 1e-300))
     return w, np.maximum(curvature / np.maximum(w * squared, 1e-300) - u, u)
@@ -35,22 +35,22 @@ def bounded(
 
 @dataclass(frozen=True, eq=False)
 class ScoreClip:
-    """How a row's score and curvature are bounded: by a weight w, and a threshold c of psi.
+    """Bounds on a row's score and curvature, by a weight w and a threshold c at which psi is clipped.
 
-    With u the part of the curvature that does not depend on the threshold, y for counts and 1 for gamma, the weight is
-    ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``,
-    where the second is never less than u. The score ``w clip(psi, c) x`` is at most `radius` long. Where
-    ``|psi| < c``, ``exp(eta) < y + c`` of counts, and ``y exp(-eta) < 1 + c`` of gamma responses: so the curvature is
+    Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for gamma responses.
+    Then ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u,
+    farthest)``, where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. Where
+    ``|psi| < c``, ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses: so the curvature is
     at most ``w |x|^2 (u + c) <= curvature``, at any theta.
 
     Parameters
     ----------
     loss : Likelihood
-        Of counts, or gamma, with a log link.
+        Likelihood of counts, or of gamma responses, with a log link.
     P : ndarray, shape (width, m)
         Predictors x = z'P.
     theta : ndarray, shape (width,)
-        The linear predictor of a release.
+        Coefficients of the released linear predictor z'theta.
     radius, curvature : float
     farthest : float
         Largest c.
@@ -65,7 +65,7 @@ class ScoreClip:
 
     @property
     def turned(self) -> bool:
-        """Whether it is ``y exp(-eta)`` whose exponential is clipped."""
+        """Whether the clipped exponential is ``y exp(-eta)`` (gamma responses) and not ``exp(eta)`` (counts)."""
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -80,10 +80,10 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, x, y, o) of `WeightedLosses` whose losses ``ClippedExponential(farthest)`` are those of the clip.
+    """Rows (weight, x, y, o) of `WeightedLosses` for which ``ClippedExponential(farthest)`` has the clipped scores.
 
-    ``exp(eta) - y`` clipped at c is c times the clip at 1 of ``exp(eta - log c) - y / c``; of gamma,
-    ``1 - y exp(-eta)`` is minus c times that of ``exp(log(y / c) - eta) - 1 / c``, a function of -x't.
+    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses
+    ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, in -x't.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -95,7 +95,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`, at eta as the family clamps it."""
+    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`, with eta clamped by the family."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

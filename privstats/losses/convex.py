@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
 
-Nothing here is asked of rows: these are functions of a linear predictor eta and a response y, and their bounds.
+These are functions of a linear predictor eta and a response y, with proved bounds; none of them reads rows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # of the grid on which slope and curvature of the logistic loss are traded
-LARGEST_EXPONENT = 700.0  # of e in float64
-PIECES, SLACK = 2**10, 1e-9  # of the same of other losses; what covers the rounding of their bounds
+FINEST, STEPS = 2.0**-30, 2**13  # first point, and number of points, of the grid of t in `Logistic.frontier`
+LARGEST_EXPONENT = 700.0  # exp of this is finite in float64
+PIECES, SLACK = 2**10, 1e-9  # grid of `Clamped.frontier`; relative slack for the rounding of its bounds
 
 
 class RowLoss(ABC):
@@ -28,7 +28,7 @@ class RowLoss(ABC):
     Parameters
     ----------
     slope_ulps : float
-        Largest error of a computed slope, in units of rounding, at the eta that it is given.
+        Largest rounding error of a computed slope, in units in the last place, at the given eta.
     log_curvature_rate : float
         Largest derivative of the curvature's logarithm; infinite if there is no bound.
     """
@@ -52,20 +52,20 @@ class RowLoss(ABC):
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the derivative to the precision of the decimal context, but for a few units in its last place."""
+        """Return the derivative by eta, correct to a few units in the last place of the decimal context."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
-        """Return the largest curvature at a response: that of `max_curvature`, but where it grows with y."""
+        """Return the largest curvature at a response: `max_curvature`, unless the curvature grows with y."""
         return self.max_curvature * np.ones_like(y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the largest error of a computed slope at a response, in units of rounding."""
+        """Return the largest rounding error of a computed slope at a response, in units in the last place."""
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return pairs (slope, curvature): at any eta, for any y, both are at most those of one of the pairs.
+        """Return pairs (slope, curvature): at any eta and y, some pair bounds both the slope and the curvature.
 
-        Where curvature grows with y, that of a pair is per ``steepest(y) / max_curvature``.
+        If the curvature grows with y, the curvatures of the pairs are those divided by ``steepest(y) / max_curvature``.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -74,8 +74,8 @@ class RowLoss(ABC):
 class Logistic(RowLoss):
     """Minus the log-likelihood of a share y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
-    With p = expit(eta) the slope is p - y, at most max(p, 1 - p), and the curvature p (1 - p): the steeper, the
-    flatter. In t = min(p, 1 - p): at most 1 - t, and t (1 - t), of which one falls and the other rises on (0, 1/2].
+    With p = expit(eta) the slope is p - y, at most max(p, 1 - p), and the curvature p (1 - p). In t = min(p, 1 - p) on
+    (0, 1/2] the slope is at most 1 - t, which falls, and the curvature t (1 - t), which rises.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -96,14 +96,14 @@ class Logistic(RowLoss):
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         t = np.append(0.0, np.geomspace(FINEST, 0.5, STEPS))
         t[-1] = 0.5
-        return 1 - t[:-1], t[1:] * (1 - t[1:])  # on each piece the largest slope and the largest curvature
+        return 1 - t[:-1], t[1:] * (1 - t[1:])  # on each piece of the grid, the largest slope and the largest curvature
 
 
 @dataclass(frozen=True)
 class Clamped(RowLoss):
-    """A loss whose slope stays, outside [low, high], what it is at the nearer end: convex, with bounds, on the line.
+    """A loss made linear outside [low, high], where its slope stays constant, so that slope and curvature are bounded.
 
-    Where the linear predictor lies inside it is the loss itself.
+    Where the linear predictor lies inside [low, high], the loss does not change.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ class Clamped(RowLoss):
 
     Notes
     -----
-    Slope and curvature are linear in y, the slope does not fall in eta, and for y = 0 and y = 1 the curvature does not
-    change direction: so on an interval neither is larger than at the worst of its ends and of these y. The slope has
-    kinks at low and high; theta and the tilt still are one-to-one, Lipschitz both ways, which is all that a change of
-    variables needs.
+    Slope and curvature are linear in y, the slope does not fall in eta, and the curvature is monotone in eta for y = 0
+    and for y = 1: so on an interval both are largest at one of its ends and one of these y. The slope has kinks at low
+    and high, but the map between theta and the random linear term of the objective is one-to-one and Lipschitz both
+    ways, which suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -126,7 +126,7 @@ class Clamped(RowLoss):
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slope and curvature of the loss itself."""
+        """Return slope and curvature of the loss that is not clamped."""
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
@@ -146,7 +146,7 @@ class Clamped(RowLoss):
 
     @property
     def slope_ulps(self) -> float:  # type: ignore[override]
-        return 16 * (self.max_slope + self.unit)  # exponentials, and Mills' ratio, to a few units of themselves
+        return 16 * (self.max_slope + self.unit)  # exponentials and Mills' ratio err by a few ulps of themselves
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         return self._frontier
@@ -162,7 +162,7 @@ class Clamped(RowLoss):
 
 @dataclass(frozen=True)
 class ClampedLogistic(Clamped):
-    """Minus the log-likelihood of a share y: `Logistic` on [low, high], so that p comes no nearer to 0 or 1."""
+    """Minus the log-likelihood of a share y: `Logistic` on [low, high], so that p stays away from 0 and 1."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         p: FloatArray = expit(eta)
@@ -203,7 +203,7 @@ class ClampedProbit(Clamped):
     """Minus the log-likelihood of a share y: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
     With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)`` lies between
-    0 and 1 and falls. ``1 / m`` is a scaled error function, whose relative error grows only where m is next to nothing.
+    0 and 1 and falls. ``1 / m`` is a scaled error function, whose relative error grows only where m is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -233,7 +233,7 @@ class SmoothedCheck(RowLoss):
 
     tau: float
     half_width: float
-    slope_ulps = 8.0  # of eta - y, of the quotient (no larger than 1 where it counts) and of the last two differences
+    slope_ulps = 8.0  # rounding of eta - y, of the quotient (at most 1 if not clipped) and of two differences
     log_curvature_rate = math.inf
 
     @property
@@ -255,14 +255,14 @@ class SmoothedCheck(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedSquares(RowLoss):
-    """``(y - eta)^2 / 2`` where ``|y - eta| <= limit``, linear beyond: the slope is a clipped residual (Huber 1964).
+    """``(y - eta)^2 / 2`` where ``|y - eta| <= limit``, linear elsewhere: the slope is a clipped residual (Huber 1964).
 
-    The curvature is 1 inside and 0 outside, where slopes are largest.
+    The curvature is 1 inside and 0 outside, where the slope is largest.
 
     Parameters
     ----------
     limit : float
-        In units of the response: the largest slope.
+        The largest slope, in units of the response.
     """
 
     limit: float
@@ -285,10 +285,10 @@ class ClippedSquares(RowLoss):
 class ClippedExponential(RowLoss):
     """The loss whose slope by eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
-    It is convex, for the slope does not fall in eta. Where it is steep, ``|exp(eta) - y| < 1``, the curvature
-    ``limit exp(eta)`` is below ``limit (1 + y)``; elsewhere the loss is linear. So rows of large y are weighted down
-    (`WeightedLosses`), and `max_curvature` is that of y = 0. Poisson scores ``exp(eta) - y`` that are clipped at c are
-    slopes of this loss at (eta - log c, y / c), gamma scores ``1 - y exp(-eta)`` at (log y - eta - log c, 1 / c).
+    It is convex, since the slope does not fall in eta. Where ``|exp(eta) - y| < 1`` the curvature ``limit exp(eta)`` is
+    below ``limit (1 + y)``; elsewhere the loss is linear. So `WeightedLosses` lowers the weights of rows with large y,
+    and `max_curvature` is that of y = 0. Poisson scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta -
+    log c, y / c), and gamma scores ``1 - y exp(-eta)`` at (log y - eta - log c, 1 / c).
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the error of an exponential below 1 + y, to a few units of itself, and of a difference below 1."""
+        """Return the rounding error of an exponential below 1 + y plus that of a difference below 1."""
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -320,14 +320,14 @@ class ClippedExponential(RowLoss):
         return self.limit * np.clip(over, -1.0, 1.0), np.where(np.abs(over) < 1, self.limit * mean, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # no y is as large
+        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # larger than any y
         return Decimal(self.limit) * min(max(over, Decimal(-1)), Decimal(1))
 
 
 def _mills(u: Decimal) -> Decimal:
     """Return ``phi(u) / Phi(u)``: one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
     with localcontext() as context:
-        context.prec += 10 + int(u * u / 2)  # terms of alternating sign may cancel
+        context.prec += 10 + int(u * u / 2)  # guard digits: for u < 0 the terms alternate in sign and cancel
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
         term, total, k = u, half + u, 1
         while abs(term) > total * Decimal(10) ** -context.prec:

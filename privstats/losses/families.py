@@ -1,8 +1,8 @@
 """Families of generalised linear models: mean and variance of a response, as functions of the linear predictor.
 
 A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus the
-first derivative by eta, `observed` the second, and `weight` the second's expectation (Fisher's information). Logit and
-Poisson have canonical links, where the last two agree; gamma with a log link has not.
+first derivative by eta, `observed` the second, and `weight` the second's expectation (Fisher's information). Under the
+canonical links (logit, log for Poisson) the last two agree; for gamma with a log link they differ.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from scipy.special import expit, gammaln, log_ndtr, ndtr
 from privstats.errors import OptionError, quote
 from privstats.numerics.law import FloatArray
 
-FARTHEST = 300.0  # largest |eta| under a log link: the square of a mean beyond would not be finite
+FARTHEST = 300.0  # largest |eta| under a log link: beyond it the square of the mean overflows
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
-GAMMA_ZERO = 1e-3  # added to a response of the gamma family before its logarithm is taken, in parts of the largest one
-STEEPEST_LOGIT = 6.0  # largest length of the discriminant slopes that start a logit, in whitened coordinates
-LARGEST_SHIFT = 12.0  # largest squared distance of the two means in the correction of the constant
-LEAST_FITTED = 0.02  # least probability that is taken from a line of least squares without an intercept
-LOGIT_STEPS = 12  # Newton steps of that start, each at most one unit long
+GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
+STEEPEST_LOGIT = 6.0  # largest length of a logit's initial slopes, in whitened coordinates
+LARGEST_SHIFT = 12.0  # largest squared Mahalanobis distance D^2 used for a logit's initial constant
+LEAST_FITTED = 0.02  # smallest probability taken from a least-squares fit without an intercept
+LOGIT_STEPS = 12  # Newton steps for a logit's initial values, each at most of length 1
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family with its link, ``E y = mean(x' theta)``, both in the response's own unit.
+    """A family with its link, ``E y = mean(x' theta)``, in the unit of the response.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    farthest_step: ClassVar[float] = 0.7  # of eta (root mean square): a longer last Newton step is not linear
-    slope_step: ClassVar[float] = 0.5  # of eta, along slopes (root mean square): longest step of the burn-in
+    farthest_step: ClassVar[float] = 0.7  # rms change of eta beyond which a last Newton step is too nonlinear
+    slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in a step of the burn-in
     unit: float = 1.0
 
     @abstractmethod
@@ -51,25 +51,25 @@ class Family(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray) -> FloatArray:
-        """Return its derivative."""
+        """Return the derivative of the mean by eta."""
 
     @abstractmethod
     def variance(self, eta: FloatArray) -> FloatArray:
-        """Return the response's variance there, up to a dispersion; positive."""
+        """Return the variance of the response, positive, up to a dispersion."""
 
     @abstractmethod
     def bend(self, eta: FloatArray) -> FloatArray:
-        """Return the derivative of the slope."""
+        """Return the second derivative of the mean by eta."""
 
     @property
     @abstractmethod
     def largest(self) -> tuple[float, float, float]:
-        """The largest sizes of means that responses can have, and of slope and bend at them."""
+        """Largest absolute values of mean, slope and bend, over the means that a response can have."""
 
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| at fitted means; infinite where there is no bound."""
+        """Largest |psi| at fitted means; infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss, ``slope^2 / variance``."""
@@ -82,7 +82,7 @@ class Family(ABC):
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the second derivative of the loss, where it is at least zero: its mean is the Hessian."""
+        """Return a nonnegative curvature whose mean is the Hessian: the loss's second derivative or its expectation."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
@@ -90,7 +90,7 @@ class Family(ABC):
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the response that a least-squares start regresses."""
+        """Return the transformed response that the initial least-squares fit uses."""
         return y
 
     @property
@@ -99,7 +99,7 @@ class Family(ABC):
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return about the linear predictor at which `transform` of the response has this mean."""
+        """Return the linear predictor at which the transformed response has about this mean."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
@@ -108,30 +108,30 @@ class Family(ABC):
         Parameters
         ----------
         slopes : ndarray, shape (m,)
-            Of least squares, in whitened coordinates less the constant: rows' coordinates have unit second moments.
+            Least-squares slopes, in whitened coordinates (unit second moments) without the constant.
         mean : float
             Mean of the transformed response.
         synthetic : ndarray, shape (k, m)
             Made-up rows, centred.
         least : float
-            Noise of the mean: a positive one may be as small.
+            Standard deviation of the noise of the mean; a positive mean is taken to be at least this large.
         """
         return slopes, mean
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:
-        """Return ``E psi^4 / (E psi^2)^2`` if the model is right; 3, as of normal errors, where it depends on more."""
+        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` under the model; by default that of normal errors."""
         return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values of a response, shape (k,), and their probabilities at each eta, (n, k), if the model is right.
+        """Return values of a response, shape (k,), and their probabilities under the model at each eta, shape (n, k).
 
-        Only for responses whose scores are skewed: of others none.
+        Only families with skewed scores list values; the others return empty arrays.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
 
 class Binary(Family):
-    """Responses in [0, 1]."""
+    """Families of responses in [0, 1]."""
 
     name, support = "binomial", (0.0, 1.0)
     slope_step = 1.0
@@ -139,11 +139,11 @@ class Binary(Family):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return slopes and constant between those of a discriminant and those that fit made-up rows.
 
-        Where rows of y = 0 and of y = 1 are normal with one covariance, the log odds are ``a + b'x``, with
+        If rows with y = 0 and with y = 1 are normal with one covariance, the log odds are ``a + b'x``, with
         ``b = s / (v - |s|^2)`` of the least-squares slopes s and ``v = p (1 - p)``, in coordinates of unit second
         moments; at the mean of all rows they are ``a = log(p / (1 - p)) - (1/2 - p) D^2`` with the squared Mahalanobis
-        distance ``D^2 = b's / v`` of the two means (Efron 1975). Dummies are not normal: from there on the made-up rows
-        are fitted to the probabilities of least squares, with a penalty ``v |b - b_0|^2 / 2`` on other slopes.
+        distance ``D^2 = b's / v`` of the two means (Efron 1975). Dummies are not normal, so a logit is then fitted to
+        the least-squares probabilities of the synthetic rows, penalised by ``v |b - b_0|^2 / 2`` with this b as b_0.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -161,7 +161,7 @@ class Binary(Family):
         eta: FloatArray = self.per_logit * np.log(p / (1 - p))
         return eta
 
-    per_logit: ClassVar[float] = 1.0  # a linear predictor of this family over the log odds
+    per_logit: ClassVar[float] = 1.0  # ratio of this family's linear predictor to the log odds
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = self.mean(eta)
@@ -173,7 +173,7 @@ class Binary(Family):
 
 
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the fit of ``expit(X theta)`` to p with the penalty ``(t - theta)' penalty (t - theta) / 2`` a row."""
+    """Return t that fits ``expit(X t)`` to p, with a penalty ``(t - theta)' penalty (t - theta) / 2`` per row."""
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
         mean = expit(X @ t)
@@ -258,13 +258,13 @@ class Probit(Binary):
 
 
 def _mills(u: FloatArray) -> FloatArray:
-    """Return ``phi(u) / Phi(u)``."""
+    """Return the inverse Mills ratio ``phi(u) / Phi(u)``."""
     ratio: FloatArray = np.exp(-(u**2) / 2 - log_ndtr(u)) / np.sqrt(2 * np.pi)
     return ratio
 
 
 class LogLink(Family):
-    """Responses that are not negative: ``log E y = x' theta``."""
+    """Families of nonnegative responses with a log link: ``log E y = x' theta``."""
 
     link, support = "log", (0.0, np.inf)
 
@@ -286,7 +286,7 @@ class LogLink(Family):
 
 
 class Poisson(LogLink):
-    """Counts."""
+    """Counts, whose variance is proportional to the mean."""
 
     name = "poisson"
 
@@ -318,8 +318,8 @@ class Poisson(LogLink):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.
 
-        ``E log(y + 1/2)`` is near the logarithm of the mean only where counts are large, so the constant a solves
-        ``mean of g(a + x'slopes) = mean``, with ``g(t)`` the expectation of ``log(Y + 1/2)`` for
+        ``E log(y + 1/2)`` is close to the logarithm of the mean only if counts are large, so the constant a solves
+        ``mean of g(a + x'slopes) = mean``, where ``g(t)`` is the expectation of ``log(Y + 1/2)`` for
         a Poisson Y of mean e^t.
         """
         at, value = _log_count()
@@ -337,7 +337,7 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger counts are hardly skewed: none of theirs is listed
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger counts have nearly symmetric scores
         listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
@@ -345,12 +345,12 @@ class Poisson(LogLink):
         return 3 + 1 / np.maximum(self.mean(eta), 1e-300)
 
 
-FEW_COUNTS = 3.0  # median mean of counts below which their scores are skewed
+FEW_COUNTS = 3.0  # below this median mean of counts, their scores are treated as skewed
 
 
 @cache
 def _log_count() -> tuple[FloatArray, FloatArray]:
-    """Return a grid of log means below log 100, and E log(Y + 1/2) of Poisson counts Y there; beyond it is linear."""
+    """Return a grid of log means below log 100, and ``E log(Y + 1/2)`` of Poisson counts Y at its points."""
     at = np.linspace(-9.0, np.log(100.0), 300)
     k, mean = np.arange(400.0), np.exp(at)[:, None]
     probability = np.exp(k * at[:, None] - mean - gammaln(k + 1))
@@ -392,19 +392,19 @@ FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind fo
 
 
 def family_of(what: object, link: str | None) -> Family | None:
-    """Return the family that a name, or an object of statsmodels', stands for; None for the Gaussian one.
+    """Return the family named by a string or by an object of statsmodels; None for the Gaussian family.
 
     Parameters
     ----------
     what : str or object
-        "binomial", "poisson", "gamma" or "gaussian"; or an object whose class is so called, with a `link`.
+        "binomial", "poisson", "gamma" or "gaussian"; or an object so named by its class, with a `link`.
     link : str, optional
-        By default the object's, or the family's usual one.
+        By default the link of the object, or the family's usual one.
 
     Raises
     ------
     OptionError
-        If there is no such family, or not with that link.
+        If there is no such family, or it has no such link.
     """
     name = (what if isinstance(what, str) else type(what).__name__).lower()
     known = [*FAMILIES, ("gaussian", "identity")]

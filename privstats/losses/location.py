@@ -1,6 +1,6 @@
-"""Row functions of location: values of columns, their groups, their bins, and the grids on which they lie.
+"""Row functions for means, quantiles and histograms: values of columns, their groups, bins and grids.
 
-A block of columns has one number a column, in the user's units; codes, if any, have the row's group first.
+A block of columns has one number per column, in the user's units; the first of its codes, if any, is the row's group.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-NEARLY = 1e-6  # of a step: .3 and 3 times .1 are different floats
+NEARLY = 1e-6  # tolerance of a multiple, as a share of the step: in floats 0.3 is not 3 * 0.1
 
 
 class ColumnBlock(Protocol):
-    """Rows inside the gate, as far as these functions read them."""
+    """Interface of a block of rows, as these functions read it."""
 
     @property
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
@@ -28,31 +28,31 @@ class ColumnBlock(Protocol):
 
 
 class RowFunction(Protocol):
-    """A vector for each row of a block."""
+    """Interface of a function that returns a vector for each row of a block."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """Values of some of the columns, as they are.
+    """Unchanged values of selected columns.
 
     Parameters
     ----------
     which : tuple of int
-        The columns.
+        Indices of the columns.
     """
 
     which: tuple[int, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, number of columns), by columns; zeros have no sign."""
+        """Return an array of shape (n, number of columns), stored by columns; -0.0 becomes 0.0."""
         return block.numbers[:, self.which] + 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """(weight, u): values moved by `middle` and divided by `half`, rows of `Squares`.
+    """Rows (weight, u) of `Squares`, with u = (value - middle) / half.
 
     Parameters
     ----------
@@ -65,49 +65,49 @@ class Scaled:
     half: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 1 + number of columns)."""
+        """Return an array of shape (n, 1 + number of columns)."""
         return np.vstack([block.weight, ((self.of(block) - self.middle) / self.half).T]).T
 
 
 @dataclass(frozen=True)
 class Group:
-    """The row's group: a number of a cell."""
+    """Number of the row's group."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 1)."""
+        """Return an array of shape (n, 1)."""
         return block.codes[0].astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """(group, vector): rows of `ByCell`."""
+    """Rows (group, vector) of `ByCell`."""
 
     of: RowFunction
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 1 + length of the vector)."""
+        """Return an array of shape (n, 1 + length of the vector)."""
         return np.vstack([block.codes[0], self.of(block).T]).T
 
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """(cell, value): a value with the number of the cell that released values of its group cut out, for `ByCell`.
+    """Rows (cell, value) of `ByCell`; the cells of a group are the intervals between its released cut points.
 
-    Cells are counted group by group: cell ``g (cuts + 1) + p`` holds the values of group g of which p cuts are smaller.
+    Cells are numbered group by group: cell ``g (cuts + 1) + p`` holds the values of group g that exceed p of its cuts.
 
     Parameters
     ----------
     of : ColumnValues
         A single column.
     cuts : ndarray, shape (groups, number of cuts)
-        Released values, ascending; one row where there are no groups.
+        Released cut points, ascending; one row if there are no groups.
     """
 
     of: ColumnValues
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 2)."""
+        """Return an array of shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)
@@ -117,21 +117,21 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Whether a row's value is not zero, and such a multiple of each of some steps.
+    """Indicators of a nonzero value, and of a nonzero value that is a multiple of each step.
 
     Parameters
     ----------
     of : ColumnValues
         A single column.
     steps : tuple of float
-        Of the grids.
+        Steps of the grids.
     """
 
     of: ColumnValues
     steps: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
-        """Return truth values, shape (n, 1 + steps), by columns."""
+        """Return an array of truth values, shape (n, 1 + number of steps), stored by columns."""
         values = self.of(block)[:, 0]
         some = values != 0
         return np.vstack([some, *(some & _nearly_whole(values / step) for step in self.steps)]).T
@@ -144,20 +144,20 @@ def _nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class BinOf:
-    """Which of the bins ``edges[k] <= x < edges[k + 1]`` a value lies in; the last one is closed.
+    """Number k of the bin ``edges[k] <= x < edges[k + 1]`` of a value; the last bin contains its upper edge.
 
     Parameters
     ----------
     of : ColumnValues
         A single column.
     edges : tuple of float
-        Ascending.
+        Edges of the bins, ascending.
     """
 
     of: ColumnValues
     edges: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return shape (n, 1): numbers of bins."""
+        """Return the bin numbers, shape (n, 1)."""
         inner = np.array(self.edges[1:-1])
         return np.searchsorted(inner, self.of(block)[:, 0], side="right")[:, None].astype(np.float64)

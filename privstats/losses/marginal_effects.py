@@ -1,4 +1,4 @@
-"""What average marginal effects are made of, row by row."""
+"""Row functions whose means give average marginal effects."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dummies:
-    """The dummies of one factor that stands alone in its term: each is high at one level, and low at all others.
+    """The dummies of a factor that is a main effect: each is `high` at its level, and `low` at all other levels.
 
     Parameters
     ----------
     columns : tuple of int
-        Their places among the coefficients.
+        Indices of the dummies among the coefficients.
     low, high : ndarray, shape (columns,)
-        Their values where the level is another one, and where it is theirs.
+        Value of each dummy at other levels, and at its own level.
     """
 
     columns: tuple[int, ...]
@@ -31,7 +31,7 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """From the reference to one level: a row's columns at the reference are ``z'base + low``, and move by `move`."""
+    """Change from the reference to a level: the columns ``z'base + low`` of the reference change by `move`."""
 
     base: FloatArray
     low: FloatArray
@@ -43,17 +43,17 @@ class _Change:
 
 @dataclass(frozen=True, eq=False)
 class EffectParts:
-    """Parts of average marginal effects at a released theta, each divided by the largest that it may be.
+    """Parts of average marginal effects at a released theta, each divided by its largest possible size.
 
-    Of a row: 1; the slope of its mean; the slope's derivative by theta; and for each dummy the change of the mean when
-    its factor goes from the reference to its level, with the derivative of that by theta. All times the row's weight.
+    The parts of a row are 1; the slope of its mean; the derivative of this slope by theta; and, for each dummy, the
+    change of the mean from the reference to its level, with its derivative by theta. All are multiplied by the weight.
 
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        The linear predictor of a row z: for an offset its unit, for the response 0.
+        Coefficients of the linear predictor z'theta: the offset's unit for an offset, 0 for the response.
     coefficients : int
-        How many entries of theta are coefficients; they come first.
+        Number of entries of theta that are coefficients; they come first.
     family : Family
     groups : tuple of Dummies
     """
@@ -65,19 +65,19 @@ class EffectParts:
 
     @property
     def sizes(self) -> FloatArray:
-        """The largest size of each part, shape (parts,): columns lie in [-1, 1]."""
+        """The largest size of each part, shape (parts,), for columns in [-1, 1]."""
         c, (mean, slope, bend) = self.coefficients, self.family.largest
         change = [mean, *[2 * slope] * c]
         return np.array([1.0, slope, *[bend] * c, *change * sum(len(group.columns) for group in self.groups)])
 
     @property
     def every(self) -> FloatArray:
-        """The columns of a row z."""
+        """Matrix that selects the columns of a row z."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property
     def changes(self) -> tuple[_Change, ...]:
-        """What each dummy's change makes of a row."""
+        """The change from the reference to the level of each dummy."""
         found: list[_Change] = []
         for group in self.groups:
             at = list(group.columns)

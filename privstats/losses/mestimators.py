@@ -1,4 +1,4 @@
-"""Losses of robust regression for descent: bounded scores, with the scale of residuals known or fitted beside."""
+"""Losses of robust regression with bounded scores, for a residual scale that is known or fitted jointly."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from privstats.losses.base import HuberLoss
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-REACH, NODES = 12.0, 24_001  # of the grid on which expectations of a normal residual are taken
+REACH, NODES = 12.0, 24_001  # half-width and size of the grid for expectations over a normal residual
 
 
 class SelfConcordant(Protocol):
-    """A loss f of a residual with ``|f'''| <= gamma f''``: Newton steps know how far they may go (Nesterov 1994)."""
+    """A loss f of a residual with ``|f'''| <= gamma f''``: this bounds the length of Newton steps (Nesterov 1994)."""
 
     @property
     def gamma(self) -> float: ...
@@ -45,7 +45,7 @@ class PseudoHuber(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """``f''' / f'' = -3 (u / c^2) / (1 + (u / c)^2)``, largest at u = -c; of a residual in residual scales."""
+        """Bound of ``f''' / f'' = -3 (u / c^2) / (1 + (u / c)^2)``, reached at u = -c; residuals in residual scales."""
         return 3 / (2 * self.clip)
 
 
@@ -62,7 +62,7 @@ class LogCosh(HuberLoss):
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         limit = self.scale * self.clip
-        bounded: FloatArray = limit * (2 * expit(2 * (y - eta) / limit) - 1)  # of tanh
+        bounded: FloatArray = limit * (2 * expit(2 * (y - eta) / limit) - 1)  # limit * tanh((y - eta) / limit)
         return bounded
 
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -72,23 +72,23 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """``f''' / f'' = -(2 / c) tanh(u / c)``; of a residual in residual scales."""
+        """Bound of ``f''' / f'' = -(2 / c) tanh(u / c)``, for a residual in residual scales."""
         return 2 / self.clip
 
 
 @dataclass(frozen=True)
 class Concomitant:
-    r"""Coefficients and the scale of residuals together, of rows of bounded length (Huber 1981, section 7.7).
+    r"""Joint M-estimation of coefficients and residual scale, for rows of bounded length (Huber 1981, section 7.7).
 
-    ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with ``w = min(1, curvature / |x|^2)`` and
-    ``kappa = E psi(Z)^2``, so that normal residuals have the scale sigma. (Where w does not multiply kappa the scale is
-    another one, and with ``kappa n sigma / 2`` it falls to zero.) Scores: of the coefficients ``w psi(r / sigma) x``,
-    of log sigma ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with ``w = min(1, curvature / |x|^2)``
+    and ``kappa = E psi(Z)^2``, so that normal residuals have the scale sigma. (Without w the term kappa sigma / 2 gives
+    a different scale, and ``kappa n sigma / 2`` a scale of zero.) The score of the coefficients is ``w psi(r / sigma)
+    x``, and that of log sigma is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------
     loss : HuberLoss
-        Or one of its kind, of residuals in residual scales: psi is at most `clip`.
+        Huber's loss or a subclass, of residuals in residual scales; |psi| is at most `clip`.
     curvature : float
         C^2, the largest ``w |x|^2``.
 
@@ -104,30 +104,30 @@ class Concomitant:
 
     @cached_property
     def kappa(self) -> float:
-        """Mean square of psi at normal residuals, at most clip^2."""
+        """Mean square of psi for normal residuals, at most clip^2."""
         z = np.linspace(-REACH, REACH, NODES)
         weighted = self.loss.psi(np.zeros(NODES), z) ** 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
         return float(np.trapezoid(weighted, z))
 
     @property
     def radius(self) -> float:
-        """Largest length of both scores together: clip C."""
+        """Largest length of both scores together: clip times C."""
         return self.loss.clip * self.curvature**0.5
 
     @property
     def weight(self) -> float:
-        """What multiplies chi: the largest number with which it costs nothing beside the other score."""
+        """Factor of chi: the largest one that does not increase the length of both scores together."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
     def largest(self) -> float:
-        """The largest chi, which is taken off that of each row."""
+        """The largest chi, which is subtracted from the chi of each row."""
         return (self.loss.clip**2 - self.kappa) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class ConcomitantScores:
-    r"""Rows ``(w psi x, lambda (chi - largest chi))``, lambda = 2 C / c, no longer than c C.
+    r"""Rows ``(w psi x, lambda (chi - largest chi))``, lambda = 2 C / c, of length at most c C.
 
     With ``s = w psi^2 / c^2`` in [0, 1] and ``w |x|^2 <= C^2`` the squared length of the first part is at most
     ``c^2 C^2 s``, and of the second ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``, as kappa is
@@ -140,7 +140,7 @@ class ConcomitantScores:
         Predictors x = z'P.
     eta : ndarray, shape (width,)
     sigma : float
-        In units of the block's response.
+        Residual scale, in units of the block's response.
     """
 
     both: Concomitant

@@ -1,4 +1,4 @@
-"""Likelihoods and check losses as losses of adaptive regression, and the row functions that only these need."""
+"""Likelihoods and check losses for adaptive regression, and row functions that only these losses need."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Likelihood(Loss):
     Parameters
     ----------
     family : Family
-        With its largest response as `unit`.
+        The family, whose `unit` is the largest response.
     center, half : float
-        A block's response v means ``center + half v``.
+        The response is ``center + half v`` at the block's value v.
     """
 
     family: Family
@@ -32,7 +32,7 @@ class Likelihood(Loss):
     half: float = 1.0
 
     def response(self, y: FloatArray) -> FloatArray:
-        """Return responses in their own unit, inside the support."""
+        """Return responses in the user's units, clamped to the support of the family."""
         return np.clip(self.center + self.half * y, *self.family.support)
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -53,13 +53,13 @@ class Likelihood(Loss):
         return replace(self, family=family, center=center, half=half)
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the response that the least-squares start regresses, moved from its range to [-1, 1]."""
+        """Return the transformed response of the initial least-squares fit, rescaled from its range to [-1, 1]."""
         low, high = self.family.transformed_range
         t: FloatArray = 2 * (self.family.transform(self.response(y)) - low) / (high - low) - 1
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return a mean of `transform` in the units of the family's transform."""
+        """Return a mean of `transform`, rescaled from [-1, 1] to the units of the family's transform."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
@@ -72,9 +72,9 @@ class Likelihood(Loss):
 
 @dataclass(frozen=True)
 class CheckLoss(Loss):
-    """The check loss of order tau, smoothed by a uniform kernel of this half-width (0: not at all).
+    """The check loss of order tau, smoothed by a uniform kernel on [-half_width, half_width] (0: not smoothed).
 
-    psi is ``tau - 1{y < eta}``, or its mean over ``eta + u``, u in [-half_width, half_width]; with a half-width the
+    psi is ``tau - 1{y < eta}``, or its mean over ``eta + u``, u in [-half_width, half_width]; if half_width > 0, the
     slope is at most ``1 / (2 half_width)`` whatever the density of the responses is.
     """
 
@@ -106,7 +106,7 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Standardized:
-    """``(y - center) / (most scale)``, clipped to [-1, 1]: a response that is clipped at `most` scales."""
+    """Response ``(y - center) / (most scale)``, clipped to [-1, 1], that is, at `most` scales from the center."""
 
     center: float
     scale: float
@@ -118,7 +118,7 @@ class Standardized:
 
 @dataclass(frozen=True, eq=False)
 class _TransformedBlock:
-    """A block whose response is another function of the same cells."""
+    """A block of rows with a transformed response."""
 
     block: RowBlock
     response: FloatArray
@@ -146,7 +146,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A row function of rows whose response is transformed."""
+    """A row function applied to rows with a transformed response."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -157,7 +157,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Whether ``|y - z'theta|`` is at most each of some widths, times the weight: densities about a quantile."""
+    """Weighted indicators of ``|y - z'theta| <= width`` for several widths, for densities at a quantile."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -169,7 +169,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class StretchedResiduals:
-    """Residuals ``y - z'theta`` on a scale that is fine near 0 and wide: asinh of residuals in a small unit."""
+    """Residuals ``y - z'theta`` in the scale asinh(residual / unit), which is fine near 0 and covers large values."""
 
     theta: FloatArray
     unit: float
@@ -180,17 +180,17 @@ class StretchedResiduals:
         return stretched[:, None]
 
     def at(self, residual: float) -> float:
-        """Return a residual on the scale."""
+        """Return the value of a residual in this scale."""
         return float(np.arcsinh(residual / self.unit))
 
     def back(self, stretched: float) -> float:
-        """Return the residual at a point of the scale."""
+        """Return the residual with this value in the scale."""
         return float(self.unit * np.sinh(stretched))
 
 
 @dataclass(frozen=True, eq=False)
 class LogSizes:
-    """``log |y - z'theta - center|``, at least that of `least`."""
+    """``log max(|y - z'theta - center|, least)`` of each row."""
 
     theta: FloatArray
     center: float
@@ -203,10 +203,10 @@ class LogSizes:
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """Predictors w = z'P times the root of ``weight min(1, radius / |w|)``, where ``|y - z'theta| < width``.
+    """Predictors w = z'P times the root of ``weight min(1, radius / |w|)`` if ``|y - z'theta| < width``, else zero.
 
-    Their products add up to the Hessian of the check loss for scores that are clipped at `radius`, times twice the
-    width: a uniform kernel's estimate of the density at the quantile (Powell 1991).
+    Their products add up to 2 width times the Hessian of the check loss with scores clipped at `radius`: a uniform
+    kernel estimates the density at the quantile (Powell 1991).
     """
 
     P: FloatArray
@@ -224,7 +224,7 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``w psi(eta, y)`` of predictors w = z'P that are moved into the ball of `radius`, times the weight."""
+    """Scores ``weight w psi(eta, y)``, with predictors w = z'P projected into the ball of `radius`."""
 
     loss: Loss
     P: FloatArray
@@ -240,16 +240,16 @@ class ClippedScores:
 
 @dataclass(frozen=True, eq=False)
 class LossRows:
-    """Rows (weight, w, y, eta): preconditioned predictors w = z'P, the response, and the predictor of a release.
+    """Rows (weight, w, y, eta): preconditioned predictors w = z'P, the response, and a released linear predictor eta.
 
-    For mechanisms that minimise: the loss at t is ``l(w't + eta; y)``.
+    Mechanisms that minimise a sum of losses use the loss ``l(w't + eta; y)`` at t.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
     theta : ndarray, shape (width,)
     center, half : float
-        The response is ``center + half v`` of a block's response v.
+        The response is ``center + half v`` at the block's value v.
     """
 
     P: FloatArray
@@ -272,22 +272,22 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Rows of a weighted loss: ``w sqrt(weight factor)``, or scores ``w weight factor psi``, at a release.
+    """Rows of a weighted loss at a released theta: ``w sqrt(weight slope)``, or scores ``w weight psi``.
 
-    The weight is what `WeightedLosses` lets a row have: ``min(weight, radius / |u|, curvature / |u|^2)``, |u| the
-    length of ``u = z'Q`` in which rows are weighted.
+    The weight is the largest that `WeightedLosses` allows: ``min(weight, radius / |u|, curvature / |u|^2)`` with
+    predictors ``u = z'Q``.
 
     Parameters
     ----------
     loss : Loss
     Q : ndarray, shape (width, m)
-        Predictors in whose metric rows are weighted.
+        Predictors u = z'Q, whose length limits the weight.
     P : ndarray, shape (width, m)
-        Predictors w = z'P of the rows that are returned.
+        Predictors w = z'P of the returned rows.
     theta : ndarray, shape (width,)
     radius, curvature : float
     squared : bool
-        Whether products of the rows add up to the Hessian; else the rows add up to the score.
+        Whether to return rows whose products add up to the Hessian; otherwise rows that add up to the score.
     """
 
     loss: Loss

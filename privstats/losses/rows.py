@@ -1,8 +1,8 @@
-"""Vectors that a row contributes: frozen mathematics whose fields are numbers and earlier releases.
+"""Row functions: they compute the vector of a row; their fields are constants and earlier releases.
 
 A row is z = (columns, [offset], response), and ``block.times(M)`` is z'M for every row of a block. A row's weight in
-[0, 1] multiplies its score; the root of the weight multiplies its Hessian row. Nothing here is trusted: sets bound
-whatever these functions return, and the rehearsal checks that each row is treated alone.
+[0, 1] multiplies its score; the root of the weight multiplies its Hessian row. No privacy claim rests on this code:
+sets bound whatever these functions return, and the rehearsal checks that each row is treated alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 
 class RowBlock(Protocol):
-    """Rows inside the gate, as far as row functions read them."""
+    """Interface of a block of rows, as row functions read it."""
 
     @property
     def present(self) -> NDArray[np.bool_]: ...
@@ -43,7 +43,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """(weight, z'M): rows of `Squares`, whose sums and sums of squares are moments of columns."""
+    """Rows (weight, z'M) of `Squares`, whose sums and sums of squares are moments of columns."""
 
     matrix: FloatArray
 
@@ -53,7 +53,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row, times the root of its weight: products add up with weights."""
+    """Linear functions z'M of a row times the root of its weight, so that products have the weight as factor."""
 
     matrix: FloatArray
 
@@ -74,7 +74,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row, times its weight: rows whose losses are proportional to their length."""
+    """Linear functions z'M of a row times its weight, for losses that are proportional to the length of the row."""
 
     matrix: FloatArray
 
@@ -84,7 +84,7 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """The root of the weight times (1, z'M): rows of `BoxProducts`."""
+    """Rows of `BoxProducts`: the root of the weight times (1, z'M)."""
 
     matrix: FloatArray
 
@@ -95,7 +95,7 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """The numbers of some factors' levels, and the root of the weight times (1, z'M): rows of `CodedProducts`."""
+    """Rows of `CodedProducts`: level numbers of some factors, and the root of the weight times (1, z'M)."""
 
     factors: tuple[int, ...]
     matrix: FloatArray
@@ -113,9 +113,9 @@ class Scores:
     ----------
     loss : Loss
     P : ndarray, shape (width, m)
-        Preconditioned predictors; its rows for offset and response are 0.
+        Preconditioner of the predictors; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        The linear predictor: for an offset its unit, for the response 0.
+        Coefficients of the linear predictor z'theta: the offset's unit for an offset, 0 for the response.
     """
 
     loss: Loss
@@ -130,7 +130,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """The number of a factor's level, and scores: rows of `LevelProducts`."""
+    """Rows (level number of a factor, scores) of `LevelProducts`."""
 
     factor: int
     of: Scores
@@ -166,7 +166,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """The squared residual ``(y - z'theta)^2`` of a row, over the largest one, times its weight, shape (n, 1)."""
+    """Squared residual ``(y - z'theta)^2`` of a row over its largest value, times the row's weight, shape (n, 1)."""
 
     theta: FloatArray
     largest: float
@@ -178,11 +178,11 @@ class SquaredResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ProductClip:
-    """How a row is clipped by the product of length and residual: Schweppe's form of an M-estimator.
+    """Clipping by the product of a row's length and residual: Schweppe's form of an M-estimator.
 
     A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual is
-    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` is at most `radius` long: a row far out
-    with a small residual counts in full.
+    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` has length at most `radius`: a row of high
+    leverage with a small residual counts in full.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (w, x, r, 0) of `WeightedLosses` whose losses ``ClippedSquares(farthest)`` clip as `ProductClip` says.
+    """Rows (w, x, r, 0) of `WeightedLosses` for which ``ClippedSquares(farthest)`` has the scores of `ProductClip`.
 
     ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
     """
@@ -259,7 +259,7 @@ class ProductSizes:
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:
-    """Return the squared length of each row, entries added in their order, shape (n,)."""
+    """Return the squared length of each row, shape (n,), summed in column order."""
     squared = np.zeros(len(rows))
     for column in rows.T:
         squared += column * column
@@ -278,7 +278,7 @@ class ResidualSizes:
 
 @dataclass(frozen=True, eq=False)
 class LogDistance:
-    """``log |z'along - center|`` of a row, at least that of `least`, shape (n, 1)."""
+    """``log max(|z'along - center|, least)`` of a row, shape (n, 1)."""
 
     along: FloatArray
     center: float
@@ -291,9 +291,9 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row, times its weight's root: entry `one` as it is, all others held at a length.
+    """Linear functions z'M of a row times the root of its weight; all but entry `one` are shortened to a length.
 
-    Where that entry is the constant 1 of each row, a row is no longer than the radius without losing a part of it.
+    If entry `one` is the constant 1 of each row, the row stays within the radius and the constant is not reduced.
     """
 
     matrix: FloatArray
@@ -311,9 +311,9 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """(1, z'M) times the root of weight and kernel: their products are second moments near a quantile.
+    """Rows (1, z'M) times the root of the weight and the kernel; their products are second moments near a quantile.
 
-    The kernel is Epanechnikov's, ``1 - u^2`` for residuals of u times `width`, -1 < u < 1 (Powell 1991).
+    The kernel is Epanechnikov's, ``1 - u^2`` for a residual of u times `width`, -1 < u < 1 (Powell 1991).
     """
 
     matrix: FloatArray
@@ -348,7 +348,7 @@ class LevelWeight:
 
 @dataclass(frozen=True)
 class Weight:
-    """The row's weight, 1 where there are none: its sum is the number of rows."""
+    """The row's weight, or 1 if there are no weights; its sum is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return block.weight[:, None]
@@ -356,7 +356,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """Every row counts once, in the only cell."""
+    """Cell number 0 for each row, so that the count of this one cell is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
@@ -364,7 +364,7 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether a row's level of each factor is among those kept; None: all levels of that factor are."""
+    """Whether the row's level of every factor is kept; None keeps all levels of a factor."""
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 

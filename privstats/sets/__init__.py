@@ -1,1 +1,1 @@
-"""What a row may contribute: a clamp, and how far apart two contributions can then be."""
+"""Sets that bound a row's contribution: each clamps rows and states the largest distance of two contributions."""

@@ -17,7 +17,7 @@ from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Relation
 
-FOLD_BITS = 30  # bits of the grid on which the vectors of a unit's rows are added, relative to `reach`
+FOLD_BITS = 30  # bits of the grid, relative to `reach`, on which the vectors of a unit's rows are added
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -33,7 +33,7 @@ class Sensitivity:
     size : float
         The bound; positive and finite.
     weights : ndarray, shape (dim,)
-        Positive, public: a coordinate of large weight gets little noise.
+        Positive and public; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), optional
         Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
     """
@@ -87,7 +87,7 @@ class Set(ABC):
 
     @property
     def folds(self) -> bool:
-        """Whether the vectors of several rows may be added before projection; False for codes and values."""
+        """Whether the vectors of several rows may be added before projection; False for codes and single values."""
         return True
 
     @property
@@ -141,12 +141,12 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the length in a norm.
+    """Return the proved length in a norm.
 
     Raises
     ------
     OptionError
-        If none is proved.
+        If no length is proved in that norm.
     """
     if norm not in lengths:
         raise OptionError(f"no sensitivity is proved in the norm '{norm}' here; choose among {', '.join(lengths)}")
@@ -182,7 +182,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not (squared < 1e300).all():
-            rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; shorter rows do not change
+            rows = clipped(rows, -1e150, 1e150)  # keeps the squares finite; rows shorter than this do not change
             squared = squared_length(rows)
         shrunk = np.where(squared > radius * radius, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)
     return rows * shrunk[:, None]

@@ -13,17 +13,17 @@ from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
 
-COUNT_STEP = 2.0**-SUM_BITS  # far smaller than 1, because the noise of counts is not a whole number
+COUNT_STEP = 2.0**-SUM_BITS  # grid of counts; far below 1, because the noise of counts is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
 FARTHEST = 1e150  # vectors are cut to this length before it is squared
-APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # of two unit vectors at right angles
+APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
 class OneHot(Set):
-    """One of `size` cells; a projected row is the number of its cell.
+    """Indicator vectors of `size` cells; a projected row is the number of its cell.
 
-    A contribution is a unit vector: two of them are 2 (l1), sqrt 2 (l2), 1 (linf) apart, and nothing where there is one
-    cell only; each is 1 long.
+    A contribution is a unit vector of length 1. Two contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf),
+    and by 0 if there is only one cell.
     """
 
     @property
@@ -46,10 +46,10 @@ class OneHot(Set):
 
 @dataclass(frozen=True)
 class Cells(OneHot):
-    """The cell whose number the row function returns, from 0; numbers outside are moved to the nearest cell.
+    """Cells numbered from 0 by the row function; a number outside the range is moved to the nearest cell.
 
-    With one cell it counts rows, and folded it counts units; with more it cannot be folded, as numbers of cells would
-    be added up.
+    With one cell the total is the number of rows, or of units if the rows of a unit are added first. With more cells
+    such addition is refused, because it would add cell numbers.
     """
 
     cells: int
@@ -79,20 +79,20 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """The shell in which a vector's length lies: a histogram of lengths, which may be folded.
+    """Histogram of vector lengths in shells (intervals of lengths); the vectors of a unit's rows may be added first.
 
     Parameters
     ----------
     m : int
         Length of the vectors.
     edges : tuple of float
-        Outer radii of the shells, increasing; a vector on an edge lies in the inner shell. The last shell is open: its
-        edge is the scale of the grid on which vectors of a unit are added.
+        Outer radii of the shells, increasing; a vector on an edge lies in the inner shell. The last shell has no upper
+        limit: its edge only sets the scale of the grid on which vectors of a unit are added.
 
     Notes
     -----
-    A projected row is the number of its shell. Squared lengths are compared with squared edges, both computed in one
-    way, so that the place of a vector beside an edge does not depend on a square root's rounding.
+    A projected row is the number of its shell. Squared lengths are compared with squared edges, both computed in the
+    same way, so that the rounding of a square root cannot move a vector across an edge.
     """
 
     m: int
@@ -123,12 +123,12 @@ class Shells(OneHot):
 
 @dataclass(frozen=True)
 class ByCell(Set):
-    """`inner` in each of `cells` groups: the row function returns (number of the cell, vector).
+    """Contributions of `inner` in each of `cells` groups: the row function returns (cell number, vector).
 
-    A row is in one cell. So two rows either differ within a cell, or are two contributions in different cells: the
-    distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2), 1 (linf) times the inner length. In both cases
-    the coordinates of a cell weigh what they weigh where rows come and go, as a cell's rows do even under "replace":
-    the inner length must be proved, so inner sets whose count is not released are refused.
+    Each row is in one cell. Two rows differ either within a cell, or by two contributions in different cells: the
+    distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2) or 1 (linf) times the inner length. Each cell
+    has the coordinate weights of `inner`. Even under "replace" a row may leave one cell and enter another, so the
+    inner length must be proved: an inner set with a public count, which proves none, is refused.
     """
 
     inner: Set
@@ -187,23 +187,23 @@ class ByCell(Set):
 
 @dataclass(frozen=True)
 class Line(Set):
-    """Values in [low, high], for mechanisms that look at their order: one by one, never by a sum.
+    """Values in [low, high], for mechanisms that use single values in their order and never a sum.
 
-    In the norm "rank" both lengths are 1: a change of one row changes one value. How far this moves a rank is the
-    mechanism's theorem; it also reads the public fields here, and in the relation whether a value may appear or vanish.
+    In the norm "rank" both lengths are 1: a change of one row changes one value. The mechanism's theorem bounds the
+    effect on a rank; it also reads the fields here, and whether the relation lets a value appear or vanish.
 
     Parameters
     ----------
     low, high : float
         Public range. Values outside are moved to the nearer end; NaN counts as zero.
     grid : float
-        Step of the public grid ``k * grid`` of values and releases, 0 for none: values are rounded to it where it is
-        given, and moved to the last of its points inside the range.
+        Step of the public grid ``k * grid`` of values and releases; 0 means no grid. Values are rounded to the grid,
+        and moved to its last point inside the range.
     dim : int
         Coordinates of a value, all of this range.
     about : tuple of float
-        How many values there may be, in each cell where there are several: public, or released before. It bounds
-        nothing; a mechanism may decide by it what is worth choosing.
+        Approximate number of values, in each cell if there are several: public, or released before. It is not a bound;
+        a mechanism may decide by it which candidates are worth considering.
     """
 
     low: float
@@ -254,7 +254,7 @@ def _positive_count(cells: int) -> None:
 
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
-    """Return numbers of cells: whole, from 0 to cells - 1."""
+    """Return cell numbers: integers from 0 to cells - 1."""
     inside: FloatArray = np.floor(clipped(rows, 0.0, cells - 1.0))
     return inside
 
@@ -264,7 +264,7 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
 
 
 def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
-    """Return the exact sum of whole numbers, of at most 2^42 and at most 2^20 of them, in each cell."""
+    """Return the exact sum of integers in each cell, for at most 2^20 integers of at most 2^42."""
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
     none = np.zeros(cells, dtype=np.int64)
     sums = [np.bincount(cell, half, cells).astype(np.int64) if half.any() else none for half in (high, low)]

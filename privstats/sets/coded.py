@@ -21,11 +21,11 @@ class CodedProducts(BoxProducts):
     """Moments of rows of `BoxProducts` whose groups are levels of factors.
 
     The row function returns (number of the level in each group, root of the weight, all other entries times the root).
-    The number after a group's last level means none of its levels; numbers outside are moved to the nearest level.
-    Whatever the row function returned, a projected row represents a row of `BoxProducts` that has the root of its
-    weight at its level in each group. Its contribution is the same, so the lengths of `BoxProducts` hold.
+    The number after a group's last level stands for none of its levels; numbers outside are moved to the nearest level.
+    Whatever the row function returned, a projected row represents a row of `BoxProducts` with the root of its weight
+    at its level in each group. Its contribution is the same, so the lengths of `BoxProducts` hold.
 
-    *Total*: products with groups are summed by level, as whole numbers of at most 2^42.
+    *Total*: products with groups are summed by level, as integers of at most 2^42.
     """
 
     def __post_init__(self) -> None:
@@ -90,14 +90,14 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Products of vectors of m entries, of length at most `radius`; of the first `levels`, one may differ from zero.
+    """Second moments of m-vectors of length at most `radius`, with one nonzero entry among the first `levels`, or none.
 
-    The row function returns (which one, that entry, all entries behind the first ones); numbers outside are moved to
-    the nearest level. A projected row stands for the vector, a member of `Products` whatever the row function returned.
-    Products of two different ones of the first entries are zero in each row and are not released. Zeros add nothing to
-    a weighted sum of squares, and stay zeros of the matrix: the lengths of `Products` hold, in both norms.
+    The row function returns (index of this entry, its value, the entries after the first `levels`); an index outside
+    is moved to the nearest level. A projected row stands for a member of `Products` whatever the row function returned.
+    Products of two different entries among the first `levels` are zero in each row and are not released. Zeros add
+    nothing to a weighted sum of squares, and stay zero in the matrix: the lengths of `Products` hold, in both norms.
 
-    *Total*: squares of the first entries, and their products with others, are added up by level, as whole numbers.
+    *Total*: squares of the first entries, and their products with the others, are summed by level, as integers.
     """
 
     levels: int = 1

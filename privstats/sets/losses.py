@@ -1,8 +1,8 @@
-"""Rows whose losses a mechanism minimises, or chooses theta by: how far one row moves a score, a loss, a curvature.
+"""Sets for mechanisms that minimise a sum of losses or draw theta from it: bounds of a row's score, loss, curvature.
 
-The lengths are those of a score, the derivative of a row's loss by theta, in the norms "score l1", "score l2", "score
-linf" (and "score hull"), and of the loss itself, in the norm "loss". The names keep them apart from lengths of
-contributions: noise for sums refuses these sets.
+The lengths are those of a score (the derivative of a row's loss by theta) in the norms "score l1", "score l2", "score
+linf" and "score hull", and of the loss itself in the norm "loss". These names differ from those of contributions, so
+that mechanisms that add noise to sums refuse these sets.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from privstats.sets.vectors import Packed, under_the_first
 class SquaredLosses(Packed):
     """Losses ``(y - x'theta)^2 / 2``, |theta|_1 <= theta_bound, of rows (x, y) with entries in [-1, 1].
 
-    A row is the vector (1, x without the intercept, y); rows that weigh less are ``sqrt(w)`` times that, w in [0, 1],
-    and have w times the loss. The sum of losses is known by its normal equations: a contribution is the products of the
-    vector's entries, but for ``y^2`` (and, without an intercept, those with the 1).
+    A row is the vector (1, x without the intercept, y). A row of weight w in [0, 1] is ``sqrt(w)`` times this vector
+    and has w times the loss. The normal equations determine the sum of losses: a contribution consists of the products
+    of the vector's entries, except ``y^2`` (and, without an intercept, the products with the 1).
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class SquaredLosses(Packed):
 
     Notes
     -----
-    The gradient is ``-x u`` with the residual ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies in the cube: its
-    length is at most 1 (linf), sqrt(m) (l2), m (l1) times that, and gradients of two rows may be opposite: twice that
-    apart. Reached in linf where a coefficient is zero, in the other norms at theta = 0. The lengths here are those at
-    ``|theta|_1 = theta_bound``; at another theta they are ``(1 + |theta|_1) / (1 + theta_bound)`` times as large.
-    (Reimherr and Awan 2019, section 4.1, write 4 (1 + B) for the gradient of the loss without 1/2, with B in place of
-    |theta|_1; their theorem allows the function of theta.) The loss lies between 0 and (1 + theta_bound)^2 / 2: two
-    losses, or one and none, differ by at most that. The curvature x x' has rank one and eigenvalue |x|^2 <= m.
+    The gradient is ``-x u`` with the residual ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies in the cube: the
+    gradient's length is at most 1 (linf), sqrt(m) (l2) or m (l1) times this bound. Gradients of two rows may be
+    opposite, so their distance is twice that. The bounds are reached in linf where a coefficient is zero, in the other
+    norms at theta = 0. The lengths are given for ``|theta|_1 = theta_bound``; at another theta they are ``(1 +
+    |theta|_1) / (1 + theta_bound)`` times as large. (Reimherr and Awan 2019, section 4.1, write 4 (1 + B) for the loss
+    without 1/2, with B for |theta|_1; their theorem allows the function of theta.) The loss lies between 0 and (1 +
+    theta_bound)^2 / 2, the largest change by one row. The curvature x x' has rank one and eigenvalue |x|^2 <= m.
     """
 
     m: int
@@ -82,10 +82,7 @@ class SquaredLosses(Packed):
         return toward_zero(under_the_first(rows), self.entry_step)
 
     def normal_equations(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return A, shape (m, m), and b, shape (m,), of a total: the losses add up to ``theta'A theta / 2 - b'theta``.
-
-        Up to a constant.
-        """
+        """Return A, (m, m), and b, (m,): up to a constant the losses sum to ``theta'A theta / 2 - b'theta``."""
         matrix, first = self.unpacked(values), int(not self.intercept)
         return matrix[first:-1, first:-1], matrix[first:-1, -1]
 
@@ -105,7 +102,7 @@ class SquaredLosses(Packed):
 class CheckLosses(Set):
     """Check losses ``rho(y - x'theta)`` at level tau, |theta|_1 <= theta_bound, of rows (x, y) in [-1, 1].
 
-    Rows may weigh less: ``w (x, y)`` with w in [0, 1] has w times the loss, as ``rho(w u) = w rho(u)``.
+    A row of weight w in [0, 1] is ``w (x, y)`` and has w times the loss, since ``rho(w u) = w rho(u)``.
 
     Parameters
     ----------
@@ -116,34 +113,34 @@ class CheckLosses(Set):
     theta_bound : float
         Bound of |theta|_1.
     intercept : bool
-        Whether the first entry of x is the constant (in a row that weighs less, its weight).
+        Whether the first entry of x is the constant 1 (times the row's weight).
 
     Notes
     -----
     Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau) x`` lies in
-    ``W = {(1 - tau) x, -tau x : x in X}``, and so does a subgradient in the hull of W, which contains zero: ``tau (1 -
-    tau) x + (1 - tau)(-tau x) = 0``. Rows that weigh less, or are missing, thus stay in the hull, whose diameter in any
-    norm is that of W.
+    ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull contains zero:
+    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So rows that weigh less, or are missing, stay in the hull, whose
+    diameter in any norm is that of W.
 
-    *Length*: a member of the hull, at most ``M sup |x|``: M times 1 (linf), sqrt(m) (l2), m (l1). The smallest
-    symmetric convex body that holds W is M times the cube, so where rows only come and go the norm "hull" is linf.
+    *Length*: a member of the hull has length at most ``M sup |x|``, that is M times 1 (linf), sqrt(m) (l2) or m (l1).
+    The smallest symmetric convex body that contains W is M times the cube: under add/remove the norm "hull" is linf.
 
     *Distance*: at most the diameter of W, which is the larger of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|``. Without
-    intercept X is the cube: ``2 M sup |x|``, and the hull of differences is 2 M times the cube. With it, x and x' agree
-    in their first entry: ``max(2 M (m - 1), m)`` (l1), its likeness with roots (l2), 2 M or, where the constant is
-    alone, 1 (linf). The hull of differences then is the unit ball of ``max(|g_0|, (|g|_inf + (2 M - 1) |g_0|) / (2
-    M))`` (`tilt` is 2 M - 1): of its extreme points those with ``|g_0| = 1`` are all the sign vectors, ``(1 - tau) x +
+    intercept X is the cube: ``2 M sup |x|``, and the hull of differences is 2 M times the cube. With an intercept the
+    first entries of x and x' agree: ``max(2 M (m - 1), m)`` (l1), the same with square roots (l2), 2 M or, for the
+    intercept alone, 1 (linf). The hull of differences then is the unit ball of ``max(|g_0|, (|g|_inf + (2 M - 1)
+    |g_0|) / (2 M))`` (`tilt` is 2 M - 1). Its extreme points with ``|g_0| = 1`` are all sign vectors, ``(1 - tau) x +
     tau x`` and their negatives; those with ``g_0 = 0`` are 2 M times sign vectors, ``M (x - x')``; between these the
-    ball is their hull, as for ``|g_0| = s`` both allow the other entries ``2 M - (2 M - 1) s``. Size 1, and a missing
-    row is no further, since zero lies in the hull of W.
+    ball is their hull, since for ``|g_0| = s`` both allow the other entries ``2 M - (2 M - 1) s``. So the distance is
+    1, also from a missing row, since zero lies in the hull of W.
 
-    Reached at theta = 0, with y at both ends. Reimherr and Awan (2019, section 4.5) have ``2 (1 - tau) sup |x|`` under
-    replace, which is too small for tau > 1/2: by a factor of 9 at tau = 0.9.
+    The bounds are reached at theta = 0, with y at both ends. Reimherr and Awan (2019, section 4.5) have ``2 (1 - tau)
+    sup |x|`` under replace, which is too small for tau > 1/2: by a factor of 9 at tau = 0.9.
 
-    *Loss*: up to a constant, which does not matter to a density, the sum moves by at most half of how far the change
-    can vary. One row's loss lies between 0 and ``M (1 + theta_bound)`` and varies by at most ``2 M theta_bound``: half
-    of the smaller where a row comes or goes, twice that where one is replaced. (Reimherr and Awan have ``2 M (1 +
-    theta_bound)`` for the latter.)
+    *Loss*: an additive constant does not change a density proportional to exp(-loss), so the sensitivity is half of
+    the range over which the change of the sum varies with theta. One row's loss lies between 0 and ``M (1 +
+    theta_bound)`` and varies by at most ``2 M theta_bound``: the sensitivity is half of the smaller under add/remove,
+    twice that under replace. (Reimherr and Awan have ``2 M (1 + theta_bound)`` for the latter.)
     """
 
     m: int
@@ -169,7 +166,7 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return the tilt of the norm "hull": ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+        """Return `tilt` in the norm "hull", ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:

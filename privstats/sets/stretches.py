@@ -10,10 +10,10 @@ from privstats.sets.cells import ByCell
 
 @dataclass(frozen=True)
 class Stretches(ByCell):
-    """Values in cells: the row function returns (number of the cell, value).
+    """Values in cells with their own ends: the row function returns (cell number, value).
 
-    The ends do not bound the contribution of a row to other cells, so they change no length: a mechanism that uses the
-    values of one cell clamps each of them to the cell's ends.
+    The ends do not limit the cells in which a row may count, so they change no length of `ByCell`: a mechanism that
+    uses the values of one cell clamps each of them to the cell's ends.
 
     Parameters
     ----------

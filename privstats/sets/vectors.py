@@ -1,4 +1,4 @@
-"""Sets of vectors: balls, and products of their entries; moments of the box; sums and squares of columns."""
+"""Sets of vectors: balls, boxes, products of entries (second moments), sums and squares of columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_
 
 @dataclass(frozen=True)
 class Ball(Set):
-    """Vectors of l2 length at most `radius`: of scores, the projection is the clip.
+    """Vectors of l2 length at most `radius`; projection of a score into the ball is clipping.
 
-    *l2*: two members are at most 2 radius apart. *linf* likewise. *l1*: sqrt(dim) times that.
+    Two members are at most 2 radius apart in l2 and in linf, and at most sqrt(dim) times that in l1.
     """
 
     m: int
@@ -77,7 +77,7 @@ class Box(Set):
 
 @dataclass(frozen=True)
 class Fractions(Set):
-    """Vectors with entries in [0, 1]: two of them, or one and zero, are equally far apart at most.
+    """Vectors with entries in [0, 1]: two members differ by at most the largest length of one member.
 
     For weights of rows, and for counts of rows that may belong to several groups at once. Truth values are members.
     """
@@ -108,12 +108,12 @@ class Fractions(Set):
 
 @dataclass(frozen=True)
 class Packed(Set):
-    """Vectors whose products of entries are summed, as a packed symmetric matrix.
+    """Vectors whose products of entries are summed and released as a packed symmetric matrix.
 
     Attributes
     ----------
     pairs : tuple of two integer arrays, shape (size,)
-        Which products, as rows and columns.
+        Row and column indices of the released products.
     """
 
     @property
@@ -143,14 +143,14 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Which released product stands at each place of the matrix, shape (order, order); -1 where none does."""
+        """Index of the released product at each matrix place, shape (order, order); -1 where none is released."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix, shape (order, order), of released values; zero where none was."""
+        """Return the symmetric matrix of released values, shape (order, order); zero where no product is released."""
         return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
 
 
@@ -159,9 +159,9 @@ class Products(Packed):
     """Products ``v_i v_j``, i <= j, of vectors of length at most `radius`.
 
     *l2*, with squares weighted by 1 / sqrt 2: the squared distance is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
-    (v'w)^2) / 2``, at most radius^4; the squared length of a contribution is half of that. With one entry two
-    contributions have one direction: half as well. *nuclear*: ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and
-    radius^2; with one entry radius^2 in both cases.
+    (v'w)^2) / 2``, at most radius^4, and the squared length of a contribution half of that. With one entry, both are
+    half of radius^4. *nuclear*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, the length radius^2;
+    with one entry both are radius^2.
     """
 
     m: int
@@ -200,10 +200,10 @@ class Products(Packed):
 
 @dataclass(frozen=True)
 class SquaredEntries(Products):
-    """Squares ``v_i^2`` of vectors of length at most `radius`: what stands on the diagonal of their products.
+    """Squares ``v_i^2`` of vectors of length at most `radius`: the diagonal of their matrix of products.
 
-    *l1*: contributions are not negative and add up to at most radius^2, so two are at most twice that apart, or once
-    where there is one entry only. *l2*: sqrt 2 radius^2 apart. *linf*: radius^2. Each is at most radius^2 long.
+    *l1*: contributions are nonnegative and add up to at most radius^2, so two of them differ by at most 2 radius^2, or
+    radius^2 if there is only one entry. *l2*: by sqrt 2 radius^2. *linf*: by radius^2. Each is at most radius^2 long.
     """
 
     @cached_property
@@ -223,14 +223,14 @@ class SquaredEntries(Products):
 
 @dataclass(frozen=True)
 class SumAndProducts(Packed):
-    """Clipped scores s, |s| <= B, with B beside them: the sum of s, and the sum of ss', which then costs nothing.
+    """Sums of clipped scores s, |s| <= B, and of ss', whose release does not raise the noise of the first sum.
 
-    Released is the upper triangle of the sum of ``(s, B)(s, B)'`` without its corner, squares weighted by 1 / sqrt 2.
+    The upper triangle of the sum of ``(s, B)(s, B)'`` is released without its corner B^2; squares weigh 1 / sqrt 2.
 
     *l2*: the squared distance of two rows is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
-    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``:
-    largest, 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
-    itself, which is the first row over B, has noise as if it were released alone: of sensitivity 2 B.
+    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``. The
+    maximum is 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
+    of s, which is the first row over B, has the same noise as if it were released alone with sensitivity 2 B.
     """
 
     m: int
@@ -280,20 +280,20 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-_L2_SQUARES = 1 / math.sqrt(2)  # l2 where rows come and go: squared weight of squares with the least summed variance
-_L1_COUNT = 0.5  # l1 without an intercept has no free count weight; half costs q(q+1)/2 -> q(q+1)/2 + 1/2
+_L2_SQUARES = 1 / math.sqrt(2)  # l2, add/remove: squared weight of squares that minimises the total noise variance
+_L1_COUNT = 0.5  # l1, no intercept: the count's weight, which raises q(q+1)/2 to q(q+1)/2 + 1/2
 
 
 @dataclass(frozen=True)
 class BoxProducts(Packed):
     """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: moments of the box.
 
-    Rows may weigh less: ``sqrt(w) r`` with w in [0, 1] contributes a point between that of r and zero, which is no
-    further from any other point than one of the two.
+    A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution lies between that of r and zero, so it is no further
+    from any other point than the farther of these two.
 
-    Released are the squares and cross products of z; with an `intercept` also the first-order products ``1 z_j``; and
-    the count ``1 1`` if `counted`. Each norm has its own *free weights*: what a coordinate may be multiplied by without
-    raising the sensitivity, so that it gets less noise.
+    The squares and cross products of z are released; with an `intercept` also the first-order products ``1 z_j``; and
+    the count ``1 1`` if `counted`. Each norm has its own *free weights*: factors of coordinates that lower their noise
+    and do not raise the sensitivity.
 
     Parameters
     ----------
@@ -302,44 +302,44 @@ class BoxProducts(Packed):
     intercept : bool
         Whether first-order products are released.
     counted : bool
-        Whether the count is released. It must be where rows may appear or vanish and there is an intercept.
+        Whether the count is released. It must be under add/remove with an intercept.
     last_scale : float
         Free scale of the last entry of z (the response) in the l2 and nuclear norms; its square is B_q below.
     groups : tuple of tuple of int
-        Entries of z (from 1) that are the dummies of one factor: zeros and at most a single one. Their products with
-        each other are zero and, with an intercept, their squares are their first-order products: neither is released.
+        Entries of z (from 1) that are the dummies of one factor: at most one of them is not zero. Their products with
+        each other are zero and, with an intercept, their squares are first-order products: neither is released.
 
     Notes
     -----
-    Write T0 = 1 with an intercept, else 0; p_i = z_i^2. A group counts as one entry with B = 1: its p_i add up to at
-    most 1.
+    Write T0 = 1 with an intercept, else 0; p_i = z_i^2. A group counts as one entry with B = 1, since its p_i add up to
+    at most 1.
 
-    *linf*, replace: squares move by at most 1, other products by at most 2, the count by 1; weights 2 for squares and
-    count make the sensitivity 2. Add/remove: 1 with unit weights.
+    *linf*, replace: squares change by at most 1, other products by at most 2, the count by 1; with weights 2 for
+    squares and count the sensitivity is 2. Add/remove: 1 with unit weights.
 
     *l1*, replace: put s = (z + z')/2, t = (z - z')/2, so |s_i| + |t_i| <= 1 and ``z_i z_j - z'_i z'_j = 2(s_i t_j +
     s_j t_i)``. All terms are largest for s, t >= 0 and t = 1 - s; the sum is then concave and symmetric in s, so all
     s_i are equal: q (q+2)^2 / (2 (q+1)) with an intercept (s = q / (2 (q+1))) and q (q+1) / 2 without (s = 1/2).
-    Against a zero row: all products at 1. (Awan and Slavkovic 2021 use dim * Delta_inf, about twice as much.)
-    Products with a group's entries add up to at most 1 in each of the two rows, for each group by itself, each other
-    entry and each pair of groups: 2 more each.
+    From a zero row the distance is the sum of all products at 1. (Awan and Slavkovic 2021 use dim * Delta_inf, about
+    twice as much.) The products of a group's entries with themselves, with another entry or with another group add up
+    to at most 1 in each of the two rows, so each such pair adds 2 to the distance.
 
     *l2*, replace: with T = T0 + sum B_i the squared shift is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i -
     p'_i)^2`` and ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``, convex in (p, p'), so largest at vertices.
-    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: if p is full where p' is empty on a set of
-    weight b1 and the reverse on b2, the excess is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. In groups
-    c_i^2 = 1/2. A zero row is at squared distance T^2 - T0 + (count weight)^2.
+    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: if p is at its maximum and p' zero on entries with
+    sum of B_i equal to b1, and the reverse on entries with sum b2, the excess is at most ``(b1^2 + b2^2 - (T - T0)(b1 +
+    b2)) / 2 <= 0``. In groups c_i^2 = 1/2. A zero row is at squared distance T^2 - T0 + (count weight)^2.
 
     *nuclear*, with D = diag(1, sqrt B_1, ..., sqrt B_q): ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and at
     most T from a zero row (Awan and Slavkovic's moments as a matrix; the bound is the triangle inequality for rank
-    one). Without an intercept the count stands apart: it moves by 1 only when a row goes missing, so weight T is
-    free under replace. A single square moves by T.
+    one). Without an intercept the count is a separate entry: it changes, by 1, only when a row is missing, so its
+    weight T is free under replace. A single square changes by at most T.
 
-    *hull*, replace: K is made so that it holds all differences, squares doubled: size 1 (`body`); the count is one more
-    coordinate in [-1, 1]. A row and zero differ as a row and one with z = 0 do. Without an intercept K is the box [-2,
-    2]^dim.
+    *hull*, replace: the body K contains all differences by construction, squares doubled, so the size is 1 (`body`);
+    the count is one more coordinate in [-1, 1]. A row and zero differ as a row and one with z = 0 do. Without an
+    intercept K is the box [-2, 2]^dim.
 
-    Add/remove: the distance from zero, all products at 1.
+    *Add/remove*: the distance from zero, with all products at 1.
     """
 
     q: int
@@ -376,7 +376,7 @@ class BoxProducts(Packed):
         inside = under_the_first(rows)
         for group in map(list, self.groups):
             part = np.maximum(inside[:, group], 0.0)
-            first = part.argmax(axis=1)[:, None]  # the one that may stay
+            first = part.argmax(axis=1)[:, None]  # at most one entry of a group is kept
             inside[:, group] = np.where(np.arange(len(group)) == first, part, 0.0)
         return toward_zero(inside, self.entry_step)
 
@@ -389,7 +389,7 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # `length`: rows of weights 1 and 0
+        return max(distance, length) if self.counted else distance  # `length`: the distance of rows of weights 1 and 0
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
@@ -398,7 +398,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Which entries of r are predictors or the response, and in no group; shape (q + 1,)."""
+        """Mask of the entries of r that are predictors or the response and in no group, shape (q + 1,)."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -442,7 +442,7 @@ class BoxProducts(Packed):
 
     def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
-        grouped = g * (1 + q + (g - 1) / 2)  # products with groups, all at 1
+        grouped = g * (1 + q + (g - 1) / 2)  # sum of the products with groups, all at their maximum 1
         at_one = q * (q + 1) / 2 + q * self.intercept + grouped
         diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2
         count = 1.0 if not exchange else q / (2 * (q + 1)) if self.intercept else _L1_COUNT
@@ -463,7 +463,7 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows whose first entry, the root of a weight, lies in [0, 1], and no other is larger than it."""
+    """Return rows with the first entry, the root of a weight, clamped to [0, 1], and no other entry larger than it."""
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
     np.clip(inside, -root, root, out=inside)
@@ -472,26 +472,25 @@ def under_the_first(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Squares(Set):
-    """Values u and squares u^2 of k columns with ``|u| <= 1``; if `counted` a row is (1, u), and the 1 counts.
+    """Values u and squares u^2 of k columns with ``|u| <= 1``; if `counted`, a row is (1, u) and the 1s are summed.
 
-    Rows may weigh less: a row is (w, w u, w u^2) with w in [0, 1]; it lies between the whole row's contribution and
-    zero.
+    A row of weight w in [0, 1] is (w, w u, w u^2), which lies between the contribution of the unweighted row and zero.
 
-    *Replaced*, weights c of the count (times k in l1, sqrt k in l2) and w of each square. Column by column, two rows
-    that are present move (u, w u^2) by at most 2, the distance of u = 1 and u = -1. For u = 1 and v = -t, the worst
+    *Replace*, weights c of the count (times k in l1, sqrt k in l2) and w of each square. In each column, two rows that
+    are present differ in (u, w u^2) by at most 2, the distance of u = 1 and u = -1. For u = 1 and v = -t, the worst
     pairs of opposite sign, t in [0, 1]: in l1 ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2; in l2 ``(1 + t)^2 (1 +
-    w^2 (1 - t)^2) <= 4`` for w <= 1.6; in linf for w <= 2. Values of equal sign are no further apart than 1 and w,
-    and so is a row from zero, but for its 1: c + 1 + w <= 2, c^2 + 1 + w^2 <= 4, and c <= 2 in the three norms.
-    *Added*: the length of a row. So under "replace" neither the squares nor the count cost anything.
+    w^2 (1 - t)^2) <= 4`` for w <= 1.6; in linf for w <= 2. Values of equal sign differ by at most 1 and w, and so do a
+    row and zero, apart from the row's 1: c + 1 + w <= 2, c^2 + 1 + w^2 <= 4, and c <= 2 in the three norms.
+    *Add/remove*: the length of a row. So under "replace" neither the squares nor the count raise the sensitivity.
 
     Parameters
     ----------
     k : int
     counted : bool
-        Whether the number of rows is released beside.
+        Whether the number of rows is released, too.
     squared : int, optional
-        Squares of so many columns are summed, of the first ones; by default of all. Without squares there is room for
-        the count.
+        Number of leading columns whose squares are summed; by default all columns. Without squares the count has a
+        larger weight.
     """
 
     k: int
@@ -508,7 +507,7 @@ class Squares(Set):
 
     @property
     def squares(self) -> int:
-        """How many squares are summed."""
+        """Number of columns whose squares are summed."""
         return self.k if self.squared is None else self.squared
 
     @property
@@ -556,7 +555,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the weights of the count and of a square; what is left out makes room for the other."""
+        """Return the weights of the count and of a square; if one is not released, the other may be larger."""
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
         if not self.counted:

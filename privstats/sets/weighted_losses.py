@@ -1,4 +1,4 @@
-"""Rows with convex losses of a linear predictor, with weights that bound each row's score and curvature publicly."""
+"""Rows with convex losses of a linear predictor, and weights that bound each row's score and curvature."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WeightedLosses(Set):
     m : int
         Entries of x.
     loss : RowLoss
-        l, with the bounds `max_slope`, `max_curvature`, `steepest` and `frontier`, for any y in the range.
+        The loss l, with bounds `max_slope`, `max_curvature`, `steepest` and `frontier` for any y in the range.
     radius : float
         Largest ``w |x|``.
     curvature : float
