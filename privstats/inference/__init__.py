@@ -1,1 +1,1 @@
-"""Numbers in, numbers out: what estimates are worth, and what noise hides. Nothing here sees a row or makes noise."""
+"""Estimates, their error laws and intervals, from released numbers alone: no code here reads rows or adds noise."""

@@ -1,4 +1,4 @@
-"""Fits of the same numbers pooled, on disjoint rows or on the same ones: estimates, diagnostics and notes."""
+"""Pooling of fits of the same parameters, on disjoint or on the same rows: estimates, diagnostics and notes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privstats.inference.pooled_means import normal_means, pooled_means
 from privstats.inference.pooled_normal import pooled_normal
 from privstats.inference.pooled_quantiles import pooled_quantiles
 
-RARE = 1e-3  # P of differences between sites that are noted: tails of noise are heavier than those of its test
+RARE = 1e-3  # level of the test for differences between sites; low, since noise has heavier tails than the test assumes
 POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
     NormalEstimate: pooled_normal,
     GroupMeans: pooled_means,
@@ -27,15 +27,15 @@ POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
 
 
 def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
-    """Return the weighted mean of estimates of the same numbers, with the law of its error.
+    """Return the weighted mean of estimates of the same parameters, with the law of its error.
 
     Parameters
     ----------
     estimates : sequence of Estimate
-        With equal names. One without any interval has no weight, but for a normal one, of which some direction may be
-        identified.
+        With equal names. An estimate without any interval has no weight, unless it is normal: then some of its
+        directions may be identified.
     same : bool
-        Whether they are of the same rows, so that their sampling errors are one; else of disjoint ones.
+        Whether the estimates are from the same rows, with a common sampling error, or from disjoint rows.
 
     Raises
     ------
@@ -73,12 +73,12 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
     """Return the notes of several fits: one note of each kind, which names its fits.
 
-    Notes on coefficients that are not given are left out where another fit gives them.
+    Notes on coefficients that are not given are left out if another fit gives these coefficients.
 
     Parameters
     ----------
     notes : sequence of sequence of Note
-        Of each fit.
+        Notes of each fit.
     missing : frozenset of str
         Coefficients that no fit gives.
     """
@@ -96,9 +96,9 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 
 
 def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[Note, ...]:
-    """Return a note where estimates of disjoint sites differ by more than their errors explain (Cochran's Q).
+    """Return a note if estimates of disjoint sites differ by more than their errors explain (Cochran's Q).
 
-    Each coefficient is tested by itself, with what may have moved it taken off, at `RARE` over their number.
+    Each coefficient is tested by itself, after its bias bounds are deducted, at level `RARE` over their number.
     """
     if same:
         return ()
@@ -115,7 +115,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of all fits: the largest noise over information, and the root mean square of residuals."""
+    """Return diagnostics of the pooled fit: the largest noise_to_signal, and the root mean square of residuals."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

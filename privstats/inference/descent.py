@@ -1,4 +1,4 @@
-"""The error of the last iterate of noisy steps: the covariance of its noise, and the rest of the starting error."""
+"""Error of the last iterate of noisy steps: the covariance of its noise, and the remaining error of the start."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-Step = tuple[FloatArray, float]  # the matrix S that multiplied a score, and the sd s of the score's noise
+Step = tuple[FloatArray, float]  # matrix S that multiplied a score, and standard deviation s of the score's noise
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error into it.
 
-    ``theta <- theta - S (M (theta - theta_hat) + s Z)``, exact where the score is linear with derivative M.
+    The steps are ``theta <- theta - S (M (theta - theta_hat) + s Z)``: exact if the score is linear with derivative M.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     covariance : ndarray, shape (c, c)
         ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, from 0.
     left : ndarray, shape (c, c)
-        The product of all R. The identity, with a covariance of 0, if the steps make errors grow beyond all numbers.
+        The product of all R; the identity, with zero covariance, if the steps diverge.
     """
     c = len(M)
     covariance, left = np.zeros((c, c)), np.eye(c)
@@ -41,7 +41,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return how far steps from 0 that ended at theta are from where they lead, and where that is not known.
+    """Return the error left from the start theta = 0, and the directions in which it is unknown.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
         The matrix that maps the starting error into the last iterate.
     theta : ndarray, shape (c,)
     most : float
-        Directions of which more than this part of the start's error is left are the unknown ones.
+        A direction is unknown if more than this share of its starting error is left.
 
     Returns
     -------
     lag : ndarray, shape (c,)
         ``left (I - left)^-1 theta`` in the other directions.
     unknown : ndarray, shape (c, l)
-        Those directions, of length 1.
+        The unknown directions, of length 1.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

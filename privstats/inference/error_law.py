@@ -1,4 +1,4 @@
-"""The law of an estimation error, one linear function at a time: interval lengths, and p-values that agree."""
+"""Laws of the error of linear functions of an estimate: lengths of intervals, and p-values that agree with them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from scipy.special import ndtr, stdtr
 from privstats.inference.simulate import grouped
 from privstats.numerics.law import FloatArray
 
-CERTAIN = 1e4  # degrees of freedom from which on a Student law is taken for normal
-STEPS = 100  # of a root search, at most; about a dozen are needed
-SIMULATED = 0.02  # share of a variance from which on noise that is not normal is simulated
-WIDEST_ALLOWANCE = 8.0  # allowance, in standard errors, up to which critical values are tabulated,
-ALLOWANCE_CELLS = 2048  # and in how many cells
+CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
+STEPS = 100  # largest number of steps of a root search; about a dozen are needed
+SIMULATED = 0.02  # least share of a variance at which non-normal noise is simulated
+WIDEST_ALLOWANCE = 8.0  # largest allowance, in std errors, for which critical values are tabulated
+ALLOWANCE_CELLS = 2048  # number of cells of this table
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
-    """Laws of q errors X + b: X symmetric about zero, and b any number of size at most `allowance`.
+    """Laws of q errors X + b: X is symmetric about zero, and b is an unknown number of size at most `allowance`.
 
-    X is Student's t of the given `freedom` times `rest`, plus an independent discrete law, that of simulated noise.
+    X is `rest` times Student's t with `freedom` degrees of freedom, plus independent discrete (simulated) noise.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ class ErrorLaw:
     rest, freedom : ndarray, shape (q,)
         Scale and degrees of freedom of the Student part.
     sizes : ndarray, shape (w, q)
-        Sizes that the simulated part may have, either sign alike; zero where nothing is simulated.
+        Possible absolute values of the simulated part, with both signs equally likely; zero if nothing is simulated.
     weights : ndarray, shape (w,)
-        Their probabilities.
+        Probabilities of these values.
     finest : ndarray, shape (q,)
-        Least p-value that the simulation can show; 0 where nothing is simulated.
+        Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     """
 
     sd: FloatArray
@@ -59,7 +59,7 @@ class ErrorLaw:
     def exceeds(self, distance: FloatArray) -> FloatArray:
         """Return the largest probability, over b, that an error is at least as large as `distance`, shape (q,).
 
-        X is symmetric and unimodal, so the worst b lies at the end of its range (Anderson 1955).
+        X is symmetric and unimodal, so the worst b is an end of its range (Anderson 1955).
         """
         return self._upper_tail(distance - self.allowance) + self._upper_tail(distance + self.allowance)
 
@@ -79,7 +79,7 @@ class ErrorLaw:
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
-        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no root is searched for where there is no law
+        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no search if sd is 0 or NaN
         for _ in range(200):
             short = (self.exceeds(most) > alpha) & (self.sd > 0)
             if not short.any():
@@ -96,9 +96,9 @@ class ErrorLaw:
 
 
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return where a decreasing function, coordinate by coordinate, is zero between two points (Chandrupatla 1997).
+    """Return the zero of a decreasing function between two points, coordinate by coordinate (Chandrupatla 1997).
 
-    Inverse quadratic interpolation where it is safe, bisection elsewhere.
+    The method is inverse quadratic interpolation where it is safe, and bisection elsewhere.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -124,7 +124,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return the upper tail of Student's law, any shape; of the normal law where `freedom` is large."""
+    """Return the upper tail probability of Student's law, any shape; that of the normal law if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))
@@ -137,16 +137,16 @@ def mixed_law(
     freedom: Callable[[FloatArray], FloatArray],
     draws: Callable[[], FloatArray],
 ) -> ErrorLaw:
-    """Return the law of errors of variance `total`, of which `apart` is due to noise that is not normal.
+    """Return the law of errors of variance `total`, of which the part `apart` is due to noise that is not normal.
 
     Parameters
     ----------
     total, apart, allowance : ndarray, shape (q,)
     freedom : callable
-        Degrees of freedom of the variance of the rest.
+        Returns the degrees of freedom for the variance of the normal part.
     draws : callable
-        Returns draws of the noise that is not normal, shape (draws, q). It is not called where this noise is so small
-        a part of all variances that its law makes no difference.
+        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is so large
+        a part of some variance that its law makes a difference.
     """
     simulated = apart > SIMULATED * total
     if not simulated.any():
@@ -161,8 +161,8 @@ def mixed_law(
 def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
     """Return cv(t), the 1 - alpha quantile of ``|N(t, 1)|``, any shape (Armstrong and Kolesar 2018).
 
-    The half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Values are
-    tabulated, because the choice of a clip needs many of them.
+    The half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Values are tabulated, because
+    the choice of a clipping threshold needs many of them.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

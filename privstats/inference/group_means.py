@@ -25,10 +25,10 @@ LEAST = 3.0  # a group may be empty if its count is below this many std errors, 
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans(Estimate):
-    """Means whose sampling errors are independent between groups, and of unknown dependence between columns.
+    """Means whose sampling errors are independent between groups, with unknown dependence between columns.
 
-    How the columns of one group vary together was not released. A contrast of them has the largest variance that any
-    dependence allows: standard deviations add.
+    Products of columns within a group are not released. So a contrast of several columns has the largest variance that
+    any dependence allows: standard deviations add up.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class GroupMeans(Estimate):
     sampling : ndarray, shape (k,)
         Sampling variances.
     uncertain : ndarray, shape (k,)
-        Variances of these: of sampling, by each group's own degrees of freedom, and of noise.
+        Variances of `sampling`: by each group's own degrees of freedom, and by noise.
     noises : tuple of Loading
         Privacy noise in theta.
     group : ndarray of int, shape (k,)
@@ -79,12 +79,12 @@ class GroupMeans(Estimate):
         names : sequence of str
             Columns first, then groups: ``g k`` names.
         sums : ndarray, shape (g, 1 + 2 k)
-            Of each group the number of rows, sums of u, and sums of u^2.
+            For each group the number of rows, sums of u, and sums of u^2.
         centre, half : ndarray, shape (k,)
             A value is ``centre + half u``.
         noises : sequence of (Law, ndarray of int)
-            Independent laws; the array, shape (g, 1 + 2 k), says which coordinate of a draw each number has, -1 if
-            none.
+            Independent laws; the array, shape (g, 1 + 2 k), has the index of each number's coordinate in a draw, -1 if
+            there is none.
         remarks : sequence of Note
         known : bool
             Whether the counts are public.
@@ -93,16 +93,16 @@ class GroupMeans(Estimate):
 
         Notes
         -----
-        The mean is S / N; its error is ``(noise of S - mean x noise of N) / N`` and the sampling error. The released
-        variance is ``Q / N - mean^2`` plus the mean's own noise variance, which that expression lacks; noise may have
-        made it too small, see `positive_mean`. It cannot exceed ``1 - mean^2``. A variance of which mean m and relative
-        variance r are known is taken for inverse gamma: errors are Student's, of variance m, with ``4 + 2 / r`` degrees
-        of freedom and so the squared scale ``m (1 + r) / (1 + 2 r)``.
+        The mean is S / N. Its error is the sampling error plus ``(noise of S - mean x noise of N) / N``. The released
+        variance is ``Q / N - mean^2`` plus the noise variance of the mean, by which that expression is too small on
+        average; `positive_mean` allows for noise that made it too small. It cannot exceed ``1 - mean^2``. A variance
+        with known mean m and relative variance r is treated as inverse gamma: errors then are Student's, of variance m,
+        with ``4 + 2 / r`` degrees of freedom and the squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
         mean = np.clip(first / count, -1.0, 1.0)
-        index = np.arange(k)[:, None] * g + np.arange(g)  # of column j and group i among the names, shape (k, g)
+        index = np.arange(k)[:, None] * g + np.arange(g)  # place among the names of column j and group i
         of_mean, of_square, of_count = [], np.zeros((g, k)), np.zeros(g)
         for law, places in noises:
             onto, squares, counted = (np.zeros((g * k, len(law.variance()))) for _ in range(3))
@@ -204,7 +204,7 @@ class GroupMeans(Estimate):
         return mixed_law(sampling + noise, apart, np.zeros(len(R)), freedom, lambda: self._draws @ R.T)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance: NaN between columns of one group, whose dependence is unknown."""
+        """Return the covariance; NaN between columns of one group, whose dependence is unknown."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -217,8 +217,8 @@ class GroupMeans(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test ``R theta = q`` jointly; see `Estimate.wald`.
 
-        One hypothesis is tested as by `contrast`; several by the Bonferroni bound where the covariance is unknown or
-        noise is simulated, else by the chi-squared law.
+        One hypothesis is tested as by `contrast`. Several are tested by the Bonferroni bound if the covariance is
+        unknown or noise is simulated, and otherwise by the chi-squared law.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)

@@ -1,4 +1,4 @@
-"""The local model: the half of each protocol that belongs to the collector. Answers in, estimates out."""
+"""The collector's part of the protocols of the local model: estimates from the holders' noisy answers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from privstats.inference.noise import Loading
 from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 
-SIGNAL = math.sqrt(3.0)  # the largest response, in its scale, where bounds are declared
+SIGNAL = math.sqrt(3.0)  # largest response, in units of its scale, if bounds are declared
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated share of yes, its standard error, and the share of its square due to randomised answers.
+    """Return the estimated share of yes, its std error, and the share of the variance due to randomised answers.
 
-    Where a truth is sent with probability pi, ``p = (mean - (1 - pi)) / (2 pi - 1)`` has the variance
-    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). p may lie outside [0, 1]; its variance is that of
-    the nearest share inside.
+    If the true answer is sent with probability pi, ``p = (mean - (1 - pi)) / (2 pi - 1)`` has the variance
+    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). p may lie outside [0, 1]; the variance is computed
+    for the nearest share inside.
 
     Parameters
     ----------
@@ -44,24 +44,24 @@ class DescentCollector:
     r"""Local gradient descent from theta = 0: K steps along means of noisy scores, then an estimate with its error.
 
     With M the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and noise of sd s in each score, the
-    last iterate has the covariance ``M^-1 Q M^-1 / n`` of sampling plus, exactly where the loss is quadratic,
-    ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1`` of noise. Intervals also allow
-    for the distance of the start that K steps have left, ``R^K theta``. M and Q are means of noisy answers:
-    coefficients whose M noise hides have no interval (`NoisyMatrix`), and the noise of Q lengthens intervals as fewer
-    degrees of freedom do.
+    last iterate has the sampling covariance ``M^-1 Q M^-1 / n`` plus, exactly if the loss is quadratic, the noise
+    covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Intervals also
+    allow for the starting error that is left after K steps, ``R^K theta``. M and Q are means of noisy answers:
+    coefficients whose part of M is smaller than its noise have no interval (`NoisyMatrix`), and the noise of Q
+    lengthens intervals as fewer degrees of freedom do.
 
     Parameters
     ----------
     n, steps : int
-        Public number of holders, and K.
+        Public number of holders, and the number K of steps.
     step_size : float
-        eta.
+        The step size eta.
     score_sd : float
-        s.
+        Standard deviation s of the noise in a score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
-        Of the noise of one holder's other answers.
+        Standard deviations of the noise in one holder's other answers.
     most : float
-        The largest curvature that a row can have; ``eta most < 2``.
+        The largest curvature of a row; ``eta most < 2``.
     """
 
     n: int
@@ -73,7 +73,7 @@ class DescentCollector:
     most: float
 
     def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the next iterate, of noisy scores of shape (n, p)."""
+        """Return the next iterate, from noisy scores of shape (n, p)."""
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
@@ -85,9 +85,9 @@ class DescentCollector:
         ----------
         theta : ndarray, shape (p,)
         curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
-            Noisy answers at theta, by rows of upper triangles.
+            Noisy answers at theta, as upper triangles by rows.
         names : sequence of str
-            Of the coefficients.
+            Names of the coefficients.
         """
         p = len(theta)
         M = self._mean(curvatures, self.curvature_sd)

@@ -1,4 +1,4 @@
-"""Average marginal effects: functions of theta and of sums that were released at it."""
+"""Average marginal effects, computed from theta and from sums released at theta."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class MarginalEffects:
     Parameters
     ----------
     columns : tuple of int
-        Coefficients whose effects they are, counted with the intercept.
+        Index of the coefficient of each effect, counted with the intercept.
     per_unit : ndarray of bool, shape (q,)
-        Whether an effect is that of one unit of the predictor, scaled; else of its change from 0 to 1.
+        True for the effect of one scaled unit of a predictor, False for that of a change from 0 to 1.
     estimate : NormalEstimate
-        Of the effects.
+        The effects.
     """
 
     columns: tuple[int, ...]
@@ -41,21 +41,21 @@ class MarginalEffects:
         jacobian: FloatArray,
         noise: Loading,
     ) -> MarginalEffects:
-        """Return the effects at a released theta, by the delta method: their errors are theta's, and the sums' noise.
+        """Return the effects at a released theta by the delta method, with the error of theta and the sums' noise.
 
-        The sampled predictors are taken as they are.
+        The predictors of the sample are treated as fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
-            Of theta.
+            The estimate of theta.
         columns, per_unit
             As in the class.
         effects : ndarray, shape (q,)
         jacobian : ndarray, shape (q, k)
-            Their derivative by theta.
+            Derivative of the effects by theta.
         noise : Loading
-            Of the sums that the effects were computed from, in the effects.
+            Noise in the effects from the sums of which they were computed.
         """
         names = [estimate.names[column] for column in columns]
         shift = effects - jacobian @ estimate.theta
@@ -63,9 +63,9 @@ class MarginalEffects:
         return cls(tuple(columns), np.asarray(per_unit), plain.mapped(jacobian, shift, names).with_noise(noise))
 
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
-        """Return the effects in the user's units: `per_unit`, shape (k,), multiplies those of one scaled unit.
+        """Return the effects in the user's units: `per_unit`, shape (k,), multiplies the effect of one scaled unit.
 
-        The unit is the coefficients' own: the diagonal of their map to the user's units.
+        It is the diagonal of the coefficients' map to the user's units.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

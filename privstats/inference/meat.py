@@ -1,4 +1,4 @@
-"""Sampling variances of scores: heteroskedastic, homoskedastic, by unit, of counts; and the density at a quantile."""
+"""Sampling variances of scores: HC, homoskedastic, clustered, of counts; and kernel densities at a quantile."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from privstats.inference.matrix import NoisyMatrix
 from privstats.numerics.law import FloatArray
 
-WIDEST = 2.0  # widest kernel, in standard deviations of residuals
-EPANECHNIKOV = 1.25  # rows that the kernel uses in effect, over its sum: (sum k)^2 / sum k^2 over sum k
+WIDEST = 2.0  # largest half-width of the kernel, in standard deviations of residuals
+EPANECHNIKOV = 1.25  # ratio of the kernel's effective number of rows (sum k)^2 / sum k^2 to sum k
 
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """Sampling variance of a score, and how well it is known.
+    """Sampling variance of a score, with its degrees of freedom and noise.
 
     Parameters
     ----------
     value : ndarray, shape (m, m)
         Positive semidefinite.
     freedom : float
-        Degrees of freedom behind it.
+        Degrees of freedom of the estimated variance.
     noise : NoisyMatrix, optional
         Its privacy noise.
     """
@@ -36,7 +36,7 @@ class Meat:
     noise: NoisyMatrix | None = None
 
     def mapped(self, L: FloatArray) -> Meat:
-        """Return that of the score L g."""
+        """Return the variance of the score L g."""
         noise = None if self.noise is None else self.noise.mapped(L.T)
         return Meat(L @ self.value @ L.T, self.freedom, noise)
 
@@ -49,9 +49,9 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
     released : NoisyMatrix
         Sum of products of scores at the estimate.
     rows : float
-        n: public, or released.
+        Number of rows n, public or released.
     coefficients : int
-        p.
+        Number of coefficients p.
     """
     freedom = max(1.0, rows - coefficients)
     return _scaled(released, max(1.0, rows) / freedom, freedom)
@@ -64,26 +64,26 @@ def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
 
 
 def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coefficients: int) -> Meat:
-    """Return ``sigma^2 shape`` where all errors have the variance sigma^2.
+    """Return ``sigma^2 shape``, for errors of equal variance sigma^2.
 
     Parameters
     ----------
     shape : ndarray, shape (m, m)
         Sum of x x'.
     squares : float
-        Residual sum of squares, expected noise taken off; noise can make it negative.
+        Residual sum of squares, less the expected noise; noise can make it negative.
     sd : float
         Standard deviation of its noise.
     rows : float
-        n.
+        Number of rows n.
     coefficients : int
-        p.
+        Number of coefficients p.
 
     Returns
     -------
     Meat
-        With ``sigma^2 = squares / (n - p)``, moved away from zero by what noise may hide: `positive_mean`. Its noise
-        counts as fewer degrees of freedom.
+        With ``sigma^2 = squares / (n - p)``, raised by `positive_mean` if it is small relative to its noise. The
+        noise counts as fewer degrees of freedom.
     """
     freedom = max(1.0, rows - coefficients)
     mean, spread = (float(x) for x in positive_mean(squares / freedom, sd / freedom))
@@ -97,7 +97,7 @@ def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> M
 
 
 def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return mean and sd of a number that is positive, given the number plus normal noise, and no other knowledge.
+    """Return posterior mean and sd of a positive number, given the number plus normal noise, under a flat prior.
 
     >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
     ([5.0, 0.1], [0.8, 0.6])
@@ -111,7 +111,7 @@ def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArr
 
 
 def multinomial(counts: FloatArray, total: float) -> FloatArray:
-    """Return the sampling covariance of counts of bins whose sum is `total`, shape (bins, bins), from noisy counts."""
+    """Return the sampling covariance of counts in bins with sum `total`, shape (bins, bins), from noisy counts."""
     share = np.clip(counts / total, 0.0, 1.0)
     return total * (np.diag(share) - np.outer(share, share))
 
@@ -119,8 +119,8 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
 
-    Hall and Sheather's (1988); or, up to `WIDEST`, the one at which the kernel's mean over all rows is `least`, so that
-    it is not lost among the noise of its sum.
+    It is Hall and Sheather's (1988), or, if larger, the half-width up to `WIDEST` at which the mean of the kernel over
+    all rows is `least`, so that the kernel's sum exceeds its noise.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -138,7 +138,7 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
 
 
 def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel 1 - u^2 at a normal quantile, in units of density times width: 4/3, but for bias.
+    """Return the mean of the kernel 1 - u^2 at a normal quantile over density times width: 4/3 except for bias.
 
     >>> round(kernel_mean(1e-3, 0.1), 6)
     1.333333
@@ -149,7 +149,7 @@ def kernel_mean(width: float, tau: float) -> float:
 
 
 def typical_size(tau: float) -> float:
-    """Return the median of ``|z - z_tau|``, z standard normal: the scale of residuals from their median size.
+    """Return the median of ``|z - z_tau|``, z standard normal, which converts a median absolute residual to a scale.
 
     >>> round(typical_size(0.5), 4)
     0.6745
@@ -159,10 +159,10 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom that an estimated Hessian leaves to a sandwich.
+    """Return the degrees of freedom that a sandwich has because of an estimated Hessian.
 
-    The kernel uses `EPANECHNIKOV` times its sum of rows in effect, and noise adds to the relative error of the weakest
-    identified direction. The squared error of a variance is four times that of a Hessian.
+    The effective number of rows in the kernel is `EPANECHNIKOV` times its sum; noise adds to the relative error of the
+    weakest identified direction. The squared relative error of a variance is four times that of the Hessian.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors
@@ -172,7 +172,7 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
 
 
 def combined(*freedoms: float) -> float:
-    """Return the degrees of freedom of a variance with several independent errors.
+    """Return the degrees of freedom of a variance with several independent relative errors.
 
     >>> combined(10, 10, float("inf"))
     5.0

@@ -1,7 +1,7 @@
 """All notes that fits print: cause, size, what it means, and the cure, in whole sentences.
 
-A template is filled by `note`. Every number in it is public or released, in the user's units or in std errors. Where
-nothing is to be done there is no note.
+`note` fills in a template. Every number in it is public or released, in the user's units or in std errors. There is no
+note if nothing is to be done.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Note:
     Parameters
     ----------
     key : str
-        Which template of `NOTES` it was made from.
+        Key of its template in `NOTES`.
     text : str
         Whole sentences.
     about : tuple of str
@@ -39,9 +39,9 @@ class Note:
 
 
 class _Prose(string.Formatter):
-    """Formats fields; ``~`` stands for two digits, and none behind the point of large numbers.
+    """Formats fields: ``~`` rounds to two digits, and to whole numbers if they are large.
 
-    ``<`` is the same of a ratio of noise to information, which is known up to a cap.
+    ``<`` does the same for a ratio of noise to information, which is known up to `CAP`.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -53,8 +53,8 @@ class _Prose(string.Formatter):
 
 
 _PROSE = _Prose()
-CAP = 100.0  # ratios of noise to information are known up to here
-RELIABLE = 0.4  # noise_to_signal up to which intervals are about as long as they need to be
+CAP = 100.0  # ratios of noise to information are computed up to this number
+RELIABLE = 0.4  # largest noise_to_signal at which noise hardly lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -121,7 +121,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
             "{eta:g}. Remedy: a larger eta, or a larger budget."
         ),
-        # given, with something to know
+        # estimates that are given with a reservation
         "clipped": (
             "The scores of {share} of the rows were clipped. This may move {moves}; the intervals contain it. Remedy: "
             "closer bounds, or a larger budget."
@@ -266,7 +266,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # that make others of noise, or of a small number of rows, mere symptoms
+CAUSES = ("no level", "small weights")  # keys that explain notes on noise or on few rows, which are then left out
 SYMPTOMS = (
     "collinear",
     "weak term",
@@ -282,7 +282,7 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit: its own, without symptoms of a cause that is known, after the cause."""
+    """Return the notes of a fit after their known causes, without notes that a cause explains."""
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
     return (*known, *rest, *(one for one in cause if one.key not in CAUSES))
@@ -296,7 +296,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     key : str
         One of `NOTES`.
     about : sequence of str
-        Coefficients that it explains. A template that has ``{names}`` lists them, at most three.
+        Coefficients that it explains. A template with ``{names}`` lists at most three of them.
     **numbers
         The other fields of the template.
 
@@ -323,7 +323,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return a note for a budget in rho, whose root counts as rows do."""
+    """Return the note for a budget in rho, whose square root takes the place of eps."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -338,11 +338,11 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
-UNKNOWN_ROWS = "an unknown number of rows"  # where a released count errs by more than there are
+UNKNOWN_ROWS = "an unknown number of rows"  # if a released count is below its noise
 
 
 def about_rows(rows: float) -> str:
-    """Return a released number of rows for prose: no row is not known to be none.
+    """Return a released number of rows for prose; a number below 1/2 is not printed, since noise may have made it so.
 
     >>> about_rows(41.3), about_rows(1.2), about_rows(-3.0)
     ('about 41 rows', 'about 1 row', 'hardly any rows')
@@ -353,7 +353,7 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose information noise exceeds `ratio` times; none if there are none."""
+    """Return the note on coefficients with noise `ratio` times their information; no note without such coefficients."""
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
@@ -362,24 +362,24 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose interval moves the linear predictor by more than `most`; none if none."""
+    """Return the note on coefficients whose interval moves the linear predictor by more than `most`, if any."""
     return (note("wide interval", names, most=most),) if names else ()
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note on a `noise_to_signal` that is not reliable; none if it is."""
+    """Return the note on a `noise_to_signal` that is too large to be reliable; none if it is reliable."""
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
 def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
-    """Return the note on estimates that had the whole budget: how large their noise is.
+    """Return the note on estimates for which the whole budget was spent: the size of their noise.
 
     Parameters
     ----------
     sizes : mapping of str to float
-        Standard deviation of the noise in each estimate, in its units; NaN where it is not known.
+        Standard deviation of the noise in each estimate, in its units; NaN if it is unknown.
     given : str
-        What the sizes assume, in words.
+        Assumptions behind the sizes, in words.
 
     Examples
     --------
@@ -400,38 +400,38 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on order statistics that had the whole budget: how far noise moves their ranks."""
+    """Return the note on order statistics for which the whole budget was spent: the noise in their ranks."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )
 
 
 def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
-    """Return the note on coefficients that clipping may have moved; none if it moved none visibly.
+    """Return the note on coefficients that clipping may have biased visibly; none if there are none.
 
     Parameters
     ----------
     moves : mapping of str to float
-        How far each may have been moved, in its units.
+        Bias bound of each coefficient, in its units.
     share : float
-        Released share of clipped rows; NaN where it was not released.
+        Released share of clipped rows; NaN if it was not released.
     """
     rows = "some" if math.isnan(share) else percent(share)
     return (note("clipped", share=rows, moves=_moves(moves)),) if moves else ()
 
 
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients that the start of the steps may have moved; none if it moved none visibly."""
+    """Return the note on coefficients that the start of the steps may have biased visibly; none if there are none."""
     return (note("start", moves=_moves(moves)),) if moves else ()
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients of a weighted mean of fits that were visibly moved; none if there are none."""
+    """Return the note on coefficients of a weighted mean of fits with a visible bias bound; none if there are none."""
     return (note("weights", moves=_moves(moves)),) if moves else ()
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return in words how far coefficients may have been moved."""
+    """Return in words by how much coefficients may be biased."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

@@ -1,4 +1,4 @@
-"""Estimates between two order statistics: intervals that hold whatever the density is."""
+"""Estimates with intervals between two order statistics, which are valid for every density."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from privstats.inference.notes import Note
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray
 
-FINEST = 1e-4  # least p-value that is told apart from zero
+FINEST = 1e-4  # smallest p-value that is computed
 
 
 class RankErrorLaw(Protocol):
-    """The law of the errors of ranks with which quantiles and the ends of their intervals were drawn."""
+    """The law of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise of an end's rank at level 1 - alpha in units of that at the released confidence."""
+        """Return the noise of an end's rank at level 1 - alpha, relative to that at the released confidence."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderStatisticEstimate(Estimate):
-    """Estimates, each with the two ends of an interval that was released at one confidence.
+    """Estimates, each with an interval whose two ends were released at one confidence.
 
     Contrasts recover variances from both ends of each interval (Zou and Donner 2008): squared lengths of independent
-    estimates add; lengths of dependent ones add, which holds for any dependence. At another confidence than the
-    released one lengths are those of ranks, whose error is sampling error and a known noise:
-    ``length(alpha) / length(released)`` is taken for the same in the user's units, as it is where the density is flat.
+    estimates add; lengths of dependent ones add, which is valid for any dependence. For another confidence, the lengths
+    of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio ``length(alpha) /
+    length(released)`` in ranks is used for lengths in the user's units, which is exact if the density is flat.
 
     Parameters
     ----------
     names : tuple of str
     estimate : ndarray, shape (k,)
-        NaN where the mechanism gave none.
+        NaN if the mechanism gave none.
     lower, upper : ndarray, shape (k,)
-        Ends of the intervals, which hold them; NaN where there are none.
+        Ends of the intervals around the estimates; NaN if there are none.
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     sampling : ndarray, shape (k,)
         Share of an interval's squared length, in ranks, that is due to sampling, if no row is missing.
     certain : bool
-        Whether none can be missing.
+        Whether no row can be missing.
     together : bool
-        Whether estimates were drawn together with the ends of their intervals; others have no std error.
+        Whether estimates were drawn together with the ends of their intervals; otherwise they have no std error.
     laws : tuple of RankErrorLaw or None
-        Of the ends of each interval; None where there are none.
+        Law of the ends of each interval; None if there are none.
     cell : ndarray of int, shape (k,)
-        Which rows an estimate is about: those of different cells are independent, of one cell in unknown dependence.
+        Set of rows of each estimate: estimates of different cells are independent, within a cell dependent in some way.
     repeats : ndarray of bool, shape (k,)
-        Whether an estimate is an end of its interval, since many rows have that value: then it has no std error.
+        Whether an estimate is an end of its interval, because many rows have this value: then it has no std error.
     remarks : tuple of Note
     diagnostics : mapping of str to float
     low, high : ndarray, shape (k,), optional
-        Ends of the domain: no interval extends beyond.
+        Ends of the domain, which limit the intervals.
     """
 
     names: tuple[str, ...]
@@ -107,7 +107,7 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def centre(self) -> FloatArray:
-        """The estimate, moved into its interval where another mechanism chose it; its middle if none did."""
+        """The estimate, clamped to its interval if another mechanism chose it; without one, the interval's middle."""
         inside = np.where(np.isnan(self.estimate), (self.lower + self.upper) / 2, self.estimate)
         return np.where(np.isnan(self.lower), self.estimate, np.clip(inside, self.lower, self.upper))
 
@@ -117,7 +117,7 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def _deviation(self) -> FloatArray:
-        """Half the length of each interval in normal quantiles: the sd of a normal law as wide."""
+        """Standard deviation of a normal law whose interval at this confidence has the length of each interval."""
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 
@@ -159,7 +159,7 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return how far intervals of ``R theta`` extend below and above, shape (q, 2); NaN where there are none."""
+        """Return the lengths of intervals of ``R theta`` below and above, shape (q, 2); NaN if there are none."""
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
         plus, minus = np.maximum(R, 0.0), np.maximum(-R, 0.0)
@@ -167,12 +167,12 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return std errors of ``R theta``, shape (q,): the largest that any dependence within a cell allows."""
+        """Return std errors of ``R theta``, shape (q,), the largest for any dependence within a cell."""
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance: NaN between estimates of the same rows, whose dependence is unknown."""
+        """Return the covariance; NaN between estimates of the same rows, whose dependence is unknown."""
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
         return np.where(together, np.nan, np.diag(self._deviation**2))
 
@@ -191,12 +191,12 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))
 
     def _together(self, lengths: FloatArray) -> FloatArray:
-        """Return, for each row, lengths added within a cell and their squares across cells, shape (q,)."""
+        """Return for each row the root of the sum of squares over cells of the summed lengths in a cell, shape (q,)."""
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return lengths at `alpha` in units of the released ones; where they depend on a private n, the longer one."""
+        """Return lengths at `alpha` relative to the released ones; the larger ratio if they depend on a private n."""
         released = 1 - self.confidence
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))
@@ -207,7 +207,7 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the level at which the interval of ``row theta`` just ends at the hypothesis, `gap` below it."""
+        """Return the level at which an end of the interval of ``row theta`` is the hypothesis, `gap` below it."""
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):
             return np.nan

@@ -1,4 +1,4 @@
-"""Means by group pooled: each has weights of its own."""
+"""Pooled means by group; each mean has weights of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from privstats.inference.weights import inverse_shares
 
 
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
-    """Return the weighted mean of means by group, each over the estimates that give it.
+    """Return the weighted means of several estimates of means by group; each mean uses the estimates that give it.
 
-    Of one sample all estimate one sampling variance, which is averaged, whatever the dependence of its errors.
+    For the same rows all estimate the same sampling variance, which is averaged, whatever the dependence of its errors.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]
@@ -36,7 +36,7 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
 
 
 def normal_means(means: GroupMeans) -> NormalEstimate:
-    """Return means of one column by group as a normal estimate: their errors are independent."""
+    """Return means of one column by group, whose errors are independent, as a normal estimate."""
     k = len(means.theta)
     missing = np.isnan(means.theta)
     alone = len(np.unique(means.group)) == k

@@ -1,16 +1,16 @@
-"""Normal estimates of the same numbers pooled: a mean weighted by what each says of each direction.
+"""Pooled normal estimates of the same parameters, weighted by the information of each in each direction.
 
-The pooled estimate is ``sum_i W_i theta_i``, where ``W_i = J^-1 J_i`` and J is the sum of the J_i, in the directions
-about which some estimate says something. J_i is the inverse of the mean squared error of estimate i, bounds of bias
-squared included, and zero in directions that i does not identify: a coefficient that one estimate does not give has its
-weight from the others. On disjoint rows all errors are independent. On the same rows the sampling error is common,
-``L_i z`` with one z for all, and noise alone is averaged: J_i is the inverse for the noise, and the sampling variance
-that of ``sum_i W_i L_i z``: that of one estimate, where all have the same.
+The pooled estimate is ``sum_i W_i theta_i`` with ``W_i = J^-1 J_i``, where J is the sum of the J_i, on directions that
+some estimate identifies. J_i is the inverse of the mean squared error of estimate i, with squared bias bounds included,
+and zero on directions that i does not identify: a coefficient that one estimate does not give has its weight from the
+others. On disjoint rows all errors are independent. On the same rows the sampling error is common, ``L_i z`` with one z
+for all, and only noise is averaged: J_i is the inverse for the noise, and the sampling variance is that of ``sum_i W_i
+L_i z``, which is the variance of one estimate if all L_i are equal.
 
-Given the weights all else is linear: noises are independent and keep their laws, and bounds of bias add up in absolute
-value. The weights have an error, too. Where a released matrix A + N stands for A, an estimate lacks ``N / A`` of its
-size, its weight has that much too much, twice, and the mean is moved by up to ``(sd of N) / A`` times the estimate's
-noise. That is allowed for (`_turned`), at its largest: in the weakest direction that is identified.
+Given the weights, the pooled estimate is linear: noises are independent and keep their laws, and bias bounds add up in
+absolute value. The weights have an error, too. If a released matrix A + N estimates A, the relative error ``N / A``
+lowers the estimate and raises its weight twofold, so that the mean moves by up to ``(sd of N) / A`` times the noise of
+the estimate. `_with_turned` allows for this at its largest value, in the weakest identified direction.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
-SINGULAR = 1e-10  # of the largest eigenvalue of a mean squared error: less is that of a number without noise
-MOST_OF_RANGE = 0.5  # of a coefficient, that the half-length of an interval may be which hidden directions make long
-NO_ANGLE = 1e-9  # sine of an angle below which a direction lies in a space by all but rounding
+SINGULAR = 1e-10  # smallest eigenvalue of a mean squared error, relative to the largest
+MOST_OF_RANGE = 0.5  # largest half-length of an interval with hidden directions, as a share of the range
+NO_ANGLE = 1e-9  # sine of the angle below which a direction counts as lying in a space
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled(NormalEstimate):
     """A weighted mean of normal estimates.
 
-    Directions that noise hides in each are hardly the same in two of them, so that together nothing is hidden: but what
-    this gives is mostly error. So an interval that such directions make longer than a part of the range is not given.
+    Unidentified directions of several estimates hardly ever coincide, so the mean has none, but is mostly error in
+    such directions. An interval that they lengthen beyond a share of the coefficient's range is not given.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ class Pooled(NormalEstimate):
 
 
 def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
-    """Return the weighted mean of normal estimates, and of their marginal effects where all have some."""
+    """Return the weighted mean of normal estimates, and of their marginal effects if all have some."""
     unit = _units(estimates)
     scaled = [_in_units(one, 1 / unit) for one in estimates]
     weights, nothing = _weights(scaled, same)
@@ -77,7 +77,7 @@ def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEsti
 
 
 def added(estimates: Sequence[NormalEstimate]) -> Pooled:
-    """Return the sum of independent estimates; what is not identified in one of them is not in the sum."""
+    """Return the sum of independent estimates; a direction not identified in one is not identified in the sum."""
     first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
     return Pooled(
         names=first.names,
@@ -103,16 +103,16 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises of such a variance: each estimate's has the part w of it, w the size of its weight W.
+    """Return the noises of the pooled sampling variance: each estimate contributes its variance times w, the size of W.
 
-    ``W V W'`` has the part w^2.
+    In ``W V W'`` the factor is w^2.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
 
 
 def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
-    """Return the smallest std error that a coefficient has where it is identified, shape (k,)."""
+    """Return the smallest std error of each coefficient over the estimates that identify it, shape (k,)."""
     sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
     hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
     least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)
@@ -124,7 +124,7 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return the weight of each estimate, shape (k, k), and the directions about which none says anything, (k, l)."""
+    """Return the weight of each estimate, shape (k, k), and the directions that none of them identifies, (k, l)."""
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
     for one in estimates:
@@ -142,14 +142,14 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return the mean squared error that is an estimate's own, at the largest bias that its bounds allow."""
+    """Return the mean squared error of an estimate apart from common sampling error, at its largest possible bias."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with an allowance for weights that depend on its noise: see the head of this file."""
+    """Return the estimate with an allowance for weights that depend on its noise; see the docstring of this module."""
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
     return replace(estimate, allowances=(*estimate.allowances, turned))
@@ -160,7 +160,7 @@ def _signals(diagnostics: Iterable[str]) -> list[str]:
 
 
 def _beside(directions: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of all that is orthogonal to some directions."""
+    """Return an orthonormal basis of the orthogonal complement of some directions."""
     U, size, _ = np.linalg.svd(directions)
     return np.asarray(U[:, int((size > NO_ANGLE * size.max(initial=0.0)).sum()) :])
 
@@ -171,9 +171,9 @@ def _root(V: FloatArray) -> FloatArray:
 
 
 def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> float:
-    """Return degrees of freedom of a sum of variances along any direction (Satterthwaite), at least.
+    """Return a lower bound, over directions, of the degrees of freedom of a sum of variances (Satterthwaite).
 
-    Its variance is ``sum 2 v_i^2 / f_i``, and v_i at most the largest share of i along any direction.
+    The variance of the sum is ``sum 2 v_i^2 / f_i``, and v_i is at most the largest share of i along any direction.
     """
     values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
     kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)

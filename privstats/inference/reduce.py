@@ -1,15 +1,15 @@
-"""Matrix-t noise seen through a few linear functions: the law of a small matrix in place of that of a large one.
+"""Linear functions of matrix-t noise: a small matrix with the same law in place of a large one.
 
-A law of density proportional to ``det(I + W^2)^-s`` is the same whatever orthonormal basis W is written in (where
-W_00 = 0, whatever basis with the same first vector), and a corner of W has a law of the same kind. A linear function of
-W is ``<C, W>``, the sum of products of entries, with a symmetric C. With orthonormal columns U that span the range of C
-it is ``<U'CU, U'WU>``, and U'WU has the law of a corner of as many rows as C has rank. Noise ``f'W v`` in a coefficient
-has rank 2, however many coefficients there are; missing entries of W (products of two dummies of one factor) raise the
-rank by a few.
+A law with density proportional to ``det(I + W^2)^-s`` is invariant under a change of the orthonormal basis of W (for
+W_00 = 0, if the first vector stays), and a leading submatrix of W has a law of the same kind. A linear function
+of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal columns of U span the range
+of C, it is ``<U'CU, U'WU>``, and U'WU has the law of a submatrix with as many rows as C has rank. Noise ``f'W v`` in a
+coefficient has rank 2, however many coefficients there are; missing entries of W (products of two dummies of one
+factor) raise the rank by a few.
 
-No C is ever written out. U a is linear in W, and so is each of its entries, the i-th one in W's row i: ``<C, W> = f'(U
-a)`` with ``2 C = diag(f) B + B' diag(f)``. Entries of U are those of W times public scales, the products of two numbers
-each, so that B has rank 1, or a few more where entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
+C is never computed. U a is linear in W, and its i-th entry is linear in W's row i: ``<C, W> = f'(U a)`` with ``2 C =
+diag(f) B + B' diag(f)``. Entries of U are those of W times public scales, the products of two numbers, so that B has
+rank 1, or a few more if entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import numpy as np
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-LEFT_OUT = 1e-7  # size of what is beyond the range that is found, in parts of the whole: draws tell .01
+LEFT_OUT = 1e-7  # relative size of the part outside the range found; draws resolve only .01
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise of the same law as a loading of a matrix of at most half as many rows; itself where there is none.
+    """Return noise of the same law from a matrix of at most half as many rows; the noise itself if there is none.
 
     Parameters
     ----------
     noise : Loading
     apart : bool
-        Whether it is enough that each coordinate has its law by itself; else all have theirs jointly.
+        Whether only the law of each coordinate by itself must be the same; otherwise the joint law is.
     """
     law: Any = noise.law
     if noise.sums is None or not hasattr(law, "beyond"):
@@ -42,9 +42,9 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the count is a matrix of its own
+    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the count is not part of the matrix
         return noise
-    if not apart and len(noise.matrix) > most:  # as many directions, at least
+    if not apart and len(noise.matrix) > most:  # there are at least as many directions
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)
@@ -53,7 +53,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     R, scaled = np.broadcast_to(B.T @ L, (len(noise.matrix), *L.shape)), noise.matrix[:, indices, None] * L
     X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # C = X Y'
     Q, T = np.linalg.qr(X[:, hollow:])
-    columns = T @ Y.transpose(0, 2, 1)  # of C, in the basis Q
+    columns = T @ Y.transpose(0, 2, 1)  # columns of C, in the basis Q
     if not apart:
         q, t = np.linalg.qr(np.concatenate(list(Q), axis=1))
         together = t.reshape(len(t), *columns.shape[:2]).transpose(1, 0, 2) @ columns
@@ -72,7 +72,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return B: by entry of U a and entry of W in its row, what the first has of the second."""
+    """Return B: the coefficient of each entry of W in the entry of U a of the same row."""
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
     B: FloatArray = np.zeros((size, size))
@@ -83,8 +83,8 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return orthonormal columns that span those of each matrix, shape (r, p, u), from r matrices of shape (p, k).
 
-    The longest column is taken and its direction taken out of all others, until nothing is left or u is `most`.
-    Where one matrix has fewer directions than another, its last columns are zero.
+    The longest column is selected and projected out of the others, until all are zero or u is `most`. A matrix of
+    smaller rank than another has zeros in its last columns.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]

@@ -1,6 +1,6 @@
 """Simulation of known laws: draws of noise that is not normal, for quantiles of its linear functions.
 
-The stream is public and fixed, so that an interval does not change when it is asked for again. It never makes noise.
+The random stream is public and fixed, so that an interval is the same at each call. It is never used to make noise.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-DRAWS = 9_999  # a .95 quantile of pure noise is known to 1 % of itself, a p-value down to 1e-4
+DRAWS = 9_999  # a .95 quantile of pure noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # draws of noise with very many coordinates
-WORK = 2.0**24  # coordinates drawn at most, of matrices their power 1.5, beyond the fewest draws
-KNOTS = 1801  # of tabulated gamma quantiles
-BLOCK = 2**21  # coordinates held at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # unit laws whose draws are remembered, and coordinates of each at most
-SINGLE = 32  # largest draws that stay apart when draws are grouped,
-GROWTH = 1.12  # and how fast groups of smaller ones grow
+WORK = 2.0**24  # most coordinates drawn beyond the fewest draws (for matrices, to the power 1.5)
+KNOTS = 1801  # size of tables of gamma quantiles
+BLOCK = 2**21  # coordinates in memory at a time
+KEPT, KEPT_COORDINATES = 8, 2**19  # unit laws whose draws are cached, and most coordinates of each
+SINGLE = 32  # number of largest draws that are not grouped
+GROWTH = 1.12  # growth factor of the groups of smaller draws
 
 
 class PublicStream:
@@ -32,7 +32,7 @@ class PublicStream:
     Parameters
     ----------
     key : int
-        Streams of different keys have nothing in common.
+        Streams with different keys are unrelated.
     """
 
     def __init__(self, key: int) -> None:
@@ -54,7 +54,7 @@ class PublicStream:
         return np.asarray(ndtri(self._uniform(size)), dtype=float)
 
     def standard_gamma(self, shape: Any, size: Any) -> FloatArray:
-        """Return gamma distributed numbers of this shape."""
+        """Return gamma distributed numbers with this shape parameter."""
         return np.asarray(_gamma_quantiles(shape, self.standard_normal(size)), dtype=float)
 
     def uniform(self, low: Any, high: Any, size: Any) -> FloatArray:
@@ -62,14 +62,14 @@ class PublicStream:
         return low + (high - low) * self._uniform(size)
 
     def integers(self, low: Any, high: Any, size: Any) -> Any:
-        """Return uniform whole numbers, `high` excluded."""
+        """Return uniform whole numbers from `low` to `high` - 1."""
         return low + np.floor((high - low) * self._uniform(size)).astype(np.int64)
 
 
 def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
-    """Return gamma quantiles at the levels of normal ones.
+    """Return gamma quantiles at the levels of normal quantiles z.
 
-    Of one shape by a table of cube roots, which are nearly linear in z (Wilson and Hilferty 1931).
+    For a single shape, a table of cube roots is used, which are nearly linear in z (Wilson and Hilferty 1931).
     """
     if np.ndim(shape) or z.size < KNOTS:
         return np.asarray(np.where(z < 0, gammaincinv(shape, ndtr(z)), gammainccinv(shape, ndtr(-z))), dtype=float)
@@ -83,7 +83,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # of many groups each has noise of its own
+        used = noise.matrix.any(axis=1)  # each of many groups has noise of its own
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -92,12 +92,12 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of a noise are so few numbers that they are remembered, but for their scale."""
+    """Return whether draws of a noise, up to its scale, are few enough to be cached."""
     return hasattr(noise.law, "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _work(noise: Loading) -> float:
-    """Return how long a draw takes, in coordinates: those of a matrix are not independent."""
+    """Return the cost of a draw in coordinates; it is higher for a matrix, whose coordinates are dependent."""
     k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
@@ -118,7 +118,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A stream, a number of draws, and a law but for its scale."""
+    """A law up to its scale, with a stream and a number of draws."""
 
     key: int
     draws: int
@@ -127,24 +127,24 @@ class _Unit:
 
 
 def _unit_of(law: Any) -> tuple[Any, ...]:
-    """Return what a law is but for its scale: laws of which it is equal are multiples of one law."""
+    """Return the identity of a law up to its scale: laws with equal identities are multiples of one law."""
     rest = (getattr(law, f.name) for f in fields(law) if f.name != "scale")
     return (type(law), len(law.scale), *(np.asarray(value).tobytes() for value in rest))
 
 
 @lru_cache(maxsize=KEPT)
 def _unit_draws(of: _Unit) -> FloatArray:
-    """Return draws of a law of scale one: of a public stream, the same at every fit."""
+    """Return draws of a law of scale one, from a public stream, the same at every fit."""
     draws: FloatArray = of.law.standard(PublicStream(of.key), (of.draws, len(of.law.scale)))
     draws.flags.writeable = False
     return draws
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a short symmetric law in place of draws: sizes, shape (w, q), and their weights, shape (w,).
+    """Return a symmetric law on few points that approximates draws: sizes, shape (w, q), and weights, shape (w,).
 
-    Sizes of draws are sorted, and neighbours replaced by their root mean square, the largest ones excepted. They are
-    stretched to the known `variance`, shape (q,), of the law.
+    Sizes of draws are sorted, and neighbours are replaced by their root mean square, except for the largest ones. They
+    are rescaled to the known `variance` of the law, shape (q,).
     """
     D = len(draws)
     ends = [*range(SINGLE), D]
@@ -152,7 +152,7 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
         ends.insert(-1, int(np.ceil(ends[-2] * GROWTH)))
     starts = np.array(ends[:-1])
     count = np.diff(ends)
-    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # each law by itself in memory: sorted twice as fast
+    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # contiguous memory sorts twice as fast
     mean = np.add.reduceat(squares, starts, axis=0) / count[:, None]
     scale = variance / np.maximum((count / D) @ mean, 1e-300)
     return np.sqrt(mean * scale), count / D

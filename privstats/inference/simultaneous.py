@@ -1,4 +1,4 @@
-"""Intervals and p-values that hold for several linear functions together: the largest standardised error (max-t)."""
+"""Intervals and p-values that are valid for several linear functions jointly, by the largest standardised error."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Half-lengths and p-values of q linear functions, which hold for all of them at once.
+    """Half-lengths and p-values of q linear functions that are valid jointly.
 
     Parameters
     ----------
     half : ndarray, shape (q,)
-        Of intervals that all cover with the probability that was asked for.
+        Half-lengths of intervals that all cover with the requested probability.
     pvalues : ndarray, shape (q,)
-        Adjusted: the probability that any function errs by as many std errors.
+        Adjusted p-values: the probability that any function errs by as many std errors.
     draws : int
-        Of the joint law of the errors.
+        Number of draws of the joint law of the errors.
     """
 
     half: FloatArray
@@ -32,16 +32,16 @@ class Together:
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
     """Return half-lengths at level 1 - alpha and adjusted p-values of ``R theta``, at a distance from a hypothesis.
 
-    The error of function j is ``X_j + b_j``, X of a known joint law and ``|b_j| <= a_j``, its bound of bias. With c the
-    1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha, whatever
-    the b_j are. c is an order statistic of draws, so that their number costs length and no coverage. Nothing is shorter
-    than it is for a single function.
+    The error of function j is ``X_j + b_j``, where X has a known joint law and ``|b_j| <= a_j``, its bias bound. With c
+    the 1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha,
+    whatever the b_j are. c is an order statistic of draws, chosen so that few draws lengthen the intervals but do not
+    lower coverage. No half-length is shorter than that for the function alone.
 
     Parameters
     ----------
     estimate : NormalEstimate
     R : ndarray, shape (q, k)
-        All rows identified; q at least 1.
+        All rows are identified, and q is at least 1.
     alpha : float
     distance : ndarray, shape (q,)
     """

@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Table(NormalEstimate):
-    """Numbers with intervals of which nobody asks whether they are zero."""
+    """Numbers with intervals, for which zero is not a hypothesis of interest."""
 
     tested: ClassVar[bool] = False
 
@@ -26,14 +26,14 @@ class Table(NormalEstimate):
 def counts_table(
     names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
 ) -> Table:
-    """Return released counts of rows, shape (k,): they are those of the data, so that all error is privacy noise.
+    """Return released counts of rows, shape (k,); they describe the data, so that privacy noise is the only error.
 
     Parameters
     ----------
     names : sequence of str
     counts : ndarray, shape (k,)
     noises : tuple of Loading
-        In the counts.
+        Noise in the counts.
     notes : sequence of Note
     """
     return Table.of(names, counts.ravel(), np.zeros((counts.size, counts.size)), noises, notes=notes)
@@ -47,19 +47,19 @@ def density_table(
     noises: tuple[Loading, ...],
     notes: Sequence[Note] = (),
 ) -> Table:
-    """Return densities of the population: shares of bins over their widths, group by group, bin by bin.
+    """Return population densities: shares of bins over their widths, group by group and bin by bin.
 
     Parameters
     ----------
     names : sequence of str
     counts : ndarray, shape (groups, bins)
-        Released.
+        Released counts.
     total : ndarray, shape (groups,)
         Rows of each group, positive.
     width : ndarray, shape (bins,)
-        Of the bins; ones for levels.
+        Widths of the bins; ones for levels.
     noises : tuple of Loading
-        In ``counts.ravel()``.
+        Noise in ``counts.ravel()``.
     notes : sequence of Note
     """
     total = np.ravel(total)
@@ -71,20 +71,20 @@ def density_table(
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate(Estimate):
-    """Estimates without std errors and intervals: NaN in all but `params`.
+    """Estimates without std errors and intervals: everything but `params` is NaN.
 
     Parameters
     ----------
     names : tuple of str
     theta : ndarray, shape (k,)
     remarks : tuple of Note
-        Why there are no intervals, among others.
+        Notes, among them why there are no intervals.
     diagnostics : mapping of str to float
     noise : ndarray, shape (k, k), optional
-        Covariance of the noise in theta, NaN where it is not known, of a fit whose whole budget went into the
-        estimates: `notes` then says how large the noise is.
+        For a fit whose whole budget was spent on the estimates: covariance of the noise in theta, NaN if unknown;
+        `notes` then states the size of the noise.
     given : str
-        What the size of the noise assumes, in words.
+        Assumptions behind the size of the noise, in words.
     """
 
     names: tuple[str, ...]
@@ -97,22 +97,22 @@ class PointEstimate(Estimate):
 
     @classmethod
     def of(cls, estimate: NormalEstimate, notes: Sequence[Note] = ()) -> PointEstimate:
-        """Return the estimates alone, of a fit that gives no intervals; those that are not identified stay NaN.
+        """Return the estimates alone, of a fit without intervals; those that are not identified stay NaN.
 
         Parameters
         ----------
         estimate : NormalEstimate
         notes : sequence of Note
-            Why there are no intervals.
+            Notes on why there are no intervals.
         """
         kept = tuple(one for one in estimate.notes if one.key != "clipped")
         return cls(estimate.names, estimate.params(), (*kept, *notes), estimate.diagnostics)
 
     @classmethod
     def alone(cls, estimate: NormalEstimate) -> PointEstimate:
-        """Return the estimates of a fit whose whole budget went into them: all of them, and how large their noise is.
+        """Return all estimates of a fit whose whole budget was spent on them, with the size of their noise.
 
-        What noise hides is taken for as large as it may be. Notes about intervals are left out.
+        Unidentified directions count with the largest values that their bounds allow. Notes on intervals are left out.
         """
         noise = estimate.noise + estimate.unidentified @ estimate.unidentified.T
         return cls(estimate.names, estimate.theta, (), estimate.diagnostics, noise=noise)
@@ -148,6 +148,6 @@ class PointEstimate(Estimate):
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``, where an unknown value leaves unknown only the results that it enters."""
+    """Return ``matrix @ values``; an unknown value makes only those results unknown in which it has a coefficient."""
     enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
     return np.where(enters, np.nan, matrix @ np.nan_to_num(values))

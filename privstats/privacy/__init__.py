@@ -1,1 +1,1 @@
-"""Promises, what a share of them is, what neighbours are, and the ledger: the arithmetic of privacy."""
+"""The arithmetic of privacy: promises (privacy guarantees), their shares, neighbouring relations, and the ledger."""

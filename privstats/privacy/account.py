@@ -1,4 +1,4 @@
-"""The account: what may be done to one data set, what was done, and what is refused; charged before any row is read."""
+"""The account of one data set: its budget and charges. A fit is charged, or refused, before any row is read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Protocol
 from privstats.errors import BudgetError
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, ZeroCDP, sums
 
-# kinds of promises, by that of a budget
+# kinds of promises that a budget of each kind can count
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-CHARGING = threading.RLock()  # one at a time; a fork waits for its end, as no thread is in a child to end it
+CHARGING = threading.RLock()  # one charge at a time; forks wait for its end, as a child has no thread to end it
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)
@@ -22,16 +22,16 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: what it was for, and the promises it keeps, under the neighbours of the ledger.
+    """One charge: its purpose, and the promises that it keeps, under the neighbours of the ledger.
 
     Parameters
     ----------
     call, method : str
         The fit, such as "dp_lm y ~ x", and its algorithm.
     parts : tuple of (str, Promise)
-        Each question, and what it may spend.
+        Each question with the budget that it may spend.
     analyst, time : str
-        Who, and when, in UTC.
+        Name of the analyst, and time in UTC.
     """
 
     call: str
@@ -42,14 +42,14 @@ class Entry:
 
 
 class Book(Protocol):
-    """Where entries are kept, in their order.
+    """Interface of a store of entries, in their order.
 
     Attributes
     ----------
     name : str
-        Where that is.
+        Name of the store.
     kept : bool
-        Whether they outlast this process.
+        Whether the entries outlast this process.
     """
 
     @property
@@ -60,11 +60,11 @@ class Book(Protocol):
     def entries(self) -> tuple[Entry, ...]: ...
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries if `check` does not refuse them, which gets all others: no other is added meanwhile."""
+        """Add entries unless `check`, called with all entries before, refuses them; no other can be added meanwhile."""
 
 
 class InMemory:
-    """Entries that are gone when Python ends."""
+    """Entries in memory, which are lost when Python ends."""
 
     name, kept = "in memory", False
 
@@ -78,48 +78,48 @@ class InMemory:
 
 
 class Account:
-    """A budget for one data set that several fits share; it refuses what would overspend.
+    """A budget for one data set that several fits share; a charge that would overspend it is refused.
 
     Charges compose adaptively: whether a later fit is made, and which, may depend on earlier results.
 
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        All that may ever be spent, with its neighbouring relation.
+        The total that may ever be spent, with its neighbouring relation.
     book : Book, optional
-        Where charges are kept, by default in memory.
+        Store of the charges, by default in memory.
     analyst : str
-        Who charges.
+        Name of the analyst who charges.
     """
 
-    prove = staticmethod(sums)  # what several promises cost together in eps at a delta
+    prove = staticmethod(sums)  # computes the joint cost of several promises, as eps at a delta
 
     def __init__(self, budget: Promise, book: Book | None = None, analyst: str = "") -> None:
         self.budget, self.analyst = budget, analyst
         self.book: Book = InMemory() if book is None else book
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Record what is about to be done, all of it or nothing.
+        """Record a charge before its questions are asked: all of it or nothing.
 
         Parameters
         ----------
         parts : iterable of (str, Promise)
             Each question, and the promise that its mechanism keeps.
         call, method : str
-            What it is for.
+            The fit and its algorithm.
 
         Raises
         ------
         BudgetError
-            If it would overspend the budget, or is promised for neighbours that say nothing about those of the budget.
-            Nothing is recorded then.
+            If it would overspend the budget, or its promise implies nothing for the neighbours of the budget. Nothing
+            is recorded then.
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Refuse an entry that the budget cannot count, or cannot pay after those before it."""
+        """Refuse an entry of a kind that the budget cannot count, or that exceeds the budget after those before it."""
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
                 raise _uncounted(self.budget, promise)
@@ -127,11 +127,11 @@ class Account:
             raise _short(self.budget.less(self._spent_on(before)), self._spent_on((entry,)))
 
     def spent(self) -> Promise:
-        """Return what all charges so far cost together."""
+        """Return the joint cost of all charges so far."""
         return self._spent_on(self.book.entries)
 
     def remaining(self) -> Promise:
-        """Return what is left; of (eps, delta) budgets a guide only, since `charge` decides exactly."""
+        """Return the rest of the budget; for (eps, delta) an approximation, since `charge` decides exactly."""
         return self.budget.less(self.spent())
 
     def _spent_on(self, entries: Iterable[Entry]) -> Promise:
@@ -139,12 +139,12 @@ class Account:
 
 
 def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
-    """Return all promises of some entries."""
+    """Return all promises in some entries."""
     return tuple(promise for entry in entries for _, promise in entry.parts)
 
 
 def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
-    """Return the refusal of a promise that a budget cannot count."""
+    """Return the error for a promise of a kind that a budget cannot count."""
     counts = "pure eps" if isinstance(budget, PureDP) else budget.currency
     kinds = {GaussianDP: "GaussianDP(1)", ZeroCDP: "ZeroCDP(0.5)", ApproxDP: "ApproxDP(1, 1e-6)"}
     other = " or ".join(f"ps.Ledger(ps.{kind})" for of, kind in kinds.items() if isinstance(promise, COUNTED[of]))
@@ -155,7 +155,7 @@ def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
 
 
 def _short(left: Promise, cost: Promise) -> BudgetError:
-    """Return the refusal of a charge that costs more than is left."""
+    """Return the error for a charge that costs more than is left."""
     name = left.currency
     most = left.numbers[name]
     cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
@@ -163,10 +163,10 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
-    """Refuse a call for more than the account has before its reader is asked for anything; nothing is recorded.
+    """Refuse a call for more than the account has left, before its data are accessed; nothing is recorded.
 
-    A promise in eps, mu or rho is the sum of its parts: if it does not fit, no division of it does. Others, and other
-    neighbours than the budget's, are left to the charge.
+    A promise in eps, mu or rho is the sum of its parts, so no division of it can cost less. Other promises, and other
+    neighbours than the budget's, are checked by the charge.
     """
     if account is None or isinstance(promise, ApproxDP):
         return
@@ -175,15 +175,15 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return what a promise is worth under the neighbours of a budget.
+    """Return the promise that a promise implies under the neighbours of a budget.
 
-    Replacing a unit is removing one and adding another, so a promise for added and removed units is one for a group of
-    two. The other way there is no bound: to replace says nothing where the number of units changes.
+    Replacing a unit is removing one and adding another, so a promise for added and removed units implies one for groups
+    of two. The converse fails: "replace" implies nothing if the number of units changes.
 
     Raises
     ------
     BudgetError
-        If the promise says nothing about these neighbours.
+        If nothing is implied for these neighbours.
     """
     own = promise.neighbors
     if own == budget:

@@ -1,12 +1,12 @@
-"""What promises of several kinds cost together, by their privacy-loss distributions. Extended tier.
+"""Composition of promises of several kinds, by their privacy-loss distributions. Extended tier.
 
 The delta of two independent pairs is ``sum_i p_i delta(eps - l_i)``, where the first has loss l_i with probability p_i
 and the second has the profile delta. Randomised response dominates every pure mechanism, and its losses are few; normal
-pairs add up to one normal pair; and a mechanism that may fail is, with probability delta, one that tells all (Kairouz,
-Oh and Viswanath 2015). So no grid is needed for promises of few kinds (adaptive composition of dominating pairs: Zhu,
-Dong and Wang 2022, Theorem 10). Those of many kinds, and trade-off functions of other kinds, are put onto a grid from
-above; the latter are composed with themselves by a transform. Of a promise in rho only Renyi divergences are known:
-where there is one, those of all promises are added, order by order, and converted as rho is.
+pairs add up to one normal pair; and an (eps, delta) mechanism reveals everything with probability delta, at worst
+(Kairouz, Oh and Viswanath 2015). So promises of few kinds need no grid (adaptive composition of dominating pairs: Zhu,
+Dong and Wang 2022, Theorem 10). Promises of many kinds, and other trade-off functions, are rounded up to a grid; copies
+of the latter are composed by a Fourier transform. A promise in rho determines only Renyi divergences: with one of
+these, the divergences of all promises are added, for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-MOST_ATOMS = 2**14  # values of the loss of all randomised responses together; beyond, they are put onto a grid
-MOST_CELLS = 2**15  # of that grid, which reaches as far as the sum of all eps on either side
-MOST_POINTS = 2**20  # of the window of a transform; beyond, its grid is made coarser, from above
-WRAPPED = 1e-9  # part of a tilted distribution beyond either end of the window of its transform
-STEEPEST = 1e3  # tilt that is tried at most, over the standard deviation of the composed loss
-TRANSFORMED = 2.0**-51  # error of a transform, in parts of the length of what is transformed
-ROUNDED = 2.0**-44  # covers what rounding takes from the probabilities, and from the losses, of one composed copy
+MOST_ATOMS = 2**14  # most values of the joint loss of randomised responses without a grid
+MOST_CELLS = 2**15  # cells of this grid, which extends to the sum of all eps on either side
+MOST_POINTS = 2**20  # most points in the window of a transform; beyond it, a coarser grid from above
+WRAPPED = 1e-9  # largest mass of a tilted distribution beyond either end of its window
+STEEPEST = 1e3  # largest tilt that is tried, over the standard deviation of the composed loss
+TRANSFORMED = 2.0**-51  # error of a transform, relative to the length of its input
+ROUNDED = 2.0**-44  # covers the rounding of the probabilities, and of the losses, of one composed copy
 
-ORDERS = (-20.0, 20.0)  # logarithms of an order less 1 between which the best one is looked for
+ORDERS = (-20.0, 20.0)  # search interval for the logarithm of an order less 1
 
 Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """A privacy-loss distribution: a normal pair of mean `mu`, losses `atoms` of probability `weights`, and failure.
+    """A privacy-loss distribution: a normal pair with mean `mu`, losses `atoms` of probability `weights`, and failure.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`; `most` is known to do."""
+        """Return the smallest eps in [0, most] with delta at most `delta`; `most` must satisfy this."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -79,11 +79,11 @@ class LossDistribution:
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
     def eps_beside(self, rho: float, delta: float) -> float:
-        """Return the smallest known eps at `delta` of what these losses are of, with rho-zCDP beside it.
+        """Return the smallest known eps at `delta` for these losses together with rho-zCDP.
 
-        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, and eps that of
-        the best order, as in `tradeoff.zcdp_delta` (Canonne, Kamath and Steinke 2020, Proposition 12). Any order proves
-        its eps, however near to the best one a search has come.
+        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, and eps is that
+        of the best order, as in `tradeoff.zcdp_delta` (Canonne, Kamath and Steinke 2020, Proposition 12). The eps of
+        any order is valid, so a search that misses the best order is still valid.
         """
         if delta <= self.failure:
             return math.inf
@@ -100,7 +100,7 @@ class LossDistribution:
 
 
 def together(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return the smallest eps that these promises are proved to keep together at `delta`.
+    """Return the smallest eps that these promises together are proved to keep at `delta`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
     Returns
     -------
     float
-        Infinite where a failure is likelier than `delta`.
+        Infinite if the probability of failure exceeds `delta`.
 
     Examples
     --------
@@ -125,15 +125,15 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
 
 
 def on_same_rows(promises: Sequence[Promise]) -> Promise:
-    """Return what several promises about the same rows keep together: they are composed, as a ledger does it.
+    """Return the joint promise of several promises about the same rows: their composition, as a ledger computes it.
 
-    In the kind of the first of them that can count the others; of (eps, delta) at the sum of all delta, and once more
-    the largest where some have none of their own, such as those of mu.
+    It is of the kind of the first promise that can count the others; for (eps, delta), at the sum of all delta, plus
+    the largest delta once more if some promises, such as those in mu, have none.
 
     Raises
     ------
     BudgetError
-        If they protect different units, or neighbours of which one promise says nothing.
+        If they protect different units, or one promise implies nothing for the neighbours of the others.
 
     Examples
     --------
@@ -151,19 +151,19 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
 
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
-    """Return what several promises keep together, each about data of its own: no unit has rows in two of these.
+    """Return the joint promise of several promises about disjoint data: no unit has rows in two of the data sets.
 
     Proof. Neighbours differ in one unit, so in one data set, say i. Given any releases about the others, whose laws are
-    the same, all releases together are a randomised function of those about i, so that they keep promise i, and what it
-    implies; also if what is asked of i depends on the others (McSherry 2009, Theorem 4, in any kind of promise). So
-    each promise that all of them imply is kept: the largest, in the kind of the first that can state the others. Where
-    the numbers of units are public, a unit that moves from one data set to another makes no neighbour, and two that
-    change places are two steps. The neighbours of all are those of one of them, into which the others are translated.
+    the same, all releases together are a randomised function of those about i, so that they keep promise i and what it
+    implies, even if the questions about i depend on the others (McSherry 2009, Theorem 4, for any kind of promise). So
+    each promise that all of them imply is kept: the largest one, of the kind of the first that can state the others. If
+    the numbers of units are public, a unit moved from one data set to another does not make a neighbour, and two that
+    change places are two steps. All promises are translated to the neighbours of one of them.
 
     Raises
     ------
     BudgetError
-        If they protect different units, or neighbours of which one promise says nothing.
+        If they protect different units, or one promise implies nothing for the neighbours of the others.
 
     Examples
     --------
@@ -174,18 +174,18 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # of (eps, delta) that of the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}  # for (eps, delta), the one with the largest delta
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 
 
 def _largest(promises: Sequence[Promise]) -> Promise:
-    """Return the promise of several of one kind that covers all others."""
+    """Return the promise, of several of one kind, that all others imply."""
     return next(one for one in promises if all(one.covers((other,)) for other in promises))
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return promises as those of one relation of neighbours."""
+    """Return promises translated to one relation of neighbours."""
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)
@@ -204,7 +204,7 @@ def _first_finite(promises: Iterable[Promise]) -> Promise:
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:
-    """Return the privacy-loss distribution of promises that are kept one after the other, none of them in rho."""
+    """Return the privacy-loss distribution of a composition of promises, none of them in rho."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
@@ -216,7 +216,7 @@ def losses(promises: tuple[Promise, ...]) -> LossDistribution:
 
 @lru_cache(maxsize=32)
 def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return losses of randomised responses together, and their probabilities: a binomial law for each eps."""
+    """Return joint losses of randomised responses and their probabilities: a binomial law for each eps."""
     values, weights = np.zeros(1), np.ones(1)
     for eps, k in counts:
         lies = np.arange(k + 1)
@@ -229,13 +229,13 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return evenly spaced losses that dominate those of randomised responses together, and their probabilities.
+    """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
 
-    The losses of the responses of each eps give their probabilities to the points of the grid beside them, as in
-    `on_grid_from_above`, and are added to the others: sums of positive numbers, with relative errors below `ROUNDED`.
+    The losses of the responses for each eps give their probabilities to the adjacent points of the grid, as in
+    `on_grid_from_above`, and are convolved with the others, with relative errors below `ROUNDED`.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # at each turn losses move by a cell at most
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # at each turn losses move by at most one cell
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))
@@ -264,10 +264,10 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     Parameters
     ----------
     tests : callable
-        Of losses l >= 0, ascending: a(l) and b(l).
+        Returns a(l) and b(l) for ascending losses l >= 0.
     step : float
     cells : int
-        So many on each side of 0; ``step * cells`` is at most 700.
+        Number of cells on each side of 0; ``step * cells`` is at most 700.
 
     Returns
     -------
@@ -293,13 +293,13 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 
 
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
-    """Return a loss distribution of independent copies together, tight where its delta is near the given one.
+    """Return the joint loss distribution of independent copies, tight where its delta is near the given one.
 
     At every eps >= 0 its delta is at least that of the copies. Probabilities are tilted, ``p(l) e^(tilt l) / M``, so
-    that losses at the wanted delta are common, convolved by a transform, and tilted back: small deltas keep their
-    digits. The transform goes round a window, with at most `WRAPPED` of the tilted distribution beyond either end
-    (Chernoff's bound): probability above it counts as failure, and below it, where losses are negative, it comes back
-    at the upper end and only adds.
+    that losses at the wanted delta are common, convolved by a Fourier transform, and tilted back: small deltas keep
+    their digits. The transform is periodic with a window that has at most `WRAPPED` of the tilted distribution beyond
+    either end (Chernoff's bound). Mass above the window counts as failure; mass below it, where losses are negative,
+    reappears at the upper end and can only increase delta.
 
     Parameters
     ----------
@@ -344,13 +344,13 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return a distribution that dominates one on a grid around 0, on each second point of it.
+    """Return a distribution on every second point of a grid around 0 that dominates the given one.
 
-    The points between give their masses under Q and under P to both neighbours, as in `on_grid_from_above`: ``w / (1 +
-    e^-step)`` to the one above, and the rest.
+    The points between give their masses under Q and under P to both neighbours, as in `on_grid_from_above`: the share
+    ``1 / (1 + e^-step)`` to the one above, and the rest to the one below.
     """
     odd = len(one.atoms) // 2 % 2
-    weights = np.pad(one.weights, 1 + odd)  # of an even number of points on each side, and one more
+    weights = np.pad(one.weights, 1 + odd)  # now an even number of points on each side, and one more
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
     half = len(kept) // 2
@@ -358,7 +358,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 
 
 class _Cumulants:
-    """The cumulant generating function ``times log sum w e^(tilt l)`` of the loss of copies that do not fail."""
+    """The cumulant generating function ``times log sum w e^(tilt l)`` of the loss of copies, given no failure."""
 
     def __init__(self, one: LossDistribution, times: int) -> None:
         known = one.weights > 0
@@ -387,7 +387,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return ends beyond either of which the tilted sum lies with probability `WRAPPED` at most."""
+        """Return the ends of a window: the tilted sum exceeds either with probability `WRAPPED` at most."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

@@ -1,4 +1,4 @@
-"""What drawings of promises, ledgers and plans share. matplotlib is an extra, so it is imported when it is needed."""
+"""Functions shared by the drawings of promises, ledgers and plans; matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from scipy.special import ndtr
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # of Okabe and Ito: told apart by all eyes
-LINES = ("-", "--", "-.", ":")  # and without colour
-HATCHES = ("", "//", "..", "xx")  # of bars
-LETTERS = 11  # in an inch of a title
+COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
+LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
+HATCHES = ("", "//", "..", "xx")  # hatches of bars
+LETTERS = 11  # letters per inch of a title
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
 
 
 def new_axes(width: float, height: float) -> Axes:
-    """Return the axes of a new figure of so many inches.
+    """Return the axes of a new figure of this size, in inches.
 
     Raises
     ------
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
     """
     try:
         from matplotlib import pyplot
@@ -37,8 +37,8 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def entitle(ax: Axes, *parts: str) -> None:
-    """Give axes a title: each part in lines of its own, which fit into the figure, and in two lines at most."""
-    ax.figure.figure.draw_without_rendering()  # before, the layout leaves no room for the labels of an axis
+    """Give axes a title; each part has one or two lines of its own, broken to fit the figure."""
+    ax.figure.figure.draw_without_rendering()  # first, since otherwise the layout leaves no room for axis labels
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)
@@ -51,7 +51,7 @@ def draw_tradeoff(
     about: str = "any one row",
     **line: Any,
 ) -> Axes:
-    """Draw a trade-off function; while the axes are empty, complete privacy and a title `about` whom, too."""
+    """Draw a trade-off function; on empty axes, also draw perfect privacy and a title with `about`, the protected."""
     if ax is None:
         ax = new_axes(5.2, 5.4)
         ax.set_aspect("equal")

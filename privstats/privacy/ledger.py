@@ -1,4 +1,4 @@
-"""The ledger of one data set: an account in memory or in a file that says what was charged. Extended tier."""
+"""The ledger of one data set: an account in memory, or in a file that records the charges. Extended tier."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 class Ledger(Account):
-    """A budget for one data set that several fits share; it refuses what would overspend.
+    """A budget for one data set that several fits share; a fit that would overspend it is refused.
 
     It is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
-    depend on earlier results. A ledger in memory is gone when Python ends, and its copy or pickle is another ledger,
-    which knows nothing of later charges to the first. With a path it is kept in a file, and its pickle is that path.
+    depend on earlier results. A ledger in memory is lost when Python ends, and its copy or pickle is a separate ledger
+    without later charges to the first. With a path it is kept in a file, and its pickle is that path.
 
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        All that may ever be spent, with its neighbouring relation. May be left out where the file exists.
+        The total that may ever be spent, with its neighbouring relation. May be left out if the file exists.
     path : str or PathLike, optional
-        An SQLite file, which all processes share that open it. Keep it on a disk of this machine: locks of others may
-        not hold. What cannot be noticed: entries cut off at its end, and an older state written over it, or in its
-        place after it was deleted. Keep the last digest of `entries` elsewhere, and see whether it still is among them.
+        An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
+        may fail. Two changes cannot be detected: entries cut off at the end, and an older state written over the file,
+        or in its place after deletion. Keep the last digest of `entries` elsewhere, and check that it is among them.
     analyst : str, optional
-        Who charges; by default the user of this machine.
+        Name of the analyst who charges; by default the user of this machine.
     moved : bool
-        Take over a file that was moved to another disk, or restored. It is refused otherwise, as far as the number of a
-        file (inode) tells, since it might be a copy of a ledger that is in use.
+        Accept a file that was moved to another disk, or restored. Otherwise such a file is refused, as far as its inode
+        number shows this, since it might be a copy of a ledger that is in use.
 
     Raises
     ------
     BudgetError
-        If `budget` is no guarantee, `path` none of a file, or `analyst` no text; if the file is no ledger, is a copy,
-        has another budget or cannot be written.
+        If `budget` is not a guarantee, `path` not a path, or `analyst` not a text; if the file is not a ledger, is a
+        copy, has another budget or cannot be written.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Ledger(Account):
 
     @classmethod
     def over(cls, account: Account) -> Ledger:
-        """Return the ledger of an account: itself if it is one, or one with the same entries."""
+        """Return the ledger of an account: the account if it is a ledger, otherwise one with the same entries."""
         if isinstance(account, Ledger):
             return account
         ledger = cls(account.budget, analyst=account.analyst)
@@ -95,11 +95,11 @@ class Ledger(Account):
         return ledger_report.frame(self)
 
     def report(self) -> str:
-        """Return all charges, what they cost together and what is left, as text to print."""
+        """Return all charges, their joint cost and the rest of the budget, as text to print."""
         return ledger_report.report(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what charges have cost together, one after the other, below the budget.
+        """Draw the joint cost of the charges, one after the other, below the budget.
 
         Parameters
         ----------
@@ -125,8 +125,8 @@ class Ledger(Account):
 
 
 def identity(account: Account) -> str:
-    """Return what fits that are charged to one ledger have in common, wherever they are read; it tells no path."""
-    while whole := getattr(account.book, "whole", None):  # the part of an analyst
+    """Return an identifier of the ledger that is the same for all fits charged to it; it does not reveal the path."""
+    while whole := getattr(account.book, "whole", None):  # an allotted part of a ledger
         account = whole
     if path := getattr(account.book, "path", None):
         return hashlib.sha256(os.fsencode(path)).hexdigest()
@@ -134,7 +134,7 @@ def identity(account: Account) -> str:
 
 
 def user() -> str:
-    """Return the name of the user of this machine; empty where nobody is known."""
+    """Return the name of the user of this machine; empty if it is unknown."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

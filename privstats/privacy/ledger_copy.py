@@ -1,4 +1,4 @@
-"""What a saved fit says of its ledger: name and total, not its file nor what others did. Extended tier."""
+"""The part of a ledger that a saved fit keeps: name and total, without its file or other entries. Extended tier."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Seen:
-    """The total of a ledger as it was at a time, to which nothing can be charged.
+    """The total of a ledger at some time, to which nothing can be charged.
 
     Parameters
     ----------
     name : str
-        Of the ledger.
+        Name of the ledger.
     kept : bool
         Whether the ledger outlasts its process.
     total : Promise, optional
-        What was spent; None if the ledger could not be read.
+        Total spending; None if the ledger could not be read.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """One entry of all that was spent, without those who spent it."""
+        """One entry for the total spending, without the analysts."""
         if self.total is None:
             raise BudgetError(
                 f"the ledger {self.name} could not be read when the fit was saved; open the ledger itself"
@@ -43,7 +43,7 @@ class Seen:
 
 
 def seen(account: Account) -> Ledger:
-    """Return what a saved fit says of its ledger."""
+    """Return the part of a ledger that a saved fit keeps."""
     try:
         total = account.spent()
     except BudgetError:

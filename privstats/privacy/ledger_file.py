@@ -1,20 +1,20 @@
-"""A ledger in an SQLite file: charges that outlast the process, and that no two processes make at once.
+"""A ledger in an SQLite file: charges outlast the process, and no two processes can charge at the same time.
 
 *Never free.* A charge is one transaction: other writers are locked out, all entries are read, the budget is checked,
 the entry is written and is on the disk (`synchronous=EXTRA`: the file, and the folder in which its journal was) before
-`add` returns, which is before a row is read. Whatever ends the process, or fails, the charge is either in the file or
-nothing has been read. Each charge opens the file for itself, and no process forks during one, so that neither threads
-nor forks share a connection, or what SQLite believes of its locks. The journal is a rollback journal, never a
-write-ahead log, whose shared memory other machines do not see.
+`add` returns, which is before a row is read. If the process ends or fails at any time, either the charge is in the file
+or no row has been read. Each charge opens the file for itself, and no process forks during one, so that threads and
+forks share neither a connection nor SQLite's state of its locks. The journal is a rollback journal and never a
+write-ahead log, whose shared memory is not visible to other machines.
 
-*Append-only.* Triggers refuse changes, and each entry's digest (SHA-256 of the one before and of what the entry holds)
-chains it to the others; a file whose chain is broken is refused. The file knows which file it is (its inode): a copy is
-refused, and so is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` says
-that no other one is in use. A file with several names is refused, as each would have a journal of its own.
+*Append-only.* Triggers refuse changes, and each entry's digest (SHA-256 of the digest before and of the entry) chains
+it to the others; a file with a broken chain is refused. The file contains its own inode number: a copy is refused, and
+so is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
+copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
-*What cannot be noticed*: entries cut off at the end, or an older state with the chain of that time, written over the
-same file, or in its place after it was deleted, as disks give the inodes of deleted files to new ones; keep the head
-digest elsewhere. The chain has no key: who can write to the file can write another chain.
+*Not detectable*: entries cut off at the end, or an older state with a valid chain, written over the same file, or in
+its place after it was deleted, since disks reuse the inodes of deleted files; keep the last digest elsewhere. The chain
+has no key: anyone who can write to the file can write another valid chain.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from privstats.privacy.account import CHARGING, Entry
 from privstats.privacy.ledger_text import digest_of, entry_as_text, entry_of_text, promise_as_text, promise_of_text
 from privstats.privacy.promise import Promise
 
-MARK = 0x70737473  # application_id of a ledger
-VERSION = 1  # of its tables
+MARK = 0x70737473  # SQLite's application_id of a ledger
+VERSION = 1  # version of its tables
 PATIENCE = 60.0  # seconds to wait for other writers
 OTHER_FILE = "is no ledger; begin one elsewhere, as in ps.Ledger(ps.GaussianDP(1), path='study.sqlite')"
 TABLES = """
@@ -46,17 +46,17 @@ CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'e
 
 
 def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
-    """Return the budget of a ledger, and its file, which is begun where there is none.
+    """Return the budget of a ledger, and its file, which is created if it does not exist.
 
     Raises
     ------
     BudgetError
-        If the file is no ledger, is a copy, has another budget than the one given, or cannot be read and written; if
-        there is none and no budget is given.
+        If the file is not a ledger, is a copy, has another budget than the given one, or cannot be read and written; if
+        there is no file and no budget is given.
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    except (OSError, RuntimeError, TypeError, ValueError):  # no text, one with a NUL, or links in a circle
+    except (OSError, RuntimeError, TypeError, ValueError):  # not a text, a text with a NUL, or circular links
         raise BudgetError(f"path is {quote(path)}, no path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
@@ -72,14 +72,14 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """The entries of a ledger in a file; a pickle of it is its path, and its budget.
+    """The entries of a ledger in a file; its pickle contains the path and the budget.
 
     Parameters
     ----------
     path : str
-        Absolute, of the file itself and not of a link to it.
+        Absolute path of the file itself, not of a link.
     budget : Promise, optional
-        That it had when it was opened.
+        The budget when the file was opened.
     """
 
     path: str
@@ -93,24 +93,24 @@ class LedgerFile:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, oldest first; a file whose chain is broken is refused."""
+        """All entries, oldest first; a file with a broken chain is refused."""
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries if `check` does not refuse them: one transaction, and on the disk when this returns.
+        """Add entries unless `check` refuses them: in one transaction, which is on the disk when this returns.
 
         Raises
         ------
         BudgetError
-            If the file cannot be written, or is not as it was left.
+            If the file cannot be written, or was changed by other means.
         """
         with self._transaction("BEGIN IMMEDIATE") as connection:
             before, head = self._read(connection)
             check(before)
             for number, entry in enumerate(entries, len(before) + 1):
                 text = entry_as_text(entry)
-                entry_of_text(text)  # what could not be read again is refused now, and not by each later charge
+                entry_of_text(text)  # an entry that could not be read again is refused now, not at each later charge
                 head = digest_of(head, text)
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
@@ -130,7 +130,7 @@ class LedgerFile:
 
     @contextmanager
     def _transaction(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open the file, and commit at the end, or roll back."""
+        """Open the file for a transaction; commit it at the end, or roll it back after an error."""
         try:
             uri = f"{Path(self.path).as_uri()}?mode={'rwc' if new else 'rw'}"
             connect = partial(sqlite3.connect, uri, uri=True, timeout=PATIENCE, isolation_level=None)
@@ -152,7 +152,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return what is wrong, and what to do; nothing has been read of the data."""
+        """Return the problem and the remedy as text; no data have been read."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",
@@ -167,7 +167,7 @@ class LedgerFile:
         return f"the ledger {quote(self.name)} {cure}"
 
     def _inode(self) -> str:
-        """Return which file this is; it is not opened for that, as closing it would end the locks of this process."""
+        """Return the inode of the file without opening it, because closing it would release this process's locks."""
         status = os.stat(self.path)
         if status.st_nlink > 1:
             raise BudgetError(
@@ -184,7 +184,7 @@ class LedgerFile:
             )
 
     def _header(self, connection: sqlite3.Connection) -> Promise:
-        """Return the budget; refuse what is no ledger, and a copy."""
+        """Return the budget; refuse a file that is not a ledger, or is a copy."""
         self._check_kind(connection)
         ((budget, inode),) = connection.execute("SELECT budget, inode FROM ledger")
         if inode != self._inode():

@@ -1,4 +1,4 @@
-"""Parts of a ledger that are allotted to analysts: what one of them charges is charged to both. Extended tier."""
+"""Parts of a ledger allotted to analysts: an analyst's charge is charged to the part and the whole. Extended tier."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Allotted:
 
     @property
     def name(self) -> str:
-        """Where they are, and whose."""
+        """Name of the ledger, and of the analyst."""
         return f"{self.whole.book.name}, allotted to {self.analyst}"
 
     @property
     def kept(self) -> bool:
-        """Whether they outlast this process."""
+        """Whether the entries outlast this process."""
         return self.whole.book.kept
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Those of the analyst, whoever else has charged in between."""
+        """The entries of this analyst, without those of others."""
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries if neither the part refuses them nor the whole."""
+        """Add entries unless the part or the whole refuses them."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))
@@ -54,13 +54,13 @@ class Allotted:
 
 
 def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
-    """Return the part of a ledger that one analyst may spend: of what is left, no more than this promise.
+    """Return the part of a ledger that one analyst may spend: at most this promise, and at most what is left.
 
     Raises
     ------
     BudgetError
-        If the promise is none, or about other neighbours than the budget of the whole; if the whole is a part itself,
-        which would not count what others charge to it.
+        If `promise` is not a promise, or has other neighbours than the budget of the whole; if the whole is a part
+        itself, which would not count charges of others.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

@@ -1,9 +1,9 @@
-"""Several fits that are charged to a ledger together, in one transaction, before any reads a row. Extended tier.
+"""Several fits charged to a ledger together, in one transaction, before any of them reads a row. Extended tier.
 
-*Never free.* The entries of all fits are added to the book at once, if the budget admits their sum: all or none. Each
-fit then takes its own entry, in order and once, and only if it asks for the very promises that were charged, under the
-same call and method, in the process that was charged; whatever else is asked for is refused, and what is not taken
-stays spent.
+*Never free.* The entries of all fits are added to the book at once if the budget admits their sum: all or none. Each
+fit then takes its own entry, in order and once, and only if it asks for exactly the promises that were charged, under
+the same call and method, in the process that was charged. Any other request is refused, and entries that are not taken
+remain spent.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # parts, call and met
 
 
 class Prepaid(Ledger):
-    """An account to which fits were charged together.
+    """An account for fits that were charged together.
 
     Parameters
     ----------
     account : Account
-        To which they are charged now.
+        The account that is charged now.
     charges : sequence of (parts, call, method)
-        Of each fit, in order.
+        The charge of each fit, in order.
 
     Raises
     ------
     BudgetError
-        If all of them together would overspend the budget; nothing is recorded then.
+        If all charges together would overspend the budget; nothing is recorded then.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Take the part of the next fit; refuse anything else, and a process that was forked meanwhile."""
+        """Take the entry of the next fit; refuse any other request, and a process that was forked meanwhile."""
         with CHARGING:
             if os.getpid() != self._process:
                 raise BudgetError(
@@ -67,7 +67,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Leave parts that were not taken, but for those of so many later fits: they stay spent."""
+        """Drop entries that were not taken, except those of the last `later` fits; they remain spent."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 
@@ -75,13 +75,13 @@ class Prepaid(Ledger):
         raise BudgetError("what a study was charged for is of one process; hand on the ledger itself")
 
     def remaining(self) -> Promise:
-        """Return what the fits that are due may spend."""
+        """Return the budget of the fits that have not taken their entries."""
         own = (translated(promise, self.budget.neighbors) for parts, _, _ in self._due for _, promise in parts)
         return self.budget.spent_on(tuple(own), self.prove)
 
 
 def check_together(account: Account, charges: Sequence[Charge]) -> None:
-    """Refuse what `Prepaid` would refuse; nothing is recorded."""
+    """Refuse charges that `Prepaid` would refuse; nothing is recorded."""
     _admit(account, _entries(account, charges), account.book.entries)
 
 
@@ -95,6 +95,6 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Refuse entries that the budget cannot pay together: as one, so that the refusal says what all of them cost."""
+    """Refuse entries whose joint cost exceeds the budget, as one entry, so that the error states this cost."""
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

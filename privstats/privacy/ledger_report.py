@@ -1,4 +1,4 @@
-"""What a ledger says: its entries as a frame, as a report and as a picture. Extended tier; all of it is public."""
+"""The entries of a ledger as a frame, as a report and as a picture; all of it is public. Extended tier."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from privstats.privacy.ledger_text import chain
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 
 LINE = "-" * 80
-FIT = 38  # characters of a line of the column that names the fit
+FIT = 38  # width in characters of the column that names the fit
 COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "digest")
 
 
 def frame(account: Account) -> pd.DataFrame:
-    """Return all charges, oldest first: one row each.
+    """Return all charges, oldest first, with one row for each.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def cost_of(account: Account, entry: Entry) -> Promise:
 
 
 def report(account: Account) -> str:
-    """Return all charges, what they cost together and what is left, as text."""
+    """Return all charges, their joint cost and the rest of the budget, as text."""
     table = frame(account)
     rows = [
         (k, f"{row.time:%Y-%m-%d %H:%M}", row.analyst, _fit(row), _rounded(row.cost), _size(row.total))
@@ -71,7 +71,7 @@ def report(account: Account) -> str:
 
 
 def _added(budget: Promise) -> str:
-    """Return how costs add up."""
+    """Return a sentence on how costs add up."""
     if isinstance(budget, ApproxDP):
         return "Costs are composed, not added."
     return f"Costs in {budget.currency} add{' in squares' if isinstance(budget, GaussianDP) else ''}."
@@ -85,7 +85,7 @@ def _head(account: Account) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """Return a text whose line breaks, and what no printer knows, are written as escapes."""
+    """Return a text with line breaks and unprintable characters written as escapes."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
@@ -107,19 +107,19 @@ def _rounded(budget: str) -> str:
 
 
 def _size(budget: str) -> str:
-    """Return the first number of a budget that is written out."""
+    """Return the first number in the text of a budget."""
     return f"{float(budget.partition(' = ')[2].partition(',')[0]):.3g}"
 
 
 def named(account: Account) -> str:
-    """Return what a ledger is, in a line."""
+    """Return a one-line description of a ledger."""
     name, _, whole = account.budget.budget.partition(" = ")
     spent = _size(account.spent().budget)
     return f"<Ledger {account.book.name}: {name} = {spent} of {whole} spent in {_fits(len(account.book.entries))}>"
 
 
 def plot(account: Account, ax: Any = None) -> Any:
-    """Draw what charges have cost together, one after the other, below the budget."""
+    """Draw the joint cost of the charges, one after the other, below the budget."""
     ax = new_axes(6.4, 4.2) if ax is None else ax
     totals = [0.0, *(float(_size(total)) for total in frame(account)["total"])]
     whole, name = float(_size(account.budget.budget)), account.budget.currency

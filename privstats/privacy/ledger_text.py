@@ -1,4 +1,4 @@
-"""Entries of a ledger as text that is read back to the bit, chained by digests. Extended tier."""
+"""Entries of a ledger as text, from which they are restored bit by bit, chained by digests. Extended tier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, G
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
-    """Return the digest of an empty ledger, and that of each entry: SHA-256, in hexadecimal."""
+    """Yield the digest of an empty ledger, then that of each entry: SHA-256, in hexadecimal."""
     head = digest_of("", promise_as_text(budget))
     yield head
     for entry in entries:
@@ -22,7 +22,7 @@ def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def digest_of(before: str, text: str) -> str:
-    """Return the digest of a text that follows upon another digest."""
+    """Return the digest of a text that follows another digest in the chain."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
 
@@ -33,7 +33,7 @@ def entry_as_text(entry: Entry) -> str:
 
 
 def entry_of_text(text: str) -> Entry:
-    """Return the entry of which this is the text."""
+    """Return the entry written as this text."""
     time, analyst, call, method, parts = json.loads(text)
     return Entry(call, method, tuple((name, _read(promise)) for name, promise in parts), analyst, time)
 
@@ -44,7 +44,7 @@ def promise_as_text(promise: Promise) -> str:
 
 
 def promise_of_text(text: str) -> Promise:
-    """Return the promise of which this is the text."""
+    """Return the promise written as this text."""
     return _read(json.loads(text))
 
 

@@ -1,9 +1,9 @@
-"""Promises of privacy, what a share of them is, and what neighbours are.
+"""Promises of privacy (guarantees), their shares, and neighbouring relations.
 
-Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), so does delta, mu^2 adds up (Dong, Roth and Su 2022,
-Corollary 3.3), and so does rho (Bun and Steinke 2016, Lemma 2.3), whatever was released before, provided that each
-question keeps its own promise for every value of the earlier releases. So the price of a fit is the sum of its parts,
-and `part` is the only arithmetic on a budget.
+Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
+3.3) and rho (Bun and Steinke 2016, Lemma 2.3), whatever was released before, provided that each question keeps its own
+promise for every value of the earlier releases. So the cost of a fit is the sum of its parts, and `part` is the only
+arithmetic on a budget.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("replace", "add_remove")
-LEAST_LEFT = 1e-9  # of a whole: less is what rounding and root searches leave
-ROUNDING = 1e-12  # ten charges of a tenth fit into the whole, whatever the order of addition
+LEAST_LEFT = 1e-9  # smallest rest of a budget, relative to the whole: a smaller one is rounding error
+ROUNDING = 1e-12  # relative tolerance: ten charges of a tenth fit into the whole in any order of addition
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Which data sets a promise makes hard to tell apart.
+    """The neighbouring relation: pairs of data sets that a promise makes hard to distinguish.
 
     Parameters
     ----------
     kind : {"replace", "add_remove"}
-        The rows of one unit are exchanged for others, or they appear or vanish.
+        The rows of one unit are exchanged for others ("replace"), or appear or vanish ("add_remove").
     unit : str, optional
         Column that names the person (or household, ...) of a row. By default each row is a unit.
     rows_per_unit : int
@@ -73,7 +73,7 @@ class Neighbors:
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
-        """Return what neighbours do to the contributions of one question: the one place where they become that.
+        """Return how the contributions to one question may differ between neighbouring data sets.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Neighbors:
 
     @property
     def protected(self) -> str:
-        """Who is protected, in words."""
+        """The protected rows, in words."""
         if self.unit is None:
             return "any one row"
         return f"all rows of any one {self.unit}"
@@ -104,12 +104,12 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Relation:
-    """What neighbours do to the contributions of one question.
+    """Change of the contributions to one question between neighbouring data sets.
 
     Parameters
     ----------
     rows : int
-        So many contributions change at most.
+        Largest number of contributions that change.
     exchange : bool
         Whether each of them may be exchanged for another one.
     appear : bool
@@ -125,14 +125,14 @@ REPLACE_ROW = Neighbors()
 
 
 class Promise(ABC):
-    """How much any release may tell about one unit.
+    """A bound on the information about one unit in any release.
 
     Attributes
     ----------
     currency : str
-        Name of the number that a budget of this kind is given by: "eps", "mu" or "rho".
+        Name of the number in a budget of this kind: "eps", "mu" or "rho".
     normal : bool
-        Whether normal noise has a price in it, so that pure mechanisms are counted by the worst of them.
+        Whether normal noise has a finite cost in it; pure mechanisms then cost as much as the worst of them.
     """
 
     currency: ClassVar[str] = "eps"
@@ -152,28 +152,28 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return what a question with this share of the whole may spend."""
+        """Return the promise of a question with this share of the whole."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return what one step must keep, so that k steps together keep this."""
+        """Return the promise of one step for which k steps together keep this promise."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return what this keeps for data sets that are k steps apart."""
+        """Return the promise that this one implies for data sets that are k steps apart."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
-        """Return the largest pure promise that keeps this one, for mechanisms that are pure by nature."""
+        """Return the largest pure promise that implies this one, for mechanisms that are pure by nature."""
 
     @abstractmethod
     def as_normal(self) -> GaussianDP:
-        """Return the largest promise of Gaussian differential privacy that keeps this one, for normal noise.
+        """Return the largest promise of Gaussian differential privacy that implies this one, for normal noise.
 
         Raises
         ------
         BudgetError
-            If there is none: normal noise has no eps alone.
+            If there is none: normal noise has no finite eps.
         """
 
     @abstractmethod
@@ -185,7 +185,7 @@ class Promise(ABC):
         """Return the best (eps, delta) promise that this one implies at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return what the mechanisms keep that spend this promise together: itself, or one that implies it."""
+        """Return the joint promise of the mechanisms that spend this promise: itself, or one that implies it."""
         return self
 
     @property
@@ -195,23 +195,23 @@ class Promise(ABC):
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether these promises together keep this one, up to rounding of sums."""
+        """Return whether these promises together imply this one, up to rounding of sums."""
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
-        """Return the promise of this kind that these together keep; of none, nothing."""
+        """Return the promise of this kind that these keep together; zero if there are none."""
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return what is left of this promise."""
+        """Return the rest of this promise after some spending."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
-        """Draw the trade-off function: what the best test about one unit must err.
+        """Draw the trade-off function: the smallest type II error of any test about one unit.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure: hand on what is returned to compare promises.
+            Where to draw, by default in a new figure; pass the returned axes to compare promises.
         **line
             Passed to `Axes.plot`; by default the label is the budget.
 
@@ -236,14 +236,14 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return the promise of an empty ledger: the one place where numbers may be zero."""
+        """Return the promise of an empty ledger, the only promise whose numbers may be zero."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
         return empty
 
 
-# What a mixture of promises costs together in eps at a delta; `privstats.privacy.composition` has the tightest.
+# Joint cost of promises of several kinds, as eps at a delta; `privstats.privacy.composition` has the tightest.
 Prove = Callable[[tuple["Promise", ...], float], float]
 
 
@@ -346,7 +346,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return (eps / k, delta / S) with S the sum of e^(i eps / k) over i < k: delta of a step is seen through i."""
+        """Return (eps / k, delta / S), S the sum of e^(i eps / k) over i < k, the factors of the steps' deltas."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 
@@ -389,7 +389,7 @@ class ApproxDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class GaussianDP(Promise):
-    """mu-Gaussian differential privacy: no easier to attack than N(0, 1) against N(mu, 1).
+    """mu-Gaussian differential privacy: one unit is no easier to detect than a shift from N(0, 1) to N(mu, 1).
 
     Dong, Roth and Su (2022), Definition 2.6.
 
@@ -499,10 +499,10 @@ class ZeroCDP(Promise):
         return GaussianDP(math.sqrt(2 * self.rho), self.neighbors)
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return mu where all noise is normal, eps of one mechanism that is pure by nature, and else rho.
+        """Return a promise in mu if all noise is normal, in eps for a single pure mechanism, and otherwise in rho.
 
-        mu^2 adds up as rho = mu^2 / 2 does, also where later parts depend on earlier releases (Smith and Thakurta
-        2022). Of several pure mechanisms rho adds up; the sum of their eps is more than the eps of that rho.
+        mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend on earlier releases (Smith and Thakurta 2022).
+        For several pure mechanisms rho adds up; the sum of their eps is larger than the eps of this rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()
@@ -531,12 +531,12 @@ class ZeroCDP(Promise):
 
 
 def eps_of(promises: Iterable[Promise]) -> float:
-    """Return the eps of several promises together: it adds up, and is infinite where one of them has none."""
+    """Return the joint eps of several promises, which is their sum; infinite if one of them has no eps."""
     return math.fsum(promise.eps if isinstance(promise, PureDP) else math.inf for promise in promises)
 
 
 def mu_of(promises: Iterable[Promise]) -> float:
-    """Return the mu of several promises together: mu^2 adds up; a pure one has the mu of the worst such mechanism."""
+    """Return the joint mu of several promises: mu^2 adds up; a pure promise has the mu of the worst such mechanism."""
     return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
 
 
@@ -550,7 +550,7 @@ def _mu(promise: Promise) -> float:
 
 
 def rho_of(promises: Iterable[Promise]) -> float:
-    """Return the rho of several promises together: it adds up; a pure one has the rho of the worst such mechanism."""
+    """Return the joint rho of several promises, which is their sum; a pure one has that of the worst such mechanism."""
     return math.fsum(map(_rho, promises))
 
 
@@ -566,9 +566,9 @@ def _rho(promise: Promise) -> float:
 
 
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return an eps that these promises keep together at `delta`: of sums of eps and delta, or of mu^2.
+    """Return an eps that these promises keep together at `delta`, from sums of eps and delta, or of mu^2.
 
-    Infinite where their own deltas alone exceed it.
+    It is infinite if the sum of their own deltas exceeds `delta`.
     """
     eps, lost = 0.0, 0.0
     for promise in promises:
@@ -579,12 +579,12 @@ def sums(promises: tuple[Promise, ...], delta: float) -> float:
 
 
 def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) -> Promise:
-    """Return the promise that a call asks for.
+    """Return the promise that the arguments of a call request.
 
     Raises
     ------
     BudgetError
-        If none, or more than one, is asked for, or a number is out of range.
+        If no promise, or more than one, is requested, or a number is out of range.
     """
     given = [name for name, number in (("eps", eps), ("mu", mu), ("rho", rho)) if number is not None]
     if not given:
@@ -600,7 +600,7 @@ def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) ->
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number, and no truth value."""
+    """Whether a value is a number and not a truth value."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
 
 
@@ -610,7 +610,7 @@ def positive(name: str, value: Any) -> float:
     Raises
     ------
     BudgetError
-        If `value` is none; `name` is that of the argument.
+        If `value` is not positive and finite; the error names the argument.
     """
     if not is_number(value) or not 0 < value < math.inf:
         raise BudgetError(f"{name} is {quote(value)}; give a positive number, such as {name}={EXAMPLES[name]}")
@@ -621,5 +621,5 @@ EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:
-    """Return what is left, nothing where only rounding is."""
+    """Return the rest of a budget; zero if it is only rounding error."""
     return difference if difference > LEAST_LEFT * whole else 0.0

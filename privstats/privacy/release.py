@@ -1,4 +1,4 @@
-"""What leaves the gate: a value, the law of its noise, and the promise that it keeps."""
+"""The output of the gate: a value, the law of its noise, and the promise that it keeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A value that may be seen by anyone.
+    """A public value, with noise.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ class Release:
     value : ndarray, shape (dim,)
         The answer, noise included.
     law : Law, optional
-        The law that its noise was drawn from, on the scale of the score where the value was chosen by its score; None
-        where it depends on the rows.
+        Law of its noise, or, for a value chosen by its score, of the noise in the score; None if it depends on the
+        rows.
     keeps : Promise
         The promise that the release keeps.
     within : Set
-        What a row could contribute: public, and says how products are packed.
+        The public set of a row's possible contributions, which also defines how products are packed.
     chain : int
-        Steps of the Markov chain that the value ends, whose law approaches the stated one; 0 where it has that law.
+        Steps of the Markov chain that ends with the value and has the law in the limit; 0 if the law is exact.
     """
 
     name: str

@@ -1,18 +1,18 @@
-"""What noisy steps on random subsamples cost together: the price of NoisySGD. Extended tier.
+"""Composition of noisy steps on random subsamples: the privacy cost of NoisySGD. Extended tier.
 
 Each of T steps draws m of n rows without replacement, anew, and releases a sum over them with normal noise whose
-standard deviation is sigma times the sensitivity of the sum where a row is replaced. Under "replace one row" a step has
-the trade-off function
+standard deviation is sigma times the sensitivity of the sum under "replace". Under "replace one row" a step has the
+trade-off function
 
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n,  G = G_(1 / sigma)
 
 (Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x), and T steps have its
-T-fold product, whatever each step takes from the releases before it (Theorem 3.2). f_q is the trade-off function of
-N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 that of the two exchanged. C_q follows f_q down to where
-its slope is -1, then a straight line, then f_q^-1. This symmetric function is composed: products of f_q alone, or of
-f_q^-1 alone, are larger, and promise more than is proved.
+T-fold product, however each step depends on the releases before it (Theorem 3.2). f_q is the trade-off function of
+N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 that of the two exchanged. C_q equals f_q down to the point
+where its slope is -1, then is a straight line, then equals f_q^-1. This symmetric function is composed: products of f_q
+alone, or of f_q^-1 alone, are larger and would promise more than is proved.
 
-Rows that are drawn each by itself, and rows that come and go, are another mechanism with another price.
+Independent sampling of each row (Poisson sampling), and add/remove neighbours, have another privacy cost.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from privstats.privacy.composition import LossDistribution, on_grid_from_above, 
 from privstats.privacy.promise import ROUNDING, is_number
 from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
 
-CUT = 1e-5  # part of delta that losses beyond the grid take
-LARGEST_LOSS = 600.0  # its exponential is a float64; a larger eps is priced like this one
-FINENESS = 32.0  # points of the grid in one standard deviation of a step's loss
-LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # of the grid, up to a step's largest loss
-FAR = 12.0  # standard deviations of a normal law beyond which nothing is left
-LEAST_SIGMA = 0.01  # of a noise multiplier
-NEAR, CLOSE = 0.05, 1e-4  # a noise multiplier is looked for this near to that of the limit, and found to this part
+CUT = 1e-5  # share of delta given to losses beyond the grid
+LARGEST_LOSS = 600.0  # its exponential is finite in float64; a larger eps has the cost of this one
+FINENESS = 32.0  # points of the grid per standard deviation of a step's loss
+LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # cells of the grid up to a step's largest loss
+FAR = 12.0  # standard deviations beyond which the mass of a normal law is negligible
+LEAST_SIGMA = 0.01  # smallest noise multiplier
+NEAR, CLOSE = 0.05, 1e-4  # search width around the noise multiplier of the limit; relative precision of the result
 
 
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest known delta at `eps` of `steps` noisy steps on subsamples.
 
-    Of one step it is ``q delta_G(log(1 + (e^eps - 1) / q))``, exactly.
+    For one step it is ``q delta_G(log(1 + (e^eps - 1) / q))``, exactly.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     sigma : float
         Noise multiplier: standard deviation of the noise over the sensitivity of a step's sum.
     q : float
-        Part of the rows in a subsample, in (0, 1].
+        Share of the rows in a subsample, in (0, 1].
     steps : int
 
     Returns
@@ -80,7 +80,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    while True:  # the bound is tight near the guess
+    while True:  # repeat, since the bound is tight near the guess
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
             return min(found, known)
@@ -100,7 +100,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        Infinite where none below `LARGEST_LOSS` is known.
+        Infinite if no eps below `LARGEST_LOSS` is known.
 
     Raises
     ------
@@ -180,10 +180,10 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 
 
 def limit_mu(sigma: float, q: float, steps: int) -> float:
-    """Return the mu that the steps together are near to, if they are many and q is small: a limit, never promised.
+    """Return the mu to which the joint promise tends if steps are many and q is small: a limit, not a guarantee.
 
     ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q sqrt(T)`` tends
-    to a constant (Dong, Roth and Su 2022, Corollary 5.4). At a given T the steps may tell more than this mu.
+    to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more than this mu.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        A limit, never promised.
+        The limit, which is not a guarantee.
 
     Raises
     ------
@@ -212,12 +212,12 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the tests of one step, ``f = C_q(G)``, that reject where the loss exceeds l >= 0.
+    """Return level and power of the tests of one step, ``f = C_q(G)``, that reject if the loss exceeds l >= 0.
 
-    Where f is below its straight piece the loss is ``log(1 - q + q L)``, L the likelihood ratio of N(1 / sigma, 1)
-    against N(0, 1). It exceeds l beyond ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, with probability Phi(-u)
-    under N(0, 1), and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. What is left at l = 0, where L < 1,
-    is the straight piece.
+    On the part of f before its straight line the loss is ``log(1 - q + q L)``, L the likelihood ratio of N(1 / sigma,
+    1) against N(0, 1). It exceeds l beyond ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, with probability
+    Phi(-u) under N(0, 1), and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The remaining mass at l =
+    0, where L < 1, belongs to the straight line.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return a loss distribution that dominates that of the steps together, tight where its delta is near `delta`.
+    """Return a loss distribution that dominates that of the composed steps, tight where its delta is near `delta`.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def _profile(eps: float, sigma: float, q: float) -> FloatArray:
 
 
 def _sd(sigma: float, q: float) -> float:
-    """Return the root mean square of one step's loss."""
+    """Return the root mean square of the loss of one step."""
     mu = 1 / sigma
     z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
@@ -285,7 +285,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier whose limit is mu."""
+    """Return the noise multiplier for which `limit_mu` is mu."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

@@ -19,8 +19,8 @@ from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
 _FAR = 40.0  # the normal density at 40 is zero in double precision
-_SMALL_MU = 1e-3  # below, R(u) - R(v) loses digits and its series has them all
-_LOG_MU = (-50.0, 30.0)  # gdp_mu looks for log(mu) here: exp(-50) is the mu of delta = 1e-22 at eps = 0
+_SMALL_MU = 1e-3  # below this, R(u) - R(v) loses digits and a series is used
+_LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is the mu of delta = 1e-22 at eps = 0
 
 
 def mills(u: ArrayLike) -> FloatArray:
@@ -52,21 +52,21 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
         first = x * R - 1  # R', and R''' = 2 R' + x R''
         delta = -density * mu * (first + mu**2 / 24 * (2 * first + x * (R + x * first)))
     else:
-        # where u < 0 the two terms are of different size, and R(u) may overflow
+        # for u < 0 the two terms differ in size, and R(u) may overflow
         delta = np.where(u < 0, ndtr(-u) - density * mills(v), density * (mills(np.maximum(u, 0.0)) - mills(v)))
     delta = np.maximum(0.0, delta)
     return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Profile of randomised response, the pair that is easiest to tell apart of all that are `held`-DP."""
+    """Profile of randomised response, the pair that is easiest to distinguish among all `held`-DP pairs."""
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Refuse what is not an eps, a mu or a delta."""
+    """Refuse an invalid eps, mu or delta."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -84,8 +84,8 @@ def _is_number(value: Any) -> bool:
 def gdp_delta(mu: float, eps: float) -> float:
     """Smallest delta for which mu-GDP implies (eps, delta)-DP.
 
-    ``delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary
-    2.13), of which small values keep their digits: `gaussian_profile`.
+    ``delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary 2.13), computed by
+    `gaussian_profile` without loss of digits for small values.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def pure_mu(eps: float) -> float:
     if eps > 700:
         return math.sqrt(8 * eps)  # ndtri(e^-eps) would underflow; sqrt(8 eps) is an upper bound
     if eps < 1e-4:
-        return eps * math.sqrt(math.pi / 2)  # an upper bound, by 2 eps^2 %; 1 / (1 + e^eps) has lost its digits here
+        return eps * math.sqrt(math.pi / 2)  # upper bound, 2 eps^2 % too large; 1 / (1 + e^eps) would lose digits
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
 
 
@@ -283,14 +283,14 @@ def pure_eps_of_rho(rho: float) -> float:
     >>> round(pure_eps_of_rho(0.4621), 4)
     1.0
     """
-    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # as x / (1 + x) <= tanh(x) <= min(1, x)
+    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # by x / (1 + x) <= tanh(x) <= min(1, x)
     return _root(lambda eps: pure_rho(eps) / rho - 1, low * (1 - 1e-15), high)
 
 
 def zcdp_delta(rho: float, eps: float) -> float:
     """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
-    The smallest, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
+    It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
     Steinke 2020, Proposition 12). Its logarithm is convex in a, and smallest where ``eps = (2 a - 1) rho +
     log(1 - 1 / a)``; there it is ``-(a - 1)^2 rho - log a``.
 
@@ -350,7 +350,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps whose delta is smallest at the order 1 + x."""
+    """Return the eps for which the order 1 + x gives the smallest delta."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -359,13 +359,13 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 
 def _order_of_eps(rho: float, eps: float) -> float:
-    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # at most 1, so that its eps is at most 3 rho + log(low)
-    high = 1 + (eps + math.log(2)) / (2 * rho)  # at least 1, so that its eps is at least 2 high rho - log(2)
+    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # at most 1, so its eps is at most 3 rho + log(low)
+    high = 1 + (eps + math.log(2)) / (2 * rho)  # at least 1, so its eps is at least 2 high rho - log(2)
     return low if _eps_at_order(rho, low) >= eps else _root(lambda x: _eps_at_order(rho, x) - eps, low, high)
 
 
 def _order_of_delta(rho: float, delta: float) -> float:
-    whole = -math.log(delta)  # sum of two parts that grow in x: at low both are half of it at most, at high one is all
+    whole = -math.log(delta)  # sum of two increasing terms: at low both are at most half, at high one is all of it
     low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
     return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
 
@@ -377,14 +377,14 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    Read off the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))`` at its kink.
+    It follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))`` at its kink.
 
     Parameters
     ----------
     eps_pure, eps : float
-        The guarantee held and the one asked about.
+        The eps of the given guarantee, and that of the implied one.
     delta : float
-        Delta of the guarantee held.
+        Delta of the given guarantee.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
     Parameters
     ----------
     eps, delta : float
-        The guarantee held.
+        The given guarantee.
     larger_delta : float
         At least `delta` and below 1.
 
@@ -435,7 +435,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
     """Trade-off function of (eps, delta)-DP: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
     a = np.asarray(alpha, dtype=float)
-    eps = min(eps, 700.0)  # e^-700 is no more than rounding
+    eps = min(eps, 700.0)  # e^-700 is below rounding error
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
     return np.maximum(0.0, sides)
 
@@ -447,7 +447,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP is known to imply: the largest of those of its (eps, delta), on a grid."""
+    """Trade-off function that rho-zCDP is known to imply: the maximum of those of its (eps, delta) on a grid."""
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)
