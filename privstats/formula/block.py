@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # rows of a block: sums stay in the processor's cache, where powers of two would collide
+CHUNK = 8000  # rows of a block that fit in the processor's cache, where powers of two would collide
 TOGETHER = 8  # columns of a product that are computed together
 REMEMBERED = 8  # matrices whose tables are cached for the next block
 

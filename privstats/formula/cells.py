@@ -211,7 +211,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of cells; cells that are keys of `place` as they are, as most are, are looked up at once."""
+    """Return the codes of cells; cells that are keys of `place` unchanged, as most are, are looked up in one step."""
     plain = {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))

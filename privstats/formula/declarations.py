@@ -22,7 +22,7 @@ from privstats.numerics.law import Rng
 
 
 class Known(ABC):
-    """What is publicly known of one column."""
+    """Public knowledge of one column."""
 
     @property
     @abstractmethod

@@ -591,7 +591,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise the points may not combine all pieces
+        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise the points may miss combinations of pieces
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:

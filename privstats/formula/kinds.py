@@ -12,7 +12,7 @@ from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
 SLIP = 0.8  # similarity of two names above which one is taken for a typing error
-DECLARED = {  # how a column of a kind is declared, and the text about an undeclared one
+DECLARED = {  # how a column of a kind is declared, and how errors describe an undeclared one
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
     "truth": ("bool", "has truth values and is not declared; write {domain}"),

@@ -45,7 +45,7 @@ LOGIC: dict[type[ast.AST], Rowwise] = {
     ast.Eq: relation(np.equal),
     ast.NotEq: relation(np.not_equal),
 }
-SYMBOLS: dict[type[ast.AST], str] = {  # of comparisons with levels
+SYMBOLS: dict[type[ast.AST], str] = {  # symbols of comparisons with levels
     ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip

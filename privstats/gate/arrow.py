@@ -44,7 +44,7 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
         # via text, which Arrow writes up to this scale only: its cast of decimals to floats does not round to nearest
         array = array.cast(pa.string()).cast(pa.float64())
-    elif is_a.is_boolean(kind) and array.null_count:  # to_numpy would return objects
+    elif is_a.is_boolean(kind) and array.null_count:  # otherwise to_numpy returns objects
         array = array.cast(pa.uint8())
     elif is_a.is_date(kind):
         array = array.cast(pa.timestamp("s" if is_a.is_date32(kind) else "ms"))

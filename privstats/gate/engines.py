@@ -191,7 +191,7 @@ def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _read_by(query: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table or Parquet scan of which a DuckDB query only selects columns; refuse any other query."""
+    """Return the table or Parquet scan from which a DuckDB query only selects columns; refuse any other query."""
     table, columns = query.get("from_table", {}), query.get("select_list", [])
     plain = set(query) == SELECT and not query["cte_map"] and query["aggregate_handling"] == "STANDARD_HANDLING"
     plain &= all(set(column) <= CHOSEN and column["class"] in ("STAR", "COLUMN_REF") for column in columns)

@@ -107,7 +107,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # questions parts of whose shares were spent by optional questions
+        self._hosts: set[str] = set()  # labels of questions whose shares optional questions have spent in part
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()

@@ -56,7 +56,7 @@ class Kept(Generic[T]):
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:
         self._size, self._limit, self._memory = size, limit, memory
-        self._items: list[Any] | None = None  # or functions that read them
+        self._items: list[Any] | None = None  # kept items, or functions that read them
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:

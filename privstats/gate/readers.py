@@ -27,7 +27,7 @@ Asked = Callable[[Callable[[], Any]], Any]  # how a reader is called: `plainly`,
 
 
 def plainly(work: Callable[[], Any]) -> Any:
-    """Return the result of a function, with its errors as they are."""
+    """Return the result of a function; its errors are passed on unchanged."""
     return work()
 
 
@@ -55,7 +55,7 @@ class Batches:
     in_memory = False
     asked: Asked = field(default_factory=lambda: plainly, init=False)  # how `make` is called before the charge
     _head: pd.DataFrame | None = field(default=None, init=False)
-    _met: int = field(default=-1, init=False)  # rows of the first pass so far
+    _met: int = field(default=-1, init=False)  # rows read so far in the first pass
     _pass: Generator[pd.DataFrame, None, None] | None = field(
         default=None, init=False
     )  # the first pass, while it is open

@@ -28,11 +28,11 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # vectors are summed once they have this many times the numbers of a total
+GATHERED = 8  # vectors are summed when their size is this multiple of a total's
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors in steps, in int64
 
-UnitNumbers = NDArray[np.int32]  # of each row; -1 if it does not count
+UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row does not count
 
 
 class RowMap(Protocol):

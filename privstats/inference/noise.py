@@ -18,7 +18,7 @@ class Sums:
     """Linear combinations ``onto @ draw`` of a noise draw, shared by several loadings.
 
     A noise matrix times a vector is one combination for each row of the matrix, and each coordinate of the draw enters
-    two of them. So `onto` takes the memory of one matrix; dense loadings would take as much for each number.
+    two of them. So `onto` takes the memory of one matrix; dense loadings would take as much for each row.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     most = len(indices) // 2
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the count is not part of the matrix
         return noise
-    if not apart and len(noise.matrix) > most:  # there are at least as many directions
+    if not apart and len(noise.matrix) > most:  # the joint law has at least as many directions
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)
@@ -81,7 +81,7 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 
 
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
-    """Return orthonormal columns that span those of each matrix, shape (r, p, u), from r matrices of shape (p, k).
+    """Return an orthonormal basis of each matrix's column space, shape (r, p, u), for matrices of shape (r, p, k).
 
     The longest column is selected and projected out of the others, until all are zero or u is `most`. A matrix of
     smaller rank than another has zeros in its last columns.

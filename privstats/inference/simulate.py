@@ -17,8 +17,8 @@ from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # a .95 quantile of pure noise has a relative error of 1%, and p-values go down to 1e-4
-FEWEST = 999  # draws of noise with very many coordinates
-WORK = 2.0**24  # most coordinates drawn beyond the fewest draws (for matrices, to the power 1.5)
+FEWEST = 999  # least number of draws, for noise with very many coordinates
+WORK = 2.0**24  # largest cost of all draws (`_work`), unless they are the fewest
 KNOTS = 1801  # size of tables of gamma quantiles
 BLOCK = 2**21  # coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # unit laws whose draws are cached, and most coordinates of each

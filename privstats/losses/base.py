@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-HUBER = 1.345  # clip of Huber's psi in residual scales: 95 % efficient at normal errors
+HUBER = 1.345  # threshold of Huber's psi in residual scales, with 95 % efficiency at normal errors
 
 
 @dataclass(frozen=True, eq=False)

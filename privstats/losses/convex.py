@@ -320,7 +320,7 @@ class ClippedExponential(RowLoss):
         return self.limit * np.clip(over, -1.0, 1.0), np.where(np.abs(over) < 1, self.limit * mean, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # larger than any y
+        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # exp(LARGEST_EXPONENT) exceeds any y
         return Decimal(self.limit) * min(max(over, Decimal(-1)), Decimal(1))
 
 

@@ -41,7 +41,7 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    farthest_step: ClassVar[float] = 0.7  # rms change of eta beyond which a last Newton step is too nonlinear
+    farthest_step: ClassVar[float] = 0.7  # rms change of eta beyond which a last Newton step counts as nonlinear
     slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in a step of the burn-in
     unit: float = 1.0
 
@@ -86,7 +86,7 @@ class Family(ABC):
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
-        """Return linear predictors moved to the nearest one whose mean a response can have."""
+        """Return linear predictors, clamped to those whose mean a response can have."""
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:

@@ -235,7 +235,7 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
     `on_grid_from_above`, and are convolved with the others, with relative errors below `ROUNDED`.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # at each turn losses move by at most one cell
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # a convolution moves losses by at most a cell
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))
@@ -350,7 +350,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     ``1 / (1 + e^-step)`` to the one above, and the rest to the one below.
     """
     odd = len(one.atoms) // 2 % 2
-    weights = np.pad(one.weights, 1 + odd)  # now an even number of points on each side, and one more
+    weights = np.pad(one.weights, 1 + odd)  # pads to an even number of points per side, and one more
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
     half = len(kept) // 2

@@ -550,7 +550,7 @@ def _mu(promise: Promise) -> float:
 
 
 def rho_of(promises: Iterable[Promise]) -> float:
-    """Return the joint rho of several promises, which is their sum; a pure one has that of the worst such mechanism."""
+    """Return the joint rho of several promises, which is their sum; a pure promise counts as its worst mechanism."""
     return math.fsum(map(_rho, promises))
 
 

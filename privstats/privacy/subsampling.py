@@ -30,7 +30,7 @@ from privstats.privacy.composition import LossDistribution, on_grid_from_above, 
 from privstats.privacy.promise import ROUNDING, is_number
 from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
 
-CUT = 1e-5  # share of delta given to losses beyond the grid
+CUT = 1e-5  # share of delta for losses beyond the grid
 LARGEST_LOSS = 600.0  # its exponential is finite in float64; a larger eps has the cost of this one
 FINENESS = 32.0  # points of the grid per standard deviation of a step's loss
 LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # cells of the grid up to a step's largest loss
@@ -80,7 +80,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    while True:  # repeat, since the bound is tight near the guess
+    while True:  # until the guess is right, as the bound is tight only near it
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
             return min(found, known)

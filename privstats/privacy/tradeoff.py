@@ -29,12 +29,12 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Profile of (Q, P) at `eps`, from that of (P, Q) at ``-eps``."""
+    """Privacy profile (delta as a function of eps) of (Q, P) at `eps`, from that of (P, Q) at ``-eps``."""
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
 
 def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
-    """Profile of N(mu, 1) against N(0, 1), which mu-GDP implies (Dong, Roth and Su 2022, Corollary 2.13).
+    """Privacy profile of N(mu, 1) against N(0, 1), which mu-GDP implies (Dong, Roth and Su 2022, Corollary 2.13).
 
     ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2``, computed as ``phi(u) [R(u) - R(v)]`` with R the Mills
     ratio, so that small deltas keep their digits.
@@ -59,7 +59,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Profile of randomised response, the pair that is easiest to distinguish among all `held`-DP pairs."""
+    """Privacy profile of randomised response, the pair that is easiest to distinguish under `held`-DP."""
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)

@@ -281,7 +281,7 @@ class SumAndProducts(Packed):
 
 
 _L2_SQUARES = 1 / math.sqrt(2)  # l2, add/remove: squared weight of squares that minimises the total noise variance
-_L1_COUNT = 0.5  # l1, no intercept: the count's weight, which raises q(q+1)/2 to q(q+1)/2 + 1/2
+_L1_COUNT = 0.5  # l1, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
 
 
 @dataclass(frozen=True)
