@@ -105,7 +105,7 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
         }
         name, number = cells.get("name", ""), lines.line_num
         if not name or name in columns:
-            raise DomainError(f"{called} names no column, or one that stands twice, in line {number}; give each a line")
+            raise DomainError(f"{called} has no column name, or a repeated one, in line {number}; give each a line")
         known = located(f"{called}, line {number} ('{name}')", _of_line, cells)
         if known is None:
             raise DomainError(

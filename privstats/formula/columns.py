@@ -408,7 +408,7 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
         raise FormulaError(f"'{part.code}' is several columns; ask about one expression, as in 'np.log(x)'")
     if not NARROWEST < part.within.hi - part.within.lo < WIDEST:
         raise DomainError(
-            f"'{part.code}' is constant on the declared bounds, or its range is beyond reason; declare others, as in "
+            f"'{part.code}' is constant on the declared bounds, or its range is too wide; declare others, as in "
             f"domain={{'{part.code}': (0, 10)}}"
         )
     return part

@@ -63,13 +63,13 @@ def columnar(data: Any) -> Columnar | None:
         raise
     except ImportError:
         refused = OptionError(
-            "a path, an Arrow table or another engine is read by pyarrow, which is not there; run: "
+            "a path, an Arrow table or another engine is read by pyarrow, which is not installed; run: "
             "pip install 'privstats[arrow]', or give a DataFrame"
         )
     except Exception:  # any error of an engine about its plan
         refused = OptionError(
-            "data is a query that cannot be read now, perhaps as its connection is busy; finish what the connection "
-            "gives, or hand over the result as a table"
+            "data is a query that cannot be read now, perhaps because its connection is busy; finish what the "
+            "connection gives, or pass the result as a table"
         )
     raise refused
 

@@ -49,7 +49,7 @@ def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
         kinds = [NormalEstimate]
     if not kinds:
         raise OptionError(
-            "the fits have no intervals, or of different kinds, so that nothing says what weight each has; give all "
+            "the fits have no intervals, or intervals of different kinds, so their weights are unknown; give all "
             "fits the same mech= and a larger budget, and leave inference= out"
         )
     whole: Any = POOLED[kinds[0]](useful, same)

@@ -207,7 +207,7 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of a hypothesis at distance `gap` below ``row theta``: the level of an interval that ends there."""
+        """Return the p-value of a hypothesis `gap` below ``row theta``: the level of an interval that ends there."""
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):
             return np.nan

@@ -39,7 +39,7 @@ class Seen:
         return (Entry("all fits", "", (("", self.total),), time=""),)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        raise BudgetError("this is what a saved fit says of its ledger; open the ledger itself, ps.Ledger(path=...)")
+        raise BudgetError("this is a saved fit's copy of its ledger; open the ledger itself, ps.Ledger(path=...)")
 
 
 def seen(account: Account) -> Ledger:

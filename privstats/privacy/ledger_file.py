@@ -60,7 +60,7 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
         raise BudgetError(f"path is {quote(path)}, no path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
-            f"there is no ledger {quote(file.name)}; give a budget, such as ps.GaussianDP(1), to begin it"
+            f"there is no ledger {quote(file.name)}; give a budget, such as ps.GaussianDP(1), to create it"
         )
     found = file.begun(budget, moved)
     if budget is not None and (found != budget or type(found) is not type(budget)):

@@ -72,7 +72,7 @@ class Prepaid(Ledger):
             del self._due[: len(self._due) - later]
 
     def __reduce__(self) -> NoReturn:
-        raise BudgetError("what a study was charged for is of one process; hand on the ledger itself")
+        raise BudgetError("the charges of a study belong to one process; pass the ledger itself")
 
     def remaining(self) -> Promise:
         """Return the budget of the fits that have not taken their entries."""

@@ -64,7 +64,7 @@ class Neighbors:
         if not whole or self.rows_per_unit < 1:
             raise OptionError(f"rows_per_unit is {quote(self.rows_per_unit)}; give a whole number, such as 1")
         if self.unit is None and self.rows_per_unit != 1:
-            raise OptionError("rows_per_unit needs the column that names whose row it is; add unit='person_id'")
+            raise OptionError("rows_per_unit needs the column that names the unit of a row; add unit='person_id'")
         object.__setattr__(self, "rows_per_unit", int(self.rows_per_unit))
 
     @property

@@ -239,7 +239,7 @@ class Line(Set):
         return clipped(points, self.low, self.high)
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        raise OptionError("values are not added up: a mechanism looks at their order")
+        raise OptionError("values are not added up; choose a mechanism that uses their order")
 
     def distance(self, norm: str) -> float:
         return known(norm, {"rank": 1.0})

@@ -31,7 +31,7 @@ class CodedProducts(BoxProducts):
     def __post_init__(self) -> None:
         grouped = [entry for group in self.groups for entry in group]
         if not (grouped and len({*grouped}) == len(grouped) and {*grouped} <= {*range(1, self.q + 1)}):
-            raise OptionError("groups share entries, or have some that rows have not; check how levels were coded")
+            raise OptionError("groups share entries, or have entries outside the rows; check how levels were coded")
 
     @property
     def dim(self) -> int:

@@ -173,7 +173,7 @@ class CheckLosses(Set):
         return under_the_first(rows) if self.intercept else clipped(rows, -1.0, 1.0)
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        raise OptionError("losses are not added up: a mechanism evaluates them")
+        raise OptionError("losses are not added up; choose a mechanism that evaluates them")
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         return np.ones(self.m)

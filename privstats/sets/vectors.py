@@ -393,7 +393,7 @@ class BoxProducts(Packed):
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
-            raise OptionError("where rows come and go their number is not public; release the count, too")
+            raise OptionError("under add_remove the rows' number is not public; release the count, too")
         return self._geometry(norm, exchange)[0][1]
 
     @property
@@ -429,7 +429,7 @@ class BoxProducts(Packed):
 
     def _hull(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         if self.groups:
-            raise OptionError("the hull norm knows no groups; choose noise='matrixt'")
+            raise OptionError("no sensitivity with groups is proved in the hull norm; choose noise='matrixt'")
         ones = np.ones(self.q + 1)
         return (1.0, 1.0), 2 * ones, 1.0, ones
 
